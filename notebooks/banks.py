@@ -25,7 +25,6 @@ import seaborn as sns
 
 from mia_lib import membership, metrics, plotting, published, results, signals
 from mia_lib.attacks import baselines, bayes
-from mia_lib.evidence import panels
 from mia_lib.papers.bank import study
 
 plotting.set_style()
@@ -50,7 +49,7 @@ look = {"hue": "attack", "style": "attack", "hue_order": names, "style_order": n
         "markers": {name: one["marker"] for name, one in looks.items()},
         "dashes": {name: dashes.get(one["linestyle"]) if isinstance(one["linestyle"], str) else one["linestyle"][1]
                    for name, one in looks.items()}}
-fig, axes = panels.grid(list(study.METRICS.values()), height=6.2, rows=2, width=6.6)
+fig, axes = plotting.panels(list(study.METRICS.values()), height=6.2, rows=2, width=6.6)
 for ax, metric in zip(axes[:3], study.METRICS, strict=True):
     rows = frame[frame["metric"] == metric]
     sns.lineplot(rows, x="references", y="value", ax=ax, legend=ax is axes[2], **look)

@@ -36,7 +36,7 @@ import pandas as pd
 
 from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
 from mia_lib.attacks import baselines, bayes
-from mia_lib.evidence import game_cards, rules, two_attacks
+from mia_lib.evidence import explore, game_cards, rules
 from mia_lib.papers.compare import exhibits, study
 from mia_lib.signals import log_odds
 
@@ -237,7 +237,7 @@ results.name({"public": number(public, "calibrated loss", references=1), "guide-
 pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
 scores, members = pairs[first]
 plotting.explore(
-    two_attacks.chart(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
+    explore.two_attacks(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
     name="compare-versus",
     instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records "
                  "looked at, and what a wrong accusation costs in right "

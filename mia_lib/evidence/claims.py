@@ -20,7 +20,6 @@ from mia_lib.metrics.interval import Interval
 
 REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
     "reproduced", "contradicted", "no difference", "inconclusive", "checked", "not run")
-KINDS = ("paper", "ours")
 OWN_DATA, STAND_IN = "the paper's data", "a stand-in"
 MIME = "application/vnd.mia.claims+json"
 
@@ -30,13 +29,11 @@ class Verdict:
     """A claim and what became of it.
 
     Attributes:
-        paper, claim: for example "bayes", "C7".
-        text: the claim in our words.
+        paper, claim, text: for example "bayes", "C7", and the claim in our words.
         verdict: one of `VERDICTS`.
         estimate: the number and those of its cases, as text.
-        number: the mean over the cases of the claim, or the least of them; None where it was not run.
+        number: the mean over the cases of the claim, or the least of them; None where it was not run, for a `reason`.
         cases: name -> number of each case, where there are several.
-        reason: why it was not run.
         points: whether numbers are shown in percentage points.
         data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
     """
@@ -87,21 +84,20 @@ def _file(paper: str) -> dict:
 def claims(paper: str) -> dict[str, dict]:
     """The claims of a paper, in its order: id -> {id, text, exhibit, evidence, rule, kind}, and margins where it has some.
 
-    `kind` is "paper" or "ours". A rule says "{name}" where it means the margin of that name.
+    `kind` is "paper" or "ours". Where the file's rule says "{name}", for a margin of that name, its number stands here.
     """
-    return {claim["id"]: {**claim, "paper": paper, "kind": claim.get("kind", "paper"),
-                          "rule": _filled(claim["rule"], claim.get("margins", {}))} for claim in _file(paper)["claims"]}
+    of_paper = {}
+    for claim in _file(paper)["claims"]:
+        rule = claim["rule"]
+        for name, value in claim.get("margins", {}).items():
+            rule = rule.replace(f"{{{name}}}", f"{value:g}")
+        of_paper[claim["id"]] = {**claim, "paper": paper, "kind": claim.get("kind", "paper"), "rule": rule}
+    return of_paper
 
 
 def title(paper: str) -> str:
     """Title of a paper, as its claims file has it."""
     return _file(paper)["title"]
-
-
-def _filled(rule: str, margins: Mapping) -> str:
-    for name, value in margins.items():
-        rule = rule.replace(f"{{{name}}}", f"{value:g}")
-    return rule
 
 
 def _same(claim: Mapping) -> float:
@@ -120,11 +116,9 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
     - not run: there is no number.
 
     Args:
-        paper, claim_id: for example "bayes", "C7".
-        number: with its interval; None for what was not run.
-        reason: why it was not run; needed exactly then.
+        number: with its interval; None for what was not run, with the reason.
         cases: name -> number of each case, for the reader.
-        data: see `Verdict`.
+        paper, claim_id, data: see `Verdict`.
 
     Raises:
         MiaError: unknown claim; no number and no reason.
@@ -151,11 +145,7 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
 
 
 def sentence(record: Mapping) -> str:
-    """What a page says of a claim: its text with the verdict and the numbers.
-
-    Args:
-        record: of a verdict, from `Verdict.record`.
-    """
+    """What a page says of a claim: its text with the verdict and the numbers, from `Verdict.record`."""
     number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
     verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
                NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",
@@ -163,22 +153,8 @@ def sentence(record: Mapping) -> str:
     return f"*{record['text']}* {verdict}{number}."
 
 
-def _table(records: Iterable[Mapping]) -> pd.DataFrame:
-    return pd.DataFrame([{
-        "claim": f"**{record['claim']}** {'(ours) ' if record['kind'] == 'ours' else ''}{record['text']}",
-        "exhibit": record["exhibit"],
-        "verdict": f"**{record['verdict']}**" + (f" ({record['reason']})" if record["verdict"] == NOT_RUN else ""),
-        "ours": record["brief"].replace("; ", "\n") or tables.DASH,
-        "paper": record["evidence"],
-    } for record in records])
-
-
 def show(paper: str, verdicts: Iterable[Verdict]) -> None:
-    """Display the claims of a paper with their verdicts, and hand them to the scorecard.
-
-    Args:
-        paper: for example "bayes".
-        verdicts: each claim of the paper once.
+    """Display the claims of a paper, each with its verdict, and hand them to the scorecard.
 
     Raises:
         MiaError: a claim of the paper has no verdict, or two; what could not be run is said with `judge(...,
@@ -194,27 +170,28 @@ def show(paper: str, verdicts: Iterable[Verdict]) -> None:
     whose = "this chapter" if {record["kind"] for record in records} == {"ours"} else "the paper"
     caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets where there "
                f"was enough for one. {tally(records)}")
-    bundle = tables.bundle_of_table(_table(records), f"tab-{paper}-claims", caption)
-    tables.display_bundle({**bundle, MIME: records})
-    lines = [f"**{record['claim']}.** *Rule:* {_in_code(record['rule'])}{_in_words_same(record)} "
-             f"*Found:* {record['estimate'] or 'not run'}."
-             + (f" *Not run:* {record['reason']}." if record["reason"] else "") for record in records]
+    table = pd.DataFrame([{
+        "claim": f"**{record['claim']}** {'(ours) ' if record['kind'] == 'ours' else ''}{record['text']}",
+        "exhibit": record["exhibit"],
+        "verdict": f"**{record['verdict']}**" + (f" ({record['reason']})" if record["verdict"] == NOT_RUN else ""),
+        "ours": record["brief"].replace("; ", "\n") or tables.DASH,
+        "paper": record["evidence"],
+    } for record in records])
+    tables.display_bundle({**tables.bundle_of_table(table, f"tab-{paper}-claims", caption), MIME: records})
     tables.say("```{admonition} Every case of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
-               + "\n- ".join(lines) + "\n```")
+               + "\n- ".join(map(_in_full, records)) + "\n```")
 
 
-def _in_words_same(record: Mapping) -> str:
-    """What counts as no difference, where the claim says so."""
-    if not record["same"]:
-        return ""
-    points = {number["unit"] for number in record["numbers"]} == {"points"}
-    return f" *No difference:* within {100 * record['same']:g} points of zero." if points else (
-        f" *No difference:* within {record['same']:g} of zero.")
-
-
-def _in_code(rule: str) -> str:
-    """A rule that is an expression in the look of code."""
-    return f"`{rule}`." if rule.startswith(("{", "(", "least(", "most(", "abs(")) else rule
+def _in_full(record: Mapping) -> str:
+    """A claim's rule, an expression in the look of code, and every number of its cases."""
+    rule, same = record["rule"], ""
+    if rule.startswith(("{", "(", "least(", "most(", "abs(")):
+        rule = f"`{rule}`."
+    if record["same"]:
+        points = {number["unit"] for number in record["numbers"]} == {"points"}
+        same = f" *No difference:* within {record['same'] * (100 if points else 1):g}{' points' if points else ''} of zero."
+    return (f"**{record['claim']}.** *Rule:* {rule}{same} *Found:* {record['estimate'] or 'not run'}."
+            + (f" *Not run:* {record['reason']}." if record["reason"] else ""))
 
 
 def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:

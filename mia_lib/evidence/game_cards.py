@@ -17,7 +17,7 @@ import pandas as pd
 
 from mia_lib import metrics
 from mia_lib.checks import check_labels, check_mask
-from mia_lib.errors import MiaError, check_range
+from mia_lib.errors import MiaError
 from mia_lib.evidence import plotting, tables
 from mia_lib.metrics import ranking
 
@@ -34,14 +34,11 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
 
     Args:
         images: uint8 [N, H, W, C], of one or three colours; None for records that are no pictures.
-        labels: [N], indices into `classes`.
-        loss: [N], the target's, in nats.
+        labels: [N], indices into `classes`. loss: [N], the target's, in nats. members: bool [N], of the target.
         reference_loss: [R, N], in nats. reference_members: bool [R, N], who was trained on what; without the target's
             complement, which would give it away.
-        members: bool [N], of the target.
         scores: attack -> [N], higher = more likely a member.
-        count: records drawn, an even number.
-        seed: of the draw.
+        count: records drawn, an even number, with this seed.
 
     Returns:
         What the game needs, as plain data: records, in the order of play, each with class, loss, the share of the others whose
@@ -50,31 +47,20 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
         losses of the others; and N.
 
     Raises:
-        MiaError: shapes that do not fit, losses that are not finite, an odd count or one that members or non-members do not
-            suffice for, or too few records that two references were not trained on.
+        MiaError: losses that are not finite, an odd count or one that members or non-members do not suffice for, or too few
+            records that two references were not trained on.
     """
     loss, reference_loss = np.asarray(loss, float), np.asarray(reference_loss, float)
     members, without = check_mask("members", members), ~check_mask("reference_members", reference_members)
     labels = check_labels("labels", labels, len(classes))
     total = len(labels)
-    for name, array in (("members", members), ("loss", loss)):
-        if array.shape != (total,):
-            raise MiaError(f"{name} has shape {array.shape}: one of each of the {total} records is needed, [{total}].")
-    if reference_loss.ndim != 2 or reference_loss.shape[1] != total or without.shape != reference_loss.shape:
-        raise MiaError(f"reference_loss has shape {reference_loss.shape} and reference_members {without.shape}: "
-                       f"both must be [R, {total}].")
-    if images is not None and (images.dtype != np.uint8 or images.ndim != 4
-                               or images.shape[::3] not in ((total, 1), (total, 3))):
-        raise MiaError(f"images have shape {images.shape} and type {images.dtype}: uint8 [{total}, H, W, 1 or 3] is needed, "
-                       "or None.")
     if not np.isfinite(loss).all() or not np.isfinite(reference_loss).all():
         raise MiaError("loss or reference_loss holds values that are not finite, which have no place on an axis.")
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}, to be compared with the reader.")
-    check_range("count", count, 2)
     playable = without.sum(0) >= FEWEST
     sides = [np.flatnonzero(playable & members), np.flatnonzero(playable & ~members)]
-    if count % 2 or count >= total or min(map(len, sides)) < count // 2:
+    if count < 2 or count % 2 or count >= total or min(map(len, sides)) < count // 2:
         raise MiaError(f"count = {count}: an even number is needed, half of it at most {len(sides[0])} members and "
                        f"{len(sides[1])} non-members that at least {FEWEST} references were not trained on.")
     rng = np.random.default_rng(seed)
@@ -108,13 +94,8 @@ def table(game: Mapping) -> pd.DataFrame:
 
 
 def show(game: Mapping, name: str, caption: str) -> None:
-    """Display what an attacker sees of the records as a table, and hand the game to the page on which it is played.
-
-    Args:
-        game: from `deal`.
-        name: label, as of `results.show_table`.
-        caption: of the table, which tells no solution.
-    """
+    """Display what an attacker sees of the records as a table, and hand the game to the page on which it is played; name and
+    caption as of `results.show_table`."""
     frame = table(game)
     bundle = tables.bundle_of_table(frame, name, caption)
     tables.display_bundle({**bundle, tables.MIME: tables.plain_table(frame, name, caption), MIME: dict(game)})

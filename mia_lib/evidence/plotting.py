@@ -1,8 +1,10 @@
 """One look for the whole book: each attack keeps its colour, line and marker in every figure.
 
-Figures are drawn 7 inches wide for 700 pixels on the page, so that type of 10 points is read as 14 pixels.
-Every function returns a matplotlib `Figure`; `show` puts it on the page with caption and alternative text, and `explore`
-puts a chart that readers can move in its place where there is a screen and a script.
+Figures are drawn 7 inches wide for 700 pixels on the page, so that type of 10 points is read as 14 pixels. `roc`,
+`histograms` and `lineplot` return a matplotlib `Figure`; others are made of `panels`, `legend` and `ticks`, with lines of
+chance as `axis.axhline(0.5, **CHANCE)` and what a paper printed as `axis.plot(x, y, marker=..., mec=..., **HOLLOW)`. `show`
+puts a figure on the page with caption and alternative text, and `explore` puts a chart that readers can move in its place
+where there is a screen and a script.
 """
 
 from __future__ import annotations
@@ -11,23 +13,29 @@ import base64
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import panels, tables
-from mia_lib.evidence.panels import CHANCE, FAINT, HOLLOW, INK, PRINTED
-from mia_lib.evidence.panels import set_style as set_style  # notebooks call it
+from mia_lib.evidence import tables
 from mia_lib.hints import Members
 from mia_lib.metrics import ranking
 
-DPI = 200  # twice the page's 100 pixels an inch
+WIDTH, DPI = 7.0, 200  # inches; twice the page's 100 pixels an inch
+INK, FAINT = "#222222", "#767676"
+CHANCE = {"color": FAINT, "ls": (0, (4, 3)), "lw": 1.2}
+PRINTED = "printed in the paper"
+HOLLOW = {"ls": "none", "mfc": "white", "mew": 1.5, "ms": 7, "zorder": 5}
 
 # Hues of Okabe and Ito (2008), darker: each has 3:1 on white, which their orange and sky blue have not, and the nearest two
 # are further apart than theirs, with all kinds of cones and without any one. Yellow is too pale for lines.
@@ -85,6 +93,9 @@ STYLE = {
     "paper": _style(FAINT, "none", "o"),
 }
 
+CARD, CARD_MARGIN, CARD_HEAD = (1200, 630), 48, 150  # pixels: the size services ask for, around the figure, for the title
+CARD_INK, CARD_MARKS = "#222832", ("#0072b2", "#d55e00")  # of the book's logo: letters, members and non-members
+
 # Colours, line styles and markers of names without a look. No name has one of these lines with one of these markers, and the
 # numbers of lines and markers have no common divisor.
 SPARE = ((BLUE, ORANGE, GREEN, RED, PINK, SKY), ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 2, 2))),
@@ -113,6 +124,80 @@ def style_of(name: str, place: int = 0) -> dict:
             return STYLE[known]
     colors, lines, marks = SPARE
     return _style(colors[place % len(colors)], lines[place % len(lines)], marks[place % len(marks)])
+
+
+def set_style() -> None:
+    """Set the look of the book for all figures made after."""
+    import seaborn as sns  # takes a second, which who draws nothing need not wait
+
+    sns.set_theme(context="paper", style="ticks", rc={
+        "figure.figsize": (WIDTH, 4.2), "figure.dpi": 100, "figure.facecolor": "white",
+        "figure.constrained_layout.use": True, "savefig.facecolor": "white", "savefig.transparent": False,
+        "axes.facecolor": "white", "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#E4E4E4",
+        "grid.linewidth": 0.7, "axes.axisbelow": True, "font.family": "DejaVu Sans", "font.size": 10,
+        "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+        "legend.fontsize": 9, "legend.frameon": False, "lines.linewidth": 2.0, "lines.markersize": 6,
+    })
+
+
+def panels(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "", rows: int = 1, width: float = WIDTH,
+           **shared) -> tuple[Figure, np.ndarray]:
+    """A figure of panels side by side, and its axes in the order of reading, those of empty places last.
+
+    Args:
+        titles: of the panels, or how many there are. ylabel: of the first panel of each row. rows: of panels.
+        height, width: of the figure, in inches. shared: `sharex` and `sharey`, as in `matplotlib.pyplot.subplots`.
+    """
+    set_style()
+    count = titles if isinstance(titles, int) else len(titles)
+    columns = math.ceil(count / rows)
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **shared)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(ylabel)
+    for axis, title in zip(axes.flat, () if isinstance(titles, int) else titles, strict=False):
+        axis.set_title(title)
+    for axis in axes.flat[count:]:
+        axis.axis("off")
+    return figure, axes.ravel()
+
+
+def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None, marks: Mapping[str, Line2D] | None = None,
+           **options) -> Legend | None:
+    """One legend above all panels, in which each name stands once; none where there are no names.
+
+    Args:
+        columns: at most; fewer where the names would not fit the width.
+        axes: whose labels it shows; of all panels by default. marks: name -> mark of what stands after them.
+    """
+    handles = {}
+    for axis in figure.axes if axes is None else axes:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(name, handle)
+    handles |= marks or {}
+    for count in range(min(columns, len(handles)), 0, -1):
+        made = figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=count,
+                             **{"handlelength": 3, **options})
+        if count == 1 or made.get_window_extent().width <= figure.bbox.width:
+            return made
+        made.remove()
+
+
+def ticks(axis: Axis, at: Sequence[float], names: Sequence[str] | None = None) -> None:
+    """Ticks of an axis (`axes.xaxis`) at these places and nowhere else, by default named by their numbers."""
+    axis.set_ticks(at, [f"{value:g}" for value in at] if names is None else names)
+    axis.set_minor_locator(plt.NullLocator())
+
+
+def sparse_markers(place: int, points: int = 400) -> dict:
+    """Three or four marks on the `place`-th curve of so many points, each curve's at other points, for who sees no colours."""
+    gap = points // 4
+    return {"markevery": (gap // 4 + 29 * place % gap, gap), "markersize": 5}
+
+
+def hollow(marker: str = "o", color: str = FAINT) -> Line2D:
+    """A mark of `HOLLOW` for a legend."""
+    return Line2D([], [], marker=marker, mec=color, **HOLLOW)
 
 
 def _spread(places, gaps, low: float, high: float) -> np.ndarray:
@@ -152,8 +237,8 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
-    legend = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
-    fig, (ax,) = panels.grid(1, 6.2 if legend else 5.6, width=5.8)
+    many = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
+    fig, (ax,) = panels(1, 6.2 if many else 5.6, width=5.8)
     lines, floors = {}, []
     for name, of_attack in scores.items():
         checked, inside_all, _ = ranking.check_scores(of_attack, members)
@@ -165,13 +250,13 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
         lines[name] = grid, np.array(each)
     x_floor, y_floor = np.min(floors, axis=0)
-    margin = 0.08 if legend else 0.05 + 0.016 * max(map(len, scores))  # shaded; the names stand there
+    margin = 0.08 if many else 0.05 + 0.016 * max(map(len, scores))  # shaded; the names stand there
     low = min(x_floor, y_floor) ** (1 / (1 - margin))
     ax.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
            xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **panels.sparse_markers(place),
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **sparse_markers(place),
                 **look)
         if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
@@ -187,10 +272,10 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             zorder=6)
     ax.text(0.55, 0.52, "chance", transform=ax.transAxes, fontsize=9, color="#555555", rotation=45, ha="left",
             va="top", rotation_mode="anchor")
-    marks = {printed: panels.hollow()} if printed and paper else {}
-    if legend or marks:
-        panels.legend(fig, 3, [ax] if legend else [], marks)
-    if not legend:
+    marks = {printed: hollow()} if printed and paper else {}
+    if many or marks:
+        legend(fig, 3, [ax] if many else [], marks)
+    if not many:
         _name_curves(ax, {name: (grid, each.mean(0)) for name, (grid, each) in lines.items()}, x_floor, y_floor)
     return fig
 
@@ -221,12 +306,11 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
     """Scores of members and of non-members, one panel an attack.
 
     Args:
-        scores: title -> (scores [N], members bool [N]).
-        thresholds: title -> threshold drawn as a vertical line.
+        scores: title -> (scores [N], members bool [N]). thresholds: title -> threshold drawn as a vertical line.
         xlabel: what is on the horizontal axis, with its unit.
     """
     thresholds = thresholds or {}
-    fig, axes = panels.grid(list(scores), 3.4, "density")
+    fig, axes = panels(list(scores), 3.4, "density")
     for ax, (title, of_panel) in zip(axes, scores.items(), strict=True):
         values, members, _ = ranking.check_scores(*of_panel)
         edges = np.histogram_bin_edges(values, bins=min(40, max(12, int(np.sqrt(values.size) * 1.6))))
@@ -239,7 +323,7 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
             ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
         ax.set_xlabel(xlabel)
         ax.grid(False)
-    panels.legend(fig, 3)
+    legend(fig, 3)
     return fig
 
 
@@ -253,20 +337,17 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
         x, y, by: columns of the parameter (numbers, or names in their order), the estimate and the attack.
         paper: column with the paper's value, NaN where it has none.
         panel: column that gives each of its values a panel.
-        log: logarithmic x.
-        percent: y are fractions, printed in percent.
+        log: logarithmic x. percent: y are fractions, printed in percent. chance: level of a dashed line.
         xlabel, ylabel: with units; the column names by default.
-        chance: level of a dashed line.
-        sharey: whether the panels have one vertical axis.
-        rows: of panels.
+        sharey: whether the panels have one vertical axis. rows: of panels.
     """
     missing = [c for c in (x, y, by, "low", "high", paper, panel) if c is not None and c not in frame]
     if missing:
         raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
     titles = [""] if panel is None else list(frame[panel].unique())
-    fig, axes = panels.grid(titles, 4.0 + 2.6 * (rows - 1), ylabel or y, rows, sharey=sharey)
+    fig, axes = panels(titles, 4.0 + 2.6 * (rows - 1), ylabel or y, rows, sharey=sharey)
     names = list(frame[by].unique())
-    styles = {name: style_of(name, place) for place, name in enumerate(names)}
+    looks = {name: style_of(name, place) for place, name in enumerate(names)}
     named = not pd.api.types.is_numeric_dtype(frame[x])
     places = {value: place for place, value in enumerate(frame[x].unique())}
     step = np.diff(np.sort([np.log10(v) if log else v for v in (range(len(places)) if named else places)]))
@@ -281,7 +362,7 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
             at = points[x].map(places).to_numpy(float) if named else points[x].to_numpy(float)
             shift = gap * (place - (len(names) - 1) / 2)  # side by side, so that bars do not hide each other
             at = at * 10 ** shift if log else at + shift
-            value, look = points[y].to_numpy(float), styles[name]
+            value, look = points[y].to_numpy(float), looks[name]
             run = np.isfinite(value)  # a line goes on past what only the paper has
             low, high = (points[end].to_numpy(float)[run] for end in ("low", "high"))
             bars = np.maximum([value[run] - low, high - value[run]], 0)  # an interval may leave its estimate out
@@ -293,22 +374,22 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
             ax.axhline(chance, **CHANCE)
         if log:
             ax.set_xscale("log")
-        ticks = list(places.values()) if named else list(places)
-        panels.ticks(ax.xaxis, ticks, [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
+        ticks(ax.xaxis, list(places.values()) if named else list(places), [
+            str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
         ax.margins(x=0.1)
         ax.set_xlabel(xlabel or x)
         if percent:
             ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
-    marks = {PRINTED: panels.hollow()} if paper is not None else {}
+    marks = {PRINTED: hollow()} if paper is not None else {}
     direct = len(last) == len(names) <= 5
     if direct:
         fig.canvas.draw()
         size = ax.get_window_extent()
         heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in last.values()]
         for name, place in zip(last, _spread(heights, 18 / size.height, 0, 1), strict=True):
-            _label(ax, name, (1.02, place), styles[name]["color"], "left", "center")
+            _label(ax, name, (1.02, place), looks[name]["color"], "left", "center")
     if marks or not direct:
-        panels.legend(fig, 4, [] if direct else None, marks)
+        legend(fig, 4, [] if direct else None, marks)
     return fig
 
 
@@ -316,7 +397,6 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     """Display a figure once, with what makes it a numbered, linked and described exhibit, and close it.
 
     Args:
-        fig: the figure.
         name: label, lower-case letters, digits and hyphens, unique in the book.
         caption: what is drawn and what to see in it; mathematics and `{cite}` work.
         alt: the same for those who cannot see it: what is on the axes and what the shape says.
@@ -330,9 +410,8 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
 def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
     """Display a chart that readers can move, and the figure that stands for it in print and where no script runs.
 
-    A page of the book and JupyterLab draw the chart; all else draws the figure. Numbers of the chart's data are written
-    with four significant digits, whole numbers in full. A chart of one view is as wide as the page. What a view named
-    "said" writes as text is also told to readers who cannot see it, each time it changes.
+    A page of the book and JupyterLab draw the chart; all else draws the figure. What a view named "said" writes as text is
+    also told to readers who cannot see it, each time it changes.
 
     Args:
         chart: of Altair, such as `explore.rates` makes; with sliders and lists bound to its parameters.
@@ -342,19 +421,18 @@ def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions:
     Raises:
         MiaError: what `show` refuses, no chart, no instructions, or a chart of more than 300 kB.
     """
-    if not instructions.strip():
-        raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
+    tables.display_bundle(*bundle_of_chart(chart, fig, name, caption, alt, instructions))
+
+
+def bundle_of_chart(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> tuple[dict, dict]:
+    """What `explore` displays, as an output's data and metadata."""
     spec = specification_of_chart(chart, name, alt, instructions)
     bundle, metadata = bundle_of_figure(fig, name, caption, alt)
-    tables.display_bundle({**bundle, VEGA_LITE: spec}, metadata)
+    return {**bundle, VEGA_LITE: spec}, metadata
 
 
 def altair():
-    """The module Altair, which is imported by the first chart that needs it.
-
-    Raises:
-        MiaError: it is not installed.
-    """
+    """The module Altair, which the first chart that needs it imports."""
     try:
         import altair
     except ImportError:
@@ -364,12 +442,10 @@ def altair():
 
 
 def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dict:
-    """A chart in Vega-Lite as a page holds it: in the book's look, described, rounded and not too heavy; arguments as for
-    `explore`.
-
-    Raises:
-        MiaError: no chart of Altair, or one of more than `LIMIT` bytes.
-    """
+    """A chart in Vega-Lite as a page holds it: in the book's look, described, and not too heavy, with four significant digits
+    of what it draws; a chart of one view is as wide as the page. Arguments and errors as for `explore`."""
+    if not instructions.strip():
+        raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
     library = altair()
     if not isinstance(chart, library.TopLevelMixin):
         raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
@@ -390,10 +466,8 @@ def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dic
 
 
 def _rounded(part, data: bool):
-    """A part of a specification in which floats of data have four significant digits; what is not finite is None.
-
-    Whole numbers stay, and so do floats outside of data, which say where something is.
-    """
+    """A part of a specification in which floats of data have four significant digits and what is not finite is None; floats
+    outside of data say where something is, and stay."""
     if isinstance(part, dict):
         return {key: _rounded(one, data or key == "data") for key, one in part.items()}
     if isinstance(part, list):
@@ -406,11 +480,7 @@ def _rounded(part, data: bool):
 
 
 def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
-    """A figure as an output's data and metadata, arguments as for `show`; it is closed.
-
-    Raises:
-        MiaError: a name, caption or alternative text that cannot be one.
-    """
+    """What `show` displays, as an output's data and metadata; the figure is closed."""
     tables.check_name(name)
     if not caption.strip() or not alt.strip():
         raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
@@ -422,3 +492,23 @@ def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[di
     return ({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt},
             {"image/png": {"width": width, "height": height},
              "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
+
+
+def card(png: bytes, title: str) -> bytes:
+    """A figure under the book's title, for a link to the book that is shown with a picture (Open Graph)."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    made = Image.new("RGB", CARD, "white")
+    draw, size = ImageDraw.Draw(made), 72
+    while (font := ImageFont.load_default(size)).getlength(title) > CARD[0] - 2 * CARD_MARGIN:
+        size -= 2
+    draw.text((CARD_MARGIN, CARD_HEAD / 2), title, INK, font, anchor="lm")
+    for place, colour in enumerate(CARD_MARKS):
+        draw.rectangle((place * CARD[0] / 2, 0, (place + 1) * CARD[0] / 2, 12), colour)
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    scale = min((CARD[0] - 2 * CARD_MARGIN) / picture.width, (CARD[1] - CARD_HEAD - CARD_MARGIN) / picture.height)
+    picture = picture.resize((round(scale * picture.width), round(scale * picture.height)), Image.Resampling.LANCZOS)
+    made.paste(picture, ((CARD[0] - picture.width) // 2, CARD_HEAD))
+    small = io.BytesIO()
+    made.quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()

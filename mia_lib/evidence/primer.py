@@ -1,26 +1,22 @@
 """Three charts for whoever has never seen a ROC, a likelihood ratio, or a model that learns its records by heart.
 
 Two are of normal laws, of which everything is known; the third is of real records, whose model is trained here by plain
-gradient descent. Each has a picture that stands for it and a table that says the same in numbers. They are shown on a page of
-prose, `book/primer.md`, and belong to no run.
+gradient descent. Each has a picture that stands for it. They are shown on a page of prose, `book/primer.md`, and belong to no
+run.
 
 Shapes: N records, D dimensions, K classes, T moments of a training.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from scipy.special import log_softmax, softmax
 from scipy.stats import norm
 
-from mia_lib.checks import check_labels, check_mask
-from mia_lib.errors import MiaError, check_range
-from mia_lib.evidence import explore, plotting, tables
+from mia_lib.evidence import explore, plotting
 from mia_lib.evidence.explore import SIDE
 from mia_lib.metrics import ranking
 
@@ -31,12 +27,8 @@ EDGES = np.linspace(0, 4, 21)  # of the histograms of losses; what is higher goe
 
 @dataclass(frozen=True)
 class Learned:
-    """A model while it learns.
-
-    Attributes:
-        steps: [T], of gradient descent, rising.
-        loss: [T, N], in nats. right: bool [T, N]. members: bool [N].
-    """
+    """A model while it learns: steps of gradient descent [T], and at each the loss in nats and whether it is right of every
+    record, [T, N]; members, bool [N]."""
 
     steps: np.ndarray
     loss: np.ndarray
@@ -60,24 +52,11 @@ def learn(x: np.ndarray, y: np.ndarray, members: np.ndarray, classes: int, steps
     many times as fast as descent on the weights, and the same.
 
     Args:
-        x: [N, D], inputs. y: [N], labels. members: bool [N].
-        classes: K.
-        steps: moments to look, whole numbers from zero on.
+        x: [N, D], inputs. y: [N], labels from 0 to K - 1. members: bool [N]. classes: K.
+        steps: moments to look, rising whole numbers from zero on.
         rate: of the descent on the mean loss.
-
-    Raises:
-        MiaError: shapes that do not fit, no member or no other, or steps that are none.
     """
-    members = check_mask("members", members)
-    y = check_labels("y", y, classes)
-    steps = np.unique(np.asarray(steps))
-    if x.ndim != 2 or not len(x) == len(y) == len(members) or not members.any() or members.all():
-        raise MiaError(f"x has shape {x.shape}, y {y.shape} and members {members.shape}, {int(members.sum())} of them true: "
-                       "give [N, D], [N] and [N], with members and others among them.")
-    if not len(steps) or steps.dtype.kind not in "iu" or steps[0] < 0:
-        raise MiaError(f"steps = {steps}: whole numbers from zero on are needed.")
-    check_range("rate", rate, 1e-9)
-    x = np.c_[x, np.ones(len(x))]  # and a constant
+    steps, x = np.asarray(steps), np.c_[x, np.ones(len(x))]  # and a constant
     products = x @ x[members].T
     own, targets = products[members], np.eye(classes)[y[members]]
     weights = np.zeros((int(members.sum()), classes))
@@ -89,9 +68,6 @@ def learn(x: np.ndarray, y: np.ndarray, members: np.ndarray, classes: int, steps
             right.append(logits.argmax(1) == y)
         weights -= rate * (softmax(own @ weights, axis=1) - targets) / len(targets)
     return Learned(steps, np.array(loss), np.array(right), members)
-
-
-# Charts
 
 
 def _words(lines: list[str], **calculated: str):
@@ -218,9 +194,6 @@ def learning_chart(learned: Learned):
     return explore.side_by_side(left, right, [control], bars=bars, moments=moments)
 
 
-# Their pictures
-
-
 def roc_picture(gap: float = GAP, threshold: float = 1.0) -> Figure:
     """The chart of `roc_chart` as it opens."""
     figure, (left, right) = _panels()
@@ -287,59 +260,3 @@ def _draw_laws(ax, gap: float, spread: float) -> np.ndarray:
     ax.set(xlabel="score", ylabel="density", ylim=(0, 0.55))
     ax.legend(loc="upper right")
     return x
-
-
-# The same in numbers
-
-
-def roc_table(gap: float = GAP) -> pd.DataFrame:
-    """What thresholds from low to high do."""
-    return pd.DataFrame([{"threshold": tables.cell(at, ".1f"), "members called (TPR)": tables.cell(norm.sf(at, gap), ".1%"),
-                          "non-members called (FPR)": tables.cell(norm.sf(at), ".1%")} for at in (-1.0, 0.0, 1.0, 2.0, 3.0)])
-
-
-def auc_table() -> pd.DataFrame:
-    """The AUC for laws that lie further and further apart."""
-    return pd.DataFrame([{"members ahead by": tables.cell(gap, "g"), "AUC": tables.cell(norm.cdf(gap / np.sqrt(2)))}
-                         for gap in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)])
-
-
-def ratio_table(gap: float = GAP) -> pd.DataFrame:
-    """Ratio and share of members for observations from low to high, for three spreads."""
-    rows = []
-    for seen in (-2.0, 0.0, 1.0, 2.0, 4.0):
-        row = {"score that is seen": tables.cell(seen, ".0f")}
-        for spread in (0.5, 1.0, 2.0):
-            ratio = norm.pdf(seen, gap, spread) / norm.pdf(seen)
-            row[f"ratio, spread {spread:g}"] = tables.cell(ratio, ".3g") if ratio >= 0.001 else "below 0.001"
-        ratio = norm.pdf(seen, gap) / norm.pdf(seen)
-        for share in (0.5, 0.01):
-            row[f"members among such, of {share:.0%}"] = tables.cell(share * ratio / (share * ratio + 1 - share), ".1%")
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def learning_table(learned: Learned) -> pd.DataFrame:
-    """Some moments of the training."""
-    rows, aucs = [], learned.auc
-    for place in np.unique(np.linspace(0, len(learned.steps) - 1, 7).round().astype(int)):
-        rows.append({"steps": tables.cell(learned.steps[place], ","),
-                     **{f"{what}, {kind}": tables.cell(learned.mean(of, members)[place], form)
-                        for what, of, form in (("right about", learned.right, ".0%"), ("mean loss", learned.loss, ".2f"))
-                        for kind, members in (("members", True), ("others", False))},
-                     "AUC": tables.cell(aucs[place])})
-    return pd.DataFrame(rows)
-
-
-def shown(chart, figure: Figure, name: str, caption: str, alt: str, instructions: str) -> dict:
-    """What `plotting.explore` displays, as an output of a notebook: chart and picture under one name."""
-    bundle, metadata = plotting.bundle_of_figure(figure, name, caption, alt)
-    chart = plotting.specification_of_chart(chart, name, alt, instructions)
-    return json.loads(json.dumps({"output_type": "display_data", "data": {**bundle, plotting.VEGA_LITE: chart},
-                                  "metadata": metadata}))
-
-
-def named(texts: dict[str, str]) -> dict:
-    """Texts under names, as `results.name` gives them to a page."""
-    return {"output_type": "display_data", "metadata": {},
-            "data": {tables.RESULTS: {name: {"text": text} for name, text in texts.items()}}}

@@ -95,11 +95,7 @@ def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
 
 def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
     """The claim's rule in each of its cases, those that have all results it names: "n = 400" -> estimate; one case "" where it
-    has no columns `over`.
-
-    Args:
-        claim: as `claims.claims` has it. frame: all results of a chapter.
-    """
+    has no columns `over`. The claim is as `claims.claims` has it, the frame holds all results of a chapter."""
     for column, value in claim.get("where", {}).items():
         frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
     over, named = list(claim.get("over", ())), named_results(claim["rule"])

@@ -30,15 +30,8 @@ RESULTS = "application/vnd.mia.results+json"
 
 
 def paper(name: str, table: str) -> pd.DataFrame:
-    """The numbers a paper printed in one table.
-
-    Args:
-        name: "bayes", "calibration", "curvature", "iha", "quantile".
-        table: "table1", "text", ...
-
-    Returns:
-        DataFrame with columns paper, table, dataset, model, setting, attack, metric, value, std, unit.
-        `value` is numeric unless the table prints text.
+    """The numbers a paper printed in one table, such as "bayes", "table1": columns paper, table, dataset, model, setting,
+    attack, metric, value (numeric unless the table prints text), std, unit.
 
     Raises:
         MiaError: unknown paper or table, with the allowed names.
@@ -59,14 +52,8 @@ def paper(name: str, table: str) -> pd.DataFrame:
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Text that stands for a number in a table, and keeps the number. It equals its text; it is no `str`, because pandas keeps
-    nothing of a `str` but the text.
-
-    Args:
-        text: as it is printed.
-        value, low, high: the number and the ends of its interval in the units of `text`, unrounded; None where there is none.
-        paper: the paper's number, where it stands beside ours.
-        unit: "%" or "".
-    """
+    nothing of a `str` but the text. The number, the ends of its interval and the paper's number beside it are unrounded, in
+    the units of the text; unit is "%" or ""."""
 
     text: str
     value: float
@@ -89,13 +76,8 @@ class Cell:
 
 
 def cell(number: Interval | float, spec: str = ".3f", unit: str = "") -> Cell:
-    """A number as text that keeps it.
-
-    Args:
-        number: in the units in which it is printed, but a fraction where `spec` ends in "%".
-        spec: how it is written, as for `format`.
-        unit: "%" says that it is in percent where `spec` does not write it.
-    """
+    """A number as text that keeps it, written as by `format`: in the units in which it is printed, but a fraction where `spec`
+    ends in "%". Unit "%" says that it is in percent where `spec` does not write it."""
     if spec.endswith("%"):
         return replace(cell(100 * number, unit="%"), text=format(number, spec))
     if not isinstance(number, Interval):
@@ -112,22 +94,13 @@ def format_percent(rate: Interval | float, digits: int = 1) -> Cell:
 def pivot_metrics(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     """One row an attack, one column a metric, from the tidy table of `metrics.evaluate`.
 
-    Args:
-        table: what `metrics.evaluate` returns.
-        digits: decimals.
-
     Returns:
         DataFrame of `Cell`: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
         rate is lower than 1 / #non-members.
     """
-    def shown(row) -> Cell | str:
-        rate = row.metric.partition("_at_fpr=")[2]
-        if rate and float(rate) < row.resolution:
-            return BELOW_RESOLUTION
-        return cell(Interval(row.value, row.low, row.high), f".{digits}f")
-
-    cells = table.assign(cell=[shown(row) for row in table.itertuples()]).pivot(index="attack", columns="metric",
-                                                                                values="cell")
+    shown = [cell(Interval(row.value, row.low, row.high), f".{digits}f") if row.resolved else BELOW_RESOLUTION
+             for row in table.itertuples()]
+    cells = table.assign(cell=shown).pivot(index="attack", columns="metric", values="cell")
     return cells.loc[table["attack"].unique(), table["metric"].unique()].reset_index().rename_axis(columns=None)
 
 
@@ -164,10 +137,9 @@ def _led_by_numbers(texts: Sequence[str]) -> bool:
 
 
 def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:
-    """A pipe table.
+    """A pipe table of numbers, text (markdown), `Interval` and `Cell`; a named index becomes columns.
 
     Args:
-        frame: cells may be numbers, text (markdown), `Interval` and `Cell`; a named index becomes columns.
         formats: column -> format specification or function; floats have three decimals by default.
     """
     cells, numeric = _texts(frame, formats)
@@ -252,13 +224,8 @@ def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
 
 
 def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> None:
-    """Display a numbered, captioned table that `{numref}` can point at by `name`.
-
-    Args:
-        frame, formats: as in `markdown_table`.
-        name: label, lower-case letters, digits and hyphens, unique in the book.
-        caption: one sentence or more; mathematics and `{cite}` work.
-    """
+    """Display a numbered table that `{numref}` can point at by `name`: lower-case letters, digits and hyphens, unique in the
+    book. Frame and formats are as in `markdown_table`; in the caption mathematics and `{cite}` work."""
     display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)})
 
 
@@ -266,10 +233,8 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
     """Name results of this run, so that text can say them, by the role `ours` in a cell, in a caption or on another page.
 
     Args:
-        values: name -> number, `Interval` or text. Names are lower-case letters, digits and hyphens, each used once in
-            a notebook.
-        spec: how numbers are written, as for `format`; one that ends in "%" writes a fraction in percent. Whole numbers are
-            written as they are.
+        values: name, as of a table and used once in a notebook -> number, `Interval` or text.
+        spec: how numbers that are not whole are written, as for `format`.
 
     Raises:
         MiaError: a name that cannot be one, or a number that is not finite.
@@ -280,14 +245,13 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
         if isinstance(value, str):
             results[title] = {"text": value}
             continue
-        interval = value if isinstance(value, Interval) else None
-        number = interval.value if interval else value
+        number = value.value if isinstance(value, Interval) else value
         if not math.isfinite(number):
             raise MiaError(f"{title} = {number!r} cannot be said in a sentence: a finite number is needed.")
         whole = isinstance(number, Integral) and not isinstance(number, bool)
         results[title] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
-        if interval and math.isfinite(interval.low) and math.isfinite(interval.high):  # a peak has no ends
-            results[title] |= {"low": float(interval.low), "high": float(interval.high), "exact": interval.exact}
+        if isinstance(value, Interval) and np.isfinite([value.low, value.high]).all():  # a peak has no ends
+            results[title] |= {"low": float(value.low), "high": float(value.high), "exact": value.exact}
     text = "; ".join(f"{title} = {values[title]}" for title in results)
     display_bundle({"text/plain": text, RESULTS: results})
 
@@ -311,11 +275,9 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
     """Our results as a table in percent, the paper's numbers in columns of their own beside ours.
 
     Args:
-        rows: of `metrics.summary`, with the columns `index` and `by`.
+        rows: of `metrics.summary`, with the columns `index`, which say what a row is about, and `by`.
         printed: of `paper`, with the same columns and `value` in percent; rows without a match are left out.
-        index: columns that say what a row is about.
         columns: values of `by` -> title, in the order of the table; those without a result of ours are left out.
-        digits: decimals.
 
     Returns:
         DataFrame with `index` as index, cells that keep their numbers (`Cell`), and a column "TITLE, paper" after each column
@@ -334,16 +296,9 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
         pairs = [(ours.get((*place, *key)), theirs.get((*place, *key))) for place in places]
         if not any(interval for interval, _ in pairs):
             continue
-        table[title] = [_our_cell(interval, value, digits) for interval, value in pairs]
+        table[title] = [DASH if interval is None else BELOW_RESOLUTION if math.isnan(interval.value) else
+                        replace(format_percent(interval, digits), paper=value) for interval, value in pairs]
         if any(value is not None for _, value in pairs):
             table[f"{title}, paper"] = [DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
     return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(places, names=index) if len(index) > 1 else
                         pd.Index([place[0] for place in places], name=index[0]))
-
-
-def _our_cell(interval: Interval | None, printed: float | None, digits: int) -> Cell | str:
-    if interval is None:
-        return DASH
-    if math.isnan(interval.value):
-        return BELOW_RESOLUTION
-    return replace(cell(100 * interval, f".{digits}f", "%"), paper=printed)

@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, pages, play_page, prose, runner, scorecard, sync, templates
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
@@ -229,7 +228,9 @@ def _add_config(files: dict[str, bytes], root: Path) -> None:
     first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", landing)
     figure = files.get(f"{prose.FIGURES}{first[1] or first[2]}.png") if first else None
     if figure:
-        files[CARD] = pictures.card(figure, config["title"])
+        from mia_lib.evidence import plotting  # imports Matplotlib
+
+        files[CARD] = plotting.card(figure, config["title"])
     if any(name.startswith(EXTRA) for name in files):
         config.setdefault("sphinx", {}).setdefault("config", {})["html_extra_path"] = [EXTRA]
     files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()

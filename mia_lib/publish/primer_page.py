@@ -1,4 +1,4 @@
-"""The page for whoever starts (`book/primer.md`): its three charts and the tables that say the same.
+"""The page for whoever starts (`book/primer.md`): its three charts.
 
 They belong to no chapter and to no preset. Each build makes them, in seconds, from normal laws and from records that the
 repository holds, and hands them on as an executed notebook would.
@@ -6,11 +6,12 @@ repository holds, and hands them on as an executed notebook would.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import numpy as np
 
-from mia_lib.evidence import primer, tables
+from mia_lib.evidence import plotting, primer, tables
 
 PAGE, NAME = "book/primer.md", "primer"
 DATASET, RECORDS, SEED = "fashion_mnist_20k", 400, 0
@@ -28,32 +29,30 @@ def learned() -> primer.Learned:
 
 @cache
 def notebook() -> dict:
-    """Charts, pictures and tables in the form of an executed notebook, as JSON, which nobody is to change."""
+    """Charts and pictures in the form of an executed notebook, as JSON, which nobody is to change."""
     trained = learned()
-    outputs = [
-        primer.shown(
+    shown = [
+        plotting.bundle_of_chart(
             primer.roc_chart(), primer.roc_picture(), "primer-roc", "A threshold and its place on the ROC.",
             "Left: two bell curves over one axis of scores, that of the members further right, and a vertical line, the "
             "threshold; what lies right of it is filled. Right: true positive rate against false positive rate, a curve from "
             "the lower left to the upper right corner above the diagonal, with a dot for this threshold.",
             "Move the threshold and watch the dot. Then move the two groups apart, and back until one hides the other."),
-        primer.shown(
+        plotting.bundle_of_chart(
             primer.ratio_chart(), primer.ratio_picture(), "primer-ratio", "Two heights at one place, and their ratio.",
             "Left: two bell curves over one axis of scores, and a vertical line at the score that is seen, with a dot on each "
             "curve. Right: the ratio of the two heights against the score, on a logarithmic axis; it is a straight line where "
             "both spreads are equal, and bends where they are not.",
             "Move the score that is seen. Then give the members a smaller spread: is a higher score always better evidence? "
             "Last, make members rare."),
-        primer.shown(
+        plotting.bundle_of_chart(
             primer.learning_chart(trained), primer.learning_picture(trained), "primer-learning",
             "A model while it learns its records.",
             "Left: histograms of the losses of members and of others. Right: above, mean loss of both against steps of "
             "training; the line of the members falls further. Below, the AUC of an attack that calls a low loss a member.",
             "Train longer. Watch how often the model is right about either kind, then the two histograms, then the AUC."),
-        primer.named({f"{name}-table": tables.markdown_table(frame) for name, frame in (
-            ("roc", primer.roc_table()), ("auc", primer.auc_table()), ("ratio", primer.ratio_table()),
-            ("learning", primer.learning_table(trained)))}),
-        primer.named({"records": str(RECORDS), "members": str(int(trained.members.sum()))}),
+        ({tables.RESULTS: {"records": {"text": str(RECORDS)}, "members": {"text": str(int(trained.members.sum()))}}}, {}),
     ]
-    return {"cells": [{"cell_type": "code", "metadata": {}, "source": "", "outputs": outputs}],
-            "metadata": {"mia": {"notebook": NAME}}, "nbformat": 4, "nbformat_minor": 5}
+    outputs = [{"output_type": "display_data", "data": data, "metadata": metadata} for data, metadata in shown]
+    return json.loads(json.dumps({"cells": [{"cell_type": "code", "metadata": {}, "source": "", "outputs": outputs}],
+                                  "metadata": {"mia": {"notebook": NAME}}, "nbformat": 4, "nbformat_minor": 5}))

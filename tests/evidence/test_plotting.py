@@ -279,3 +279,60 @@ def test_show_displays_once_in_double_resolution_with_caption_and_alt(monkeypatc
         plotting.show(fig, "fig-x", "caption", " ")
     with pytest.raises(MiaError, match="linked"):
         plotting.show(fig, "fig x", "caption", "alt")
+
+
+# Pieces of figures
+
+
+def test_panels_stand_in_the_order_of_reading_and_places_left_over_are_empty():
+    figure, axes = plotting.panels(["a", "b", "c"], 5.0, "rate", rows=2)
+    assert [axis.get_title() for axis in axes] == ["a", "b", "c", ""]
+    assert [axis.get_ylabel() for axis in axes[:3]] == ["rate", "", "rate"]
+    assert [axis.axison for axis in axes] == [True, True, True, False]
+    assert tuple(figure.get_size_inches()) == (plotting.WIDTH, 5.0)
+    assert len(plotting.panels()[1]) == 1 and len(plotting.panels(4)[1]) == 4
+
+
+def test_a_legend_names_each_thing_once_and_fits():
+    figure, axes = plotting.panels(2)
+    for axis in axes:
+        axis.plot([0, 1], label="one")
+        axis.plot([1, 0], label="another")
+    names = [text.get_text() for text in plotting.legend(figure, 3, marks={"mark": plotting.hollow()}).get_texts()]
+    assert names == ["one", "another", "mark"]
+    figure, (axis,) = plotting.panels()
+    for k in range(4):
+        axis.plot([0, 1], label=f"{k} is a name that takes about half of the width")
+    made = plotting.legend(figure, 4)
+    figure.canvas.draw()
+    assert len(figure.legends) == 1 and made.get_window_extent().width <= figure.bbox.width
+    assert plotting.legend(plotting.panels()[0]) is None
+
+
+@pytest.mark.parametrize("which", ["xaxis", "yaxis"])
+def test_ticks_are_where_they_were_asked_for_and_nowhere_else(which):
+    axis = plotting.panels()[1][0]
+    axis.set(xscale="log", yscale="log", xlim=(0.5, 200), ylim=(0.5, 200))
+    one = getattr(axis, which)
+    plotting.ticks(one, [1, 2.5, 100])
+    assert [text.get_text() for text in one.get_ticklabels()] == ["1", "2.5", "100"]
+    assert not len(one.get_minorticklocs())
+    plotting.ticks(one, [1, 2], ["a", "b"])
+    assert [text.get_text() for text in one.get_ticklabels()] == ["a", "b"]
+
+
+def png(size):
+    pixels = np.full((*size[::-1], 3), 255, np.uint8)
+    pixels[:, : size[0] // 2] = 0
+    made = io.BytesIO()
+    Image.fromarray(pixels).save(made, "PNG")
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("title", ["Short", "A title that is far too long to stand on one line of a card in large letters"])
+def test_a_card_has_the_size_that_is_asked_for_and_holds_title_and_figure(title):
+    card = np.asarray(Image.open(io.BytesIO(plotting.card(png((800, 400)), title))).convert("L"))
+    assert card.shape == plotting.CARD[::-1]
+    assert (card[:12] < 200).all() and (card[20:plotting.CARD_HEAD] < 100).any(), "bar and title"
+    assert (card[:, -plotting.CARD_MARGIN // 2:][20:] > 200).all(), "nothing runs over the edge"
+    assert (card[plotting.CARD_HEAD + 50:] < 50).any(), "the figure"

@@ -13,7 +13,7 @@ import yaml
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from mia_lib.evidence import claims, pictures
+from mia_lib.evidence import claims, plotting
 from mia_lib.publish import scorecard
 
 pytestmark = pytest.mark.book
@@ -214,7 +214,7 @@ def test_a_link_to_a_page_can_be_shown_with_what_it_is_about_and_a_picture(built
         assert meta["og:title"] in soup(path).find("h1").get_text() and meta["og:site_name"]
         assert 20 < len(meta["og:description"]) <= 202, page
         card = Image.open(path.parent / meta["og:image"])
-        assert card.size == (int(meta["og:image:width"]), int(meta["og:image:height"])) == pictures.CARD
+        assert card.size == (int(meta["og:image:width"]), int(meta["og:image:height"])) == plotting.CARD
         assert (path.parent / soup(path).find("link", rel="icon")["href"]).is_file()
 
 

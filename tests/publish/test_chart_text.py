@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from mia_lib.evidence import explore, plotting, two_attacks
+from mia_lib.evidence import explore, plotting
 from mia_lib.publish import chart_text
 from mia_lib.publish.pages import VEGA_LITE_VERSION
 
@@ -47,7 +47,7 @@ def test_its_counts_are_those_of_a_loop_over_records(said, step):
 
 
 def test_data_above_the_view_are_found_too():
-    found = rows(two_attacks.chart({"a case": (SCORES, MEMBERS)}, fpr=0.1))
+    found = rows(explore.two_attacks({"a case": (SCORES, MEMBERS)}))
     assert "500.0 right, 500.0 wrong, 0.0 missed" in found["False positive rate allowed, power of ten: 0"]
     assert all(found.values())
 

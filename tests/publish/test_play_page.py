@@ -14,7 +14,7 @@ from test_explorable import notebook, root  # noqa: F401 - `root` is a fixture
 
 from mia_lib import metrics, plotting
 from mia_lib.errors import MiaError
-from mia_lib.evidence import game_cards, two_attacks
+from mia_lib.evidence import explore, game_cards
 from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, play_page, run_page
 
@@ -52,7 +52,7 @@ def with_game(monkeypatch) -> dict:
     monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
         {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
     game_cards.show(game_cards.deal(**DEALT), "tiny-game", "What an attacker sees.")
-    plotting.explore(two_attacks.chart(CASES, fpr=0.05), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
+    plotting.explore(explore.two_attacks(CASES), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
                      "Two curves: and squares", SAYS)
     made["cells"].append({"cell_type": "code", "id": "c", "execution_count": 2, "metadata": {}, "source": "play()",
                           "outputs": json.loads(json.dumps(shown))})
@@ -278,8 +278,8 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
         page.get_by_label("Case").select_option("tables")
         page.get_by_label("False positive rate allowed").fill("-1")
         page.wait_for_timeout(700)
-        allowed, curves = two_attacks.curves(CASES)
-        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - two_attacks.PER_DECADE
+        allowed, curves = explore.rates_allowed(CASES)
+        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - explore.PER_DECADE
         for row in (row for row in curves if row["case"] == "tables"):
             tpr, fpr = row["tpr"][place], row["fpr"][place]
             assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told

@@ -30,13 +30,14 @@ def test_each_picture_can_be_moved_looked_at_and_read(notebook):
     for section in SECTIONS:
         (name,) = re.findall(r"\{explorable\} (\S+)", section)
         assert name in shown.pictures and shown.figures[name]["alt"]
-        assert shown.charts[name]["usermeta"]["instructions"] and re.search(r"\{ours\}`primer \S+-table`", section)
+        assert shown.charts[name]["usermeta"]["instructions"]
 
 
 def test_the_page_is_told_with_numbers_that_were_computed(notebook):
     run = prose.run_of(notebook, find_root())
     told = prose.prose(TEXT, "book/primer.md", runs={"primer": run})
-    assert "{ours}" not in told and told.count("\n|") > 20 and "mia-option" in told
+    assert "{ours}" not in told and "mia-option" in told
     charts = {name: (chart, "alt") for name, chart in outputs.displayed(notebook).charts.items()}
     shown = pages.show_charts_again(told, "book/primer.md", charts)
     assert "{explorable}" not in shown and shown.count(f'class="{pages.EXPLORABLE}"') == 3
+    assert shown.count("<table") == 3, "what each chart says, in words"

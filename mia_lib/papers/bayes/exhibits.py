@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_lib import metrics, signals
-from mia_lib.evidence import explore, panels, plotting
+from mia_lib.evidence import explore, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.bayes import theory
 from mia_lib.published import Bank
@@ -30,19 +30,19 @@ def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
         mean_losses: of `study.mean_losses`.
         threshold: the loss that splits members from non-members best, one for all records.
     """
-    figure, (axis,) = panels.grid(1, 5.4, width=5.8)
+    figure, (axis,) = plotting.panels(1, 5.4, width=5.8)
     drawn = mean_losses.clip(lower=IDEA_FLOOR)
     ends = drawn[["inside", "outside"]].min().min() / 2, 2 * drawn[["inside", "outside"]].max().max()
     apart = told_apart(mean_losses, threshold)
     for which, style, label in ((~apart, "non-members", "not told apart"), (apart, "members", "told apart by it")):
         axis.plot(drawn["outside"][which], drawn["inside"][which], plotting.STYLE[style]["marker"], ms=2, mew=0, alpha=0.5,
                   rasterized=True, color=plotting.STYLE[style]["color"], label=label)
-    axis.plot(ends, ends, label="training on it changes nothing", **panels.CHANCE)
+    axis.plot(ends, ends, label="training on it changes nothing", **plotting.CHANCE)
     axis.axvline(threshold, color="black", lw=1.4)
     axis.axhline(threshold, color="black", lw=1.4, label="one threshold for all")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, box_aspect=1,
              xlabel="mean loss without training on the record (nats)", ylabel="mean loss with training on it (nats)")
-    panels.legend(figure, markerscale=3)
+    plotting.legend(figure, markerscale=3)
     return figure
 
 
@@ -161,11 +161,11 @@ def complement(frame: pd.DataFrame) -> Figure:
     """AUC of each attack on each target of `study.complement`, a mark each."""
     import seaborn as sns
 
-    figure, (axis,) = panels.grid(1, 2.6, width=5.8)
+    figure, (axis,) = plotting.panels(1, 2.6, width=5.8)
     sns.stripplot(frame.rename(columns={"complement": "complement of the target"}), x="value", y="attack",
                   hue="complement of the target", dodge=True, jitter=False, size=7, alpha=0.7, marker="D", ax=axis,
                   palette=[plotting.STYLE[style]["color"] for style in ("members", "non-members")])
-    axis.axvline(0.5, **panels.CHANCE)
+    axis.axvline(0.5, **plotting.CHANCE)
     axis.set(xlabel="AUC", ylabel="")
     sns.move_legend(axis, "lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from mia_lib import metrics
-from mia_lib.evidence import explore, panels, plotting, tables
+from mia_lib.evidence import explore, plotting, tables
 from mia_lib.papers.calibration import study
 from mia_lib.published import Bank
 
@@ -95,7 +95,7 @@ def idea(plays: Bank, share: float = 10, records: int = 2000) -> Figure:
         share: percent of the records that each of two thresholds calls members. records: that are drawn, at most.
     """
     frame = _of_play(plays).iloc[:records]
-    figure, (axis,) = panels.grid(1, 5.4, width=5.8)
+    figure, (axis,) = plotting.panels(1, 5.4, width=5.8)
     for name, kind in (("non-members", False), ("members", True)):
         rows, look = frame[frame["member"] == kind], plotting.STYLE[name]
         axis.scatter(rows["reference rank"], rows["target rank"], s=9, alpha=0.55, lw=0, color=look["color"],
@@ -106,7 +106,7 @@ def idea(plays: Bank, share: float = 10, records: int = 2000) -> Figure:
     axis.axhline(share, color=plotting.INK, lw=1.6, label=f"lowest {share:g} % by the loss")
     axis.set(xlim=(0, 100), ylim=(0, 100), box_aspect=1, xlabel="loss under the reference, rank from easy to hard (%)",
              ylabel="loss under the target, rank from easy to hard (%)")
-    panels.legend(figure)
+    plotting.legend(figure)
     return figure
 
 
@@ -162,7 +162,7 @@ def figure_1(plays: Bank) -> Figure:
 def figure_2(plays: Bank) -> Figure:
     """Figure 2: precision against recall of the loss, before and after calibration, means over plays."""
     scores, members = study.scores(plays), plays.members
-    figure, (axis,) = panels.grid(1, 4.0, width=5.8)
+    figure, (axis,) = plotting.panels(1, 4.0, width=5.8)
     for attack in ATTACKS:
         score, look = scores["loss", attack], plotting.style_of(attack)
         axis.plot(RECALLS, study.precision_at_recall(score, members, 1, RECALLS).mean(0), color=look["color"],
@@ -170,10 +170,10 @@ def figure_2(plays: Bank) -> Figure:
         called = score >= study.best_thresholds(score, members)[:, None]
         tpr, fpr = ((called & side).sum(1) / side.sum(1) for side in (members, ~members))
         axis.plot(tpr.mean(), np.mean(metrics.precision(tpr, fpr, 0.5)), "o", ms=9, mfc="none", mew=2, color=look["color"])
-    axis.axhline(0.5, **panels.CHANCE)
+    axis.axhline(0.5, **plotting.CHANCE)
     axis.set(xlim=(0, 1), ylim=(0.4, 1.02), xlabel="recall: share of the members that are called",
              ylabel="precision: members among those called")
-    panels.legend(figure, 3)
+    plotting.legend(figure, 3)
     return figure
 
 
@@ -188,15 +188,15 @@ def figure_3(frame: pd.DataFrame) -> Figure:
 def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
     """Figure 4: precision of the loss against recall with several non-members to each member, by the formula."""
     scores = study.scores(plays)
-    figure, axes = panels.grid([f"1 member : {ratio}" for ratio in ratios], 3.6, "precision", sharey=True)
+    figure, axes = plotting.panels([f"1 member : {ratio}" for ratio in ratios], 3.6, "precision", sharey=True)
     for axis, ratio in zip(axes, ratios, strict=True):
         for attack in ATTACKS[:2]:
             precision = study.precision_at_recall(scores["loss", attack], plays.members, ratio, RECALLS).mean(0)
             look = plotting.style_of(attack)
             axis.plot(RECALLS, precision, color=look["color"], ls=look["linestyle"], label=attack)
-        axis.axhline(1 / (1 + ratio), **panels.CHANCE)
+        axis.axhline(1 / (1 + ratio), **plotting.CHANCE)
         axis.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall")
-    panels.legend(figure, 2)
+    plotting.legend(figure, 2)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from mia_lib import metrics
 from mia_lib.attacks import Needs, registry, threat_model
-from mia_lib.evidence import panels, plotting
+from mia_lib.evidence import plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.compare import study
 from mia_lib.papers.compare.study import ATTACKS, Case, Scores
@@ -74,14 +74,14 @@ def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figu
                        for name in part["attack"].unique() if name != rival}
     first = next(iter(leads.values()))
     names = sorted(first, key=lambda name: first[name].value)
-    figure, axes = panels.grid(list(leads), 0.28 * len(names) + 1.2)
+    figure, axes = plotting.panels(list(leads), 0.28 * len(names) + 1.2)
     for axis, of_panel in zip(axes, leads.values(), strict=True):
         for place, name in enumerate(names):
             if name in of_panel:
                 look = plotting.style_of(name, place)
                 value, low, high = of_panel[name].value, of_panel[name].low, of_panel[name].high
                 axis.errorbar(value, place, xerr=[[value - low], [high - value]], fmt=look["marker"], color=look["color"])
-        axis.axvline(0, **panels.CHANCE)
+        axis.axvline(0, **plotting.CHANCE)
         axis.set(yticks=range(len(names)), yticklabels=names if axis is axes[0] else [""] * len(names),
                  xlabel=f"points from {rival}")
         axis.grid(axis="y", visible=False)

@@ -12,7 +12,7 @@ from scipy import stats
 from mia_lib import metrics
 from mia_lib.data import Dataset
 from mia_lib.data.sets import TITLES
-from mia_lib.evidence import explore, panels, plotting
+from mia_lib.evidence import explore, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.curvature import study
 from mia_lib.published import Bank
@@ -136,8 +136,8 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
         rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
         drawn = plotting.lineplot(rows, by="kind", panel="panel", ylabel="NLL", **how)
     for axis in drawn.axes:
-        panels.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
-    for text in [text for legend in drawn.legends for text in legend.get_texts() if text.get_text() == panels.PRINTED]:
+        plotting.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
+    for text in [text for legend in drawn.legends for text in legend.get_texts() if text.get_text() == plotting.PRINTED]:
         text.set_text("the authors' notebooks")
     return drawn
 
@@ -148,7 +148,7 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
 def extremes(records: Dataset, curvature: np.ndarray, count: int = 8) -> Figure:
     """The images of lowest and of highest curvature [N] (Figure 1)."""
     ranked = np.argsort(curvature, kind="stable")
-    figure, axes = panels.grid(2 * count, 2.6, rows=2)
+    figure, axes = plotting.panels(2 * count, 2.6, rows=2)
     for axis, record in zip(axes, [*ranked[:count], *ranked[::-1][:count]], strict=True):
         axis.imshow(records.x[record].squeeze(), cmap="gray")
         axis.set_title(records.classes[records.y[record]], fontsize=7.5)
@@ -182,7 +182,7 @@ def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figur
     mean, spread = ([function(np.where(side, log, np.nan), axis=0) for side in (members, ~members)]
                     for function in (np.nanmean, np.nanstd))
     ranked = np.argsort((mean[1] - mean[0]) / np.hypot(*spread))
-    figure, axes = panels.grid([f"{percentile:g}th percentile" for percentile in percentiles], 3.2, "density")
+    figure, axes = plotting.panels([f"{percentile:g}th percentile" for percentile in percentiles], 3.2, "density")
     for axis, percentile in zip(axes, percentiles, strict=True):
         record = ranked[round(percentile / 100 * (len(ranked) - 1))]
         at = np.linspace(log[:, record].min() - 1, log[:, record].max() + 1, 200)
@@ -194,7 +194,7 @@ def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figur
                       transform=axis.get_xaxis_transform())
         axis.set_xlabel("log curvature")
         axis.grid(False)
-    panels.legend(figure, 2)
+    plotting.legend(figure, 2)
     return figure
 
 
@@ -207,13 +207,13 @@ def probe_figure(probed: pd.DataFrame, h: float) -> Figure:
     Args:
         probed: of `study.probe_of_stranger`. h: the step that is marked.
     """
-    figure, (axis,) = panels.grid(1, 4.0, width=5.8)
+    figure, (axis,) = plotting.panels(1, 4.0, width=5.8)
     for style, (name, rows) in zip(("-", ":"), probed.groupby("label", sort=False), strict=False):
         axis.plot(rows["h"], rows["q"].abs().clip(lower=TINY), color=plotting.INK, ls=style, label=f"|q|, {name}")
     axis.axhline(max(abs(probed["product"].iloc[0]), TINY), color=plotting.GREEN, lw=1.2, label="Hessian of the piece")
     axis.axvline(h, color=plotting.INK, lw=1, ls=":")
     axis.set(xscale="log", yscale="log", xlabel="step h", ylabel="|q|")
-    panels.legend(figure, 2)
+    plotting.legend(figure, 2)
     return figure
 
 

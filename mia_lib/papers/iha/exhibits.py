@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from mia_lib import attacks, metrics
 from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.data import Dataset
-from mia_lib.evidence import panels, plotting
+from mia_lib.evidence import plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.iha import study, theory
 from mia_lib.papers.iha.study import ALONE, CG, DECAY, FIXED, FLAGS, IHA, LIRA, LOSS, NOTHING, PAIR, PAPER, RMIA, SELF, SIF
@@ -157,7 +157,7 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
     Args:
         sets: data -> scores by attack [T, N], and members bool [T, N].
     """
-    figure, axes = panels.grid(list(sets), 3.6, "true positive rate (logarithmic)")
+    figure, axes = plotting.panels(list(sets), 3.6, "true positive rate (logarithmic)")
     for axis, (scores, members) in zip(axes, sets.values(), strict=True):
         low = 1 / (~members).sum(1).min()
         grid = np.geomspace(low, 1, 300)
@@ -167,10 +167,10 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
                 fpr, tpr, _ = metrics.roc_curve(score, inside)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
             axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), label=name, **plotting.style_of(name),
-                      **panels.sparse_markers(place, len(grid)))
-        axis.plot([low, 1], [low, 1], label="chance", **panels.CHANCE)
+                      **plotting.sparse_markers(place, len(grid)))
+        axis.plot([low, 1], [low, 1], label="chance", **plotting.CHANCE)
         axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
-    panels.legend(figure, 3)
+    plotting.legend(figure, 3)
     return figure
 
 
@@ -220,7 +220,7 @@ def idea_figure(picture: Idea) -> Figure:
     middle, reach = (points.max(0) + points.min(0)) / 2, 0.6 * np.ptp(points, axis=0).max()
     grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
     heights = picture.others.losses(grid).mean(-1)
-    figure, axes = panels.grid(["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True)
+    figure, axes = plotting.panels(["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True)
     for axis, ends, kind in zip(axes, picture.ends, ("members", "non-members"), strict=True):
         axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
         axis.plot(*ends.T, ".", color=plotting.STYLE[kind]["color"], ms=4, mew=0, alpha=0.5)
@@ -235,5 +235,5 @@ def idea_figure(picture: Idea) -> Figure:
         axis.set(xlabel="first parameter", box_aspect=1, xlim=(middle[0] - reach, middle[0] + reach),
                  ylim=(middle[1] - reach, middle[1] + reach))
         axis.grid(False)
-    panels.legend(figure, 3)
+    plotting.legend(figure, 3)
     return figure

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_lib import metrics
-from mia_lib.evidence import panels, plotting, rules, tables
+from mia_lib.evidence import plotting, rules, tables
 from mia_lib.papers.quantile import study
 from mia_lib.papers.quantile.study import LIRA, MARGINAL, ONE, RMIA, XY, X
 
@@ -91,7 +91,7 @@ def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
                                xlabel="models that are trained", ylabel="TPR at 1 % FPR", chance=0.01, sharey=False,
                                rows=1 + (len(data) > 2))
     for axis in figure.axes:
-        panels.ticks(axis.xaxis, [1, 2, 4, 8, 16, 32, 64])
+        plotting.ticks(axis.xaxis, [1, 2, 4, 8, 16, 32, 64])
     return figure
 
 
