@@ -32,7 +32,7 @@ import mia_lib
 from mia_lib import models, signals
 from mia_lib.attacks.quantile import networks, trees
 from mia_lib.signals import hessian
-from mia_lib.training.backends import loop
+from mia_lib.training import loop
 from mia_lib.training.recipe import TrainConfig
 
 BOOK = dict(mia_lib.ARITHMETIC)

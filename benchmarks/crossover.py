@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from mia_lib import models
-from mia_lib.training.backends.loop import STACKED_BELOW, Group, Task
+from mia_lib.training.loop import STACKED_BELOW, Group, Task
 from mia_lib.training.recipe import TrainConfig
 
 CASES = [  # architecture, shape of a record, classes, batch size

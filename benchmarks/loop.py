@@ -38,8 +38,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from mia_lib import data, membership, models, training
 from mia_lib.papers import costs
-from mia_lib.training import devices, recipe
-from mia_lib.training.backends import pool
+from mia_lib.training import devices, pool, recipe
 from mia_lib.training.recipe import TrainConfig
 
 

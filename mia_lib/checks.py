@@ -1,15 +1,31 @@
-"""Checks of arrays that many functions are given: who is a member, which class, whether these are probabilities.
+"""Arrays that many functions are given: the types by which annotations call them, and checks of who is a member, which class,
+whether these are probabilities.
 
-Each says what was given and what to do before any work starts. They cost one look at the array.
+Each check says what was given and what to do before any work starts. It costs one look at the array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from mia_lib.errors import MiaError
+
+Scores: TypeAlias = npt.ArrayLike  # float [N] or [T, N], higher = more likely a member
+Members: TypeAlias = npt.ArrayLike  # bool [N] or [T, N]
+Numbers: TypeAlias = npt.ArrayLike  # of a shape that the docstring says
+Indices: TypeAlias = npt.ArrayLike | None  # int, or what goes without
+PerTarget: TypeAlias = Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
+Metric: TypeAlias = Callable[..., Any] | str  # a metric of `mia_lib.metrics`, or its name
+MetricNames: TypeAlias = Sequence[str]
+Labels: TypeAlias = Any  # int [N], an array or a tensor, or None
+Records: TypeAlias = Any  # an array or a tensor, [N, ...]
+Gradients: TypeAlias = np.ndarray | Iterable[np.ndarray]  # [N, P], or blocks [B, P] of it
+Inverse: TypeAlias = Any  # [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
+Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
 HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
@@ -117,7 +133,7 @@ def are_probabilities(values: np.ndarray) -> bool:
                for part in (rows[:100], rows))  # most arrays end at the first hundred
 
 
-def unlike_logits(values: np.ndarray) -> str:
+def explain_not_logits(values: np.ndarray) -> str:
     """What outputs seem to be that were declared logits, and what to do, without a full stop; "" where they may be logits.
 
     Args:
@@ -144,7 +160,7 @@ def unlike_logits(values: np.ndarray) -> str:
             "If they are logits after all, add 1 to each, which changes no softmax")
 
 
-def to_probabilities(values: np.ndarray) -> str:
+def explain_not_probabilities(values: np.ndarray) -> str:
     """How outputs that were declared probabilities, and are none, may become such; "" where nothing is known of it.
 
     Args:
@@ -161,7 +177,7 @@ def to_probabilities(values: np.ndarray) -> str:
     return ""
 
 
-def one_output(values, before: str, after: str) -> str:
+def explain_single_output(values, before: str, after: str) -> str:
     """What to do with one sigmoid output a record, as a sentence: which two columns to make of it.
 
     Args:

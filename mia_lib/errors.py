@@ -11,7 +11,7 @@ class MiaError(ValueError):
     """Input that cannot be used, said before any work starts."""
 
 
-def choose(argument: str, given, allowed: Iterable[str]) -> str:
+def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
     """Return `given` when it is one of `allowed`.
 
     Raises:

@@ -23,7 +23,7 @@ from torch import nn
 
 from mia_lib import custom
 from mia_lib.checks import are_probabilities, take_logits
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 
 _SEEDED = RLock()  # layers draw their weights from the one global generator, which threads share
 
@@ -106,7 +106,7 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
 def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Mean and spread [1] or [C] where they are given, None for a name."""
     if isinstance(scaling, str):
-        choose("scaling", scaling, SCALINGS)
+        check_choice("scaling", scaling, SCALINGS)
         return None
     try:
         mean, spread = (torch.as_tensor(constants, dtype=torch.float32).reshape(-1) for constants in scaling)
@@ -452,7 +452,7 @@ def canonical_architecture(architecture) -> str:
         return custom.to_text(architecture)
     if is_own(architecture):
         return custom.to_text(custom.from_text(architecture).bound())
-    choose("architecture", str(architecture).partition(":")[0], names())
+    check_choice("architecture", str(architecture).partition(":")[0], names())
     return architecture
 
 
@@ -469,7 +469,7 @@ def parse(architecture: str) -> tuple[str, list[int]]:
         MiaError: another one, or widths that it does not have.
     """
     name, colon, text = str(architecture).partition(":")
-    choose("architecture", name, names())
+    check_choice("architecture", name, names())
     default = _KNOWN[name].widths
     if not colon:
         return name, list(default)

@@ -104,7 +104,7 @@ config = training.TrainConfig("strided_cnn:4,8,32", epochs=hand_epochs, batch_si
                               optimizer="sgd", learning_rate=0.05, momentum=0.9,
                               seed=seed)
 networks = training.train(images, inside, config)
-bent = curvature.of(networks, images, "released_code", h=measure.STEP)
+bent = curvature.traces(networks, images, "released_code", h=measure.STEP)
 log_bent = attack.log_curvature(bent)  # [models, images]
 margin = signals.logit_scaled_confidence(networks, images)
 others = membership.references_of(0, len(networks))  # without the target's complement

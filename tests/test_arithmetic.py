@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from mia_lib.attacks.quantile import networks
-from mia_lib.training.backends import loop
+from mia_lib.training import loop
 from mia_lib.training.recipe import TrainConfig
 
 torch.set_num_threads(1)

@@ -36,7 +36,7 @@ def test_a_processor_with_other_instructions_gives_them_too(tmp_path):
 def test_an_edit_of_what_training_means_fails_the_probe(change, monkeypatch, tmp_path):
     monkeypatch.setenv("MIA_CACHE", str(tmp_path))  # an edit of a file gives other code; here the code is changed in memory
     monkeypatch.setattr(*change)
-    monkeypatch.setattr("mia_lib.training.backends.pool.run_tasks", here)
+    monkeypatch.setattr("mia_lib.training.pool.run_tasks", here)
     assert any(MEASUREMENTS[name].check_probe() for name in ("bank/cifar10-small-weights", "bank/cifar10-small"))
 
 

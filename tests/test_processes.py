@@ -19,7 +19,7 @@ SCRIPT = """
 import os, sys, time
 
 from mia_lib import training
-from mia_lib.training.backends import pool
+from mia_lib.training import pool
 
 
 def seen(*_):

@@ -11,10 +11,9 @@ import pytest
 import mia_lib
 from mia_lib import LIBRARY
 
-GROUND = {"errors", "checks", "hints"}
+GROUND = {"errors", "checks"}
 BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "errors": set(),
-    "hints": set(),
     "checks": {"errors"},
     "_torch": set(),
     "progress": set(),
@@ -50,7 +49,7 @@ PRIVATE = {  # a module -> private names that it takes from others
     "publish.sphinx_ext": {"_document"},  # of docutils
     "signals.boundary": {"_fields"},  # of named tuples
     "signals.norms": {"_forward_pre_hooks"},  # of PyTorch
-    "training.backends.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's
+    "training.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's
 }
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mia_lib.checks import are_probabilities, check_finite, check_mask
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 
 ACCESS = ("label", "loss", "output vector", "parameters")
 REFERENCES = ("none", "out only", "in and out")
@@ -51,7 +51,7 @@ class Needs:
 
 def needs(access: str, references: str, knows: str) -> Callable:
     """Declare what an attack has; kept as the function's attribute `needs`."""
-    declared = Needs(choose("access", access, ACCESS), choose("references", references, REFERENCES), knows)
+    declared = Needs(check_choice("access", access, ACCESS), check_choice("references", references, REFERENCES), knows)
 
     def mark(function: Callable) -> Callable:
         function.needs = declared  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference
         MiaError: shapes differ, there is no reference, a signal is not a number, the target is one of its own references,
             class probabilities stand where views belong, or `reference_members` is no mask.
     """
-    choose("own", own, OWN)
+    check_choice("own", own, OWN)
     signal, reference_signal = np.asarray(signal), np.atleast_2d(reference_signal)
     for name, array in zip(names, (signal, reference_signal), strict=True):
         if array.dtype.kind not in "biuf":

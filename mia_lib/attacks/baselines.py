@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
-from mia_lib.checks import are_probabilities, check_finite, check_labels, check_mask
-from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.hints import Gradients, Inverse
+from mia_lib.checks import Gradients, Inverse, are_probabilities, check_finite, check_labels, check_mask
+from mia_lib.errors import MiaError, check_choice, check_range
 
 VARIANTS = ("paper", "released_code")
 
@@ -292,7 +291,7 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
     Warns:
         UserWarning: a signal that is lower under references trained on a record.
     """
-    if choose("variant", variant, VARIANTS) == "released_code":
+    if check_choice("variant", variant, VARIANTS) == "released_code":
         return _released_offline(signal, reference_signal, reference_members, fixed_variance)
     signal, (mean, variance) = _fit(signal, reference_signal, reference_members, fixed_variance, online=False)
     return log_ndtr((signal - mean) / np.sqrt(variance)).sum(1)

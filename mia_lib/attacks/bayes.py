@@ -13,7 +13,7 @@ from scipy.special import expit, logit, logsumexp
 
 from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
 from mia_lib.checks import check_mask
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 
 ESTIMATORS = ("best_split", "middle", "mean_out", "softmin")
 
@@ -69,7 +69,7 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     Warns:
         UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
     """
-    choose("estimator", estimator, ESTIMATORS)
+    check_choice("estimator", estimator, ESTIMATORS)
     check_range("temperature", temperature, 1e-6)
     loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
                                                                names=("loss", "reference_loss"))

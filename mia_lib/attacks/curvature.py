@@ -23,7 +23,7 @@ import numpy as np
 
 from mia_lib.attacks import check_references, in_blocks, needs
 from mia_lib.attacks.baselines import VARIANTS, moments
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 
 LACKING = ("refuse", "drop")
 ADDED = 1e-22  # to the denominator of the released LR
@@ -102,7 +102,7 @@ def _released_lr(fit: _Fit) -> np.ndarray:
 
 def _scores(rule: Callable, curvature, reference_curvature, reference_members, lacking: str) -> np.ndarray:
     """Scores [N] by a rule."""
-    choose("lacking", lacking, LACKING)
+    check_choice("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
         curvature, reference_curvature, reference_members, views=True, names=("curvature", "reference_curvature"))
     trained, references = reference_members.sum(0), len(reference_members)
@@ -134,7 +134,7 @@ def _scores(rule: Callable, curvature, reference_curvature, reference_members, l
 
 
 def _check_variant(variant: str, tied: bool) -> None:
-    choose("variant", variant, VARIANTS)
+    check_choice("variant", variant, VARIANTS)
     if tied and variant == "released_code":
         raise MiaError("tied = True is allowed with variant = 'paper' alone: the released code has its own variances.")
 

@@ -25,12 +25,36 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mia_lib.attacks import check_loss, needs
-from mia_lib.checks import check_mask
-from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.hints import Gradients, Inverse
+from mia_lib.checks import Gradients, Inverse, check_mask
+from mia_lib.errors import MiaError, check_choice, check_range
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
 AUDITOR = "parameters", "none", "all other records and their membership, and how the model was trained"
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """What the auditor knows of the optimiser: lambda, mu and alpha of Eq. 8.
+
+    Raises:
+        MiaError: a learning rate that is not above 0, or values out of range.
+    """
+
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+
+    def __post_init__(self):
+        if self.learning_rate != self.learning_rate or not check_range("learning_rate", self.learning_rate) > 0:
+            raise MiaError(f"learning_rate = {self.learning_rate!r}: above 0 is needed, since the score divides by it.")
+        check_range("momentum", self.momentum, 0.0, 1.0)
+        check_range("weight_decay", self.weight_decay, 0.0)
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """1 - a alpha and alpha (2 - a alpha)."""
+        a_alpha = self.weight_decay * self.learning_rate / (1 + self.momentum)
+        return 1 - a_alpha, self.weight_decay * (2 - a_alpha)
 
 
 @dataclass(frozen=True)
@@ -192,19 +216,19 @@ def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mea
     Raises:
         MiaError: shapes that do not fit, rates out of range, unknown terms.
     """
-    _check(n, learning_rate, momentum, weight_decay)
+    sgd = Sgd(learning_rate, momentum, weight_decay)
+    check_range("n", n, 1)
     _chosen(terms)
     members = check_mask("members_known", members_known)
     products = forms(gradients, inverse_hessian, mean_gradient)
     records = products.newton.shape[-1:]
     if members.shape != records:
         raise MiaError(f"members_known has shape {members.shape}: {records} is needed, one for each record.")
-    parts = split(products, members / n, n, learning_rate, momentum, weight_decay)
-    return combine(loss, parts, learning_rate, momentum, terms), parts
+    parts = split(products, members / n, n, sgd)
+    return combine(loss, parts, sgd, terms), parts
 
 
-def split(products: Forms, taken_out: np.ndarray | float, n: int, learning_rate: float, momentum: float, weight_decay: float,
-          stationary: bool = False) -> dict[str, np.ndarray]:
+def split(products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stationary: bool = False) -> dict[str, np.ndarray]:
     """The terms I1 to I4 of Eq. 8, for whatever the auditor knows.
 
     Args:
@@ -212,7 +236,7 @@ def split(products: Forms, taken_out: np.ndarray | float, n: int, learning_rate:
         taken_out: [N], how much of the record's own gradient is taken out of the mean gradient, to leave that of the others:
             1 / n for members and 0 for non-members is the paper's leave-one-out knowledge; 0 for all is a control that does
             not know who is a member.
-        n, learning_rate, momentum, weight_decay: as for `scores`.
+        n: records in the training set. sgd: how the model was trained.
         stationary: add the gradient of the weight decay to that of the others, grad L0 + alpha w. At a minimum it is that sum
             which vanishes for the true training set; Eq. 8 has grad L0 alone. Needs `forms` with theta.
 
@@ -222,45 +246,35 @@ def split(products: Forms, taken_out: np.ndarray | float, n: int, learning_rate:
     Raises:
         MiaError: values out of range, forms without theta.
     """
-    _check(n, learning_rate, momentum, weight_decay)
+    check_range("n", n, 1)
     mean, inverse_mean = products.newton_mean, products.inverse_mean
     if stationary:
         if products.newton_theta is None:
             raise MiaError("stationary = True needs forms(..., theta=w), with the parameters.")
-        mean, inverse_mean = mean + weight_decay * products.newton_theta, inverse_mean + weight_decay * products.inverse_theta
-    a_alpha = weight_decay * learning_rate / (1 + momentum)
-    once, twice = 1 - a_alpha, weight_decay * (2 - a_alpha)
+        mean = mean + sgd.weight_decay * products.newton_theta
+        inverse_mean = inverse_mean + sgd.weight_decay * products.inverse_theta
+    once, twice = sgd.factors
     return {"I1": once * products.newton / n, "I2": 2 * once * (mean - taken_out * products.newton),
             "I3": twice * products.inverse / (2 * n), "I4": twice * (inverse_mean - taken_out * products.inverse)}
 
 
-def joined(products: Forms, learning_rate: float, momentum: float, weight_decay: float) -> np.ndarray:
+def shift_and_alignment(products: Forms, sgd: Sgd) -> np.ndarray:
     """Two numbers a record that give all four terms: ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``.
 
     Returns:
         shift and alignment, [2, ...], of the shape of `products`: newton and newton_mean, nearly, and what weight decay adds.
     """
-    a_alpha = weight_decay * learning_rate / (1 + momentum)
-    once, half = 1 - a_alpha, weight_decay * (2 - a_alpha) / 2
-    return np.stack([once * products.newton + half * products.inverse,
-                     once * products.newton_mean + half * products.inverse_mean])
-
-
-def _check(n: int, learning_rate: float, momentum: float, weight_decay: float) -> None:
-    check_range("n", n, 1)
-    if learning_rate != learning_rate or not check_range("learning_rate", learning_rate) > 0:
-        raise MiaError(f"learning_rate = {learning_rate!r}: above 0 is needed, since the score divides by it.")
-    check_range("momentum", momentum, 0.0, 1.0)
-    check_range("weight_decay", weight_decay, 0.0)
+    once, twice = sgd.factors
+    return np.stack([once * products.newton + twice / 2 * products.inverse,
+                     once * products.newton_mean + twice / 2 * products.inverse_mean])
 
 
 @needs(*AUDITOR)
-def combine(loss: np.ndarray, parts: dict[str, np.ndarray], learning_rate: float, momentum: float,
-            terms: str | Sequence[str] = "all") -> np.ndarray:
+def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str | Sequence[str] = "all") -> np.ndarray:
     """The score of Eq. 8 from its terms, or from some of them.
 
     Args:
-        loss: [N]. parts: of `split`. learning_rate, momentum: of SGD.
+        loss: [N]. parts: of `split`. sgd: how the model was trained.
         terms: "all", or some of `TERMS`.
 
     Returns:
@@ -275,8 +289,8 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], learning_rate: float
         if np.shape(loss) != score.shape[-1:]:
             raise MiaError(f"loss has shape {np.shape(loss)}: {score.shape[-1:]} is needed, one for each record.")
         check_loss("loss", loss)
-        score = score + np.asarray(loss, np.float64) / (1 + momentum)
-    return score - sum(parts[term] for term in chosen if term != "loss") / learning_rate
+        score = score + np.asarray(loss, np.float64) / (1 + sgd.momentum)
+    return score - sum(parts[term] for term in chosen if term != "loss") / sgd.learning_rate
 
 
 def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
@@ -285,7 +299,7 @@ def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     if not listed:
         raise MiaError(f"terms is empty: allowed are 'all' and any of {', '.join(TERMS)}.")
     for term in listed:
-        choose("terms", term, ("all", *TERMS) if isinstance(terms, str) else TERMS)
+        check_choice("terms", term, ("all", *TERMS) if isinstance(terms, str) else TERMS)
     return tuple(term for term in TERMS if term in listed)
 
 

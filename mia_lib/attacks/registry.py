@@ -18,7 +18,7 @@ import numpy as np
 
 from mia_lib.attacks import Needs, baselines, bayes, calibration, per_class
 from mia_lib.attacks import curvature as by_curvature
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 
 POPULATION = 2000  # public records of RMIA, at most
 OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
@@ -146,7 +146,7 @@ def score(name: str, view: TargetSignals, **options) -> np.ndarray:
     Raises:
         MiaError: an unknown name; a signal that is not there; as the attack's score function.
     """
-    return ATTACKS[choose("name", name, ATTACKS)].score(view, **options)
+    return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
 
 
 # ------------------------------------------------------------------------------------------------------------------- scorers

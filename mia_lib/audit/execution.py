@@ -16,7 +16,7 @@ from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, P
 from mia_lib.audit.report import Report, describe_provenance
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.training.backends import pool
+from mia_lib.training import pool
 
 
 def plan(model, members: Dataset, non_members: Dataset, **options) -> Plan:

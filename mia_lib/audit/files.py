@@ -24,7 +24,7 @@ from torch import nn
 from mia_lib import data
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.training import TrainConfig
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
@@ -107,7 +107,7 @@ def _import(name: str):
     for part in attribute.split("."):
         if not hasattr(thing, part):
             known = [public for public in vars(thing) if not public.startswith("_")] if hasattr(thing, "__dict__") else []
-            choose(f"MODEL = {name}: {part}", part, known or ["nothing"])
+            check_choice(f"MODEL = {name}: {part}", part, known or ["nothing"])
         thing = getattr(thing, part)
     return thing
 
@@ -301,7 +301,7 @@ def recipe(path: str) -> TrainConfig:
         raise MiaError(f"--recipe {path} holds a {type(values).__name__}: one `name: value` a line is needed, such as "
                        "architecture: mlp:64.")
     for name in values:
-        choose(f"--recipe {path}: name", name, [field.name for field in fields(TrainConfig)])
+        check_choice(f"--recipe {path}: name", name, [field.name for field in fields(TrainConfig)])
     if "architecture" not in values:
         raise MiaError(f"--recipe {path} names no architecture: write architecture: mlp:64, or that of the model.")
     return TrainConfig(**values)

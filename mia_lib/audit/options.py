@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.errors import MiaError, check_range, check_whole, choose
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 
 if TYPE_CHECKING:
     from mia_lib.data import Dataset
@@ -66,9 +66,9 @@ class AuditOptions:
     keep: str | Path | None = None
 
     def __post_init__(self):
-        choose("outputs", self.outputs, OUTPUTS)
+        check_choice("outputs", self.outputs, OUTPUTS)
         if isinstance(self.scaling, str):
-            choose("scaling", self.scaling, SCALINGS)
+            check_choice("scaling", self.scaling, SCALINGS)
         if not isinstance(self.name, str) or not self.name.strip():
             raise MiaError(f"name = {self.name!r}: a text is needed, what the page calls the model.")
         if not check_range("minutes", self.minutes) > 0 or not np.isfinite(self.minutes):

@@ -21,7 +21,7 @@ from mia_lib.audit import attacks, remedies
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import AuditInputs
 from mia_lib.errors import MiaError
-from mia_lib.training.backends import pool
+from mia_lib.training import pool
 
 STARTING = 5.0  # seconds until the processes that train are there
 SHARE = 0.9  # of the budget is planned for

@@ -24,7 +24,14 @@ from torch import nn
 from mia_lib import models as architectures
 from mia_lib import signals, store
 from mia_lib.audit.options import AuditOptions
-from mia_lib.checks import are_probabilities, as_array, one_output, take_logits, to_probabilities, unlike_logits
+from mia_lib.checks import (
+    are_probabilities,
+    as_array,
+    explain_not_logits,
+    explain_not_probabilities,
+    explain_single_output,
+    take_logits,
+)
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.signals import outputs as evaluation
@@ -328,7 +335,7 @@ def check_form(answers: np.ndarray, records: int, columns: int) -> np.ndarray:
         MiaError: anything else, with what to do.
     """
     if answers.shape == (records, 1):
-        remedy = one_output(answers, "torch.cat([0 * s, s], 1) with outputs='logits'",
+        remedy = explain_single_output(answers, "torch.cat([0 * s, s], 1) with outputs='logits'",
                             "torch.cat([1 - s, s], 1) with outputs='probabilities'")
         raise MiaError(f"outputs have shape {answers.shape}, one column: [N, K] is needed. Give a network or a function "
                        f"around the model. {remedy}")
@@ -365,7 +372,7 @@ def check_declared(answers: np.ndarray, outputs: str, loss: str = "cross_entropy
     if outputs == "logits" and probable:
         raise MiaError("outputs = 'logits', but all are in [0, 1] and each row has the sum 1: these are probabilities. Say "
                        "outputs='probabilities', or better give what goes into the softmax, which is not rounded.")
-    if outputs == "logits" and loss != "squared_error" and (kind := unlike_logits(answers)):
+    if outputs == "logits" and loss != "squared_error" and (kind := explain_not_logits(answers)):
         raise MiaError(f"outputs = 'logits', but these seem to be {kind}.")
     if outputs == "probabilities" and not probable:
         with np.errstate(over="ignore"):
@@ -374,7 +381,7 @@ def check_declared(answers: np.ndarray, outputs: str, loss: str = "cross_entropy
         kind = ("these are logarithms of probabilities. Say outputs='logits': a softmax leaves them as they are" if logs else
                 f"rows have sums from {sums.min():.4g} to {sums.max():.4g} and entries from {answers.min():.4g} to "
                 f"{answers.max():.4g}. "
-                + (to_probabilities(answers) or "Say outputs='logits', or give what the softmax makes of them"))
+                + (explain_not_probabilities(answers) or "Say outputs='logits', or give what the softmax makes of them"))
         raise MiaError(f"outputs = 'probabilities', but {kind}.")
     if len(answers) > 1 and (answers == answers[0]).all():
         raise MiaError(f"outputs are the same for all {len(answers)} records "

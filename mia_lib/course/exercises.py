@@ -22,7 +22,7 @@ import jupytext
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 
 CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")
 ANSWERS = ("right", "wrong")
@@ -154,7 +154,7 @@ def load_exercises(root: Path) -> list[Exercise]:
     if not exercises:
         raise MiaError(f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of "
                        f"the repository.")
-    return sorted(exercises, key=lambda exercise: (CHAPTERS.index(choose(
+    return sorted(exercises, key=lambda exercise: (CHAPTERS.index(check_choice(
         f"chapter of {exercise.path}", exercise.about["chapter"], CHAPTERS)), exercise.about["minutes"]))
 
 

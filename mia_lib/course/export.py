@@ -11,7 +11,7 @@ import jupytext
 from mia_lib import store
 from mia_lib.course import bank
 from mia_lib.course.exercises import Exercise, importable, load_exercises
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 
 EDITIONS = ("student", "lecturer")
 SIGNALS = "signals.npz"
@@ -73,7 +73,7 @@ def write(to: Path, root: Path, edition: str = "student", size: bank.Size | None
     Raises:
         MiaError: a folder that is not empty, an unknown edition, a book without exercises.
     """
-    choose("edition", edition, EDITIONS)
+    check_choice("edition", edition, EDITIONS)
     empty_folder(to)
     exercises = load_exercises(root)
     shutil.copytree(root / "course" / "checks", to / "checks", ignore=shutil.ignore_patterns("__pycache__"))

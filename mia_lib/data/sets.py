@@ -24,7 +24,7 @@ import numpy as np
 from mia_lib import LIBRARY
 from mia_lib.checks import check_finite, check_labels
 from mia_lib.data import readers
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
 TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
@@ -386,7 +386,7 @@ def get(name: str) -> Path:
     Raises:
         MiaError: unknown name, no network, wrong hash, or images that only the user can provide.
     """
-    choose("name", name, [known for known in names() if known != "gaussian"])
+    check_choice("name", name, [known for known in names() if known != "gaussian"])
     if path := _find(name):
         return path
     instead = f"or put {name}.npz (x, y, n_train) into {data_dir()} (MIA_DATA names another folder). " \
@@ -417,7 +417,7 @@ def load(name: str, **options) -> Dataset:
     Raises:
         MiaError: unknown name or option, not here and no network, a file with the wrong hash.
     """
-    choose("name", name, names())
+    check_choice("name", name, names())
     if name == "gaussian":
         allowed = list(inspect.signature(gaussian).parameters)
     else:
@@ -425,7 +425,7 @@ def load(name: str, **options) -> Dataset:
     for option, value in options.items():
         if not allowed:
             raise MiaError(f"Data set {name!r} takes no options; given: {option} = {value!r}. Omit it.")
-        choose(f"option of {name!r}", option, allowed)
+        check_choice(f"option of {name!r}", option, allowed)
         if not isinstance(value, int) and not (option == "per_class" and value is None):
             raise MiaError(f"{option} = {value!r}: give a whole number.")
     if name == "gaussian":

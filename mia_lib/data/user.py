@@ -13,7 +13,7 @@ import numpy as np
 
 from mia_lib.checks import check_labels
 from mia_lib.data.sets import Dataset, read_arrays
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.progress import track
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -245,7 +245,7 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as problem:
         raise MiaError(f"{path} cannot be read as a CSV ({problem}). Its first line names the columns, and commas part "
                        "them.") from problem
-    choose("label", label, map(str, table.columns))
+    check_choice("label", label, map(str, table.columns))
     lacking = table.columns[table.isna().any().to_numpy()]
     if len(lacking):
         raise MiaError(f"{path} has missing values in {_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "

@@ -14,7 +14,7 @@ from functools import cache
 import pandas as pd
 import yaml
 
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.evidence import tables
 from mia_lib.metrics.interval import Interval
 
@@ -76,7 +76,7 @@ class Verdict:
 @cache
 def _file(paper: str) -> dict:
     known = {path.name.removesuffix("_claims.yaml"): path for path in tables.PAPERS.glob("*_claims.yaml")}
-    path = known[choose("paper", paper, sorted(known))]
+    path = known[check_choice("paper", paper, sorted(known))]
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
@@ -124,7 +124,7 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
         MiaError: unknown claim; no number and no reason.
     """
     known = claims(paper)
-    claim, cases = known[choose("claim_id", claim_id, known)], dict(cases or {})
+    claim, cases = known[check_choice("claim_id", claim_id, known)], dict(cases or {})
     points = claim.get("unit") == "points"
     if number is None:
         if not reason:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mia_lib import metrics
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.evidence import plotting
 from mia_lib.metrics import ranking
 
@@ -194,7 +194,7 @@ def two_attacks(cases: Cases, pair: tuple[str, str] | None = None):
     names = list(dict.fromkeys(row["attack"] for row in rows))
     pair = pair or (names[0], names[min(1, len(names) - 1)])
     for name in pair:
-        choose("pair", name, names)
+        check_choice("pair", name, names)
     steps, start = len(allowed) - 1, int(np.abs(np.log(allowed / FPR)).argmin())
     controls = [
         choice("setting", next(iter(cases)), list(cases), "Case"),

@@ -26,9 +26,9 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from mia_lib import metrics
+from mia_lib.checks import Members
 from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
-from mia_lib.hints import Members
 from mia_lib.metrics import ranking
 
 WIDTH, DPI = 7.0, 200  # inches; twice the page's 100 pixels an inch

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import LIBRARY
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.metrics.interval import Interval
 
 PAPERS = LIBRARY.parent / "data" / "papers"
@@ -39,8 +39,8 @@ def paper(name: str, table: str) -> pd.DataFrame:
     known = [path.stem.split("_", 1) for path in sorted(PAPERS.glob("*_*.csv"))]
     if not known:
         raise MiaError(f"the papers' tables are not in {PAPERS}: run from a clone (`pip install -e .`).")
-    choose("paper", name, sorted({one for one, _ in known}))
-    choose("table", table, [other for one, other in known if one == name])
+    check_choice("paper", name, sorted({one for one, _ in known}))
+    check_choice("table", table, [other for one, other in known if one == name])
     frame = pd.read_csv(PAPERS / f"{name}_{table}.csv", dtype=str, keep_default_na=False)
     for column in ("value", "std"):
         numbers = pd.to_numeric(frame[column].replace("", "nan"), errors="coerce")
@@ -113,7 +113,7 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
     """Cells as text, with a named index as columns; and which columns to set flush right."""
     formats, frame = formats or {}, _flat(frame)
     for column in formats:
-        choose("formats", column, [str(c) for c in frame.columns])
+        check_choice("formats", column, [str(c) for c in frame.columns])
 
     def text(value, how) -> str:
         if isinstance(value, str | Cell):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.metrics import ranking, resampling
 from mia_lib.metrics.interval import Interval, t_interval
 
@@ -187,7 +187,7 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
         MiaError: no such rows, or rows of several settings.
     """
     for column, value in {"attack": attack, "metric": metric, **where}.items():
-        choose(column, value, list(frame[column].unique()))
+        check_choice(column, value, list(frame[column].unique()))
         frame = frame[frame[column] == value]
     if frame.empty:
         raise MiaError(f"no result of {attack}, {metric}" + "".join(f", {c} = {v}" for c, v in where.items()))

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mia_lib.checks import check_mask
-from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.hints import Members, Numbers, PerTarget, Scores
+from mia_lib.checks import Members, Numbers, PerTarget, Scores, check_mask
+from mia_lib.errors import MiaError, check_choice, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
 
@@ -353,7 +352,7 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
     """Full name, function of (tp, fp) and range of a metric given as function, "auc" or "tpr_at_fpr=0.01"."""
     text = getattr(metric, "__name__", metric)
     name, _, rate = str(text).partition("=")
-    choose("metric", name, CORES)
+    check_choice("metric", name, CORES)
     core, low_high = CORES[name], RANGES[name]
     if not name.endswith("_at_fpr"):
         return name, core, low_high  # type: ignore[return-value]

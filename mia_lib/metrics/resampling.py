@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.checks import check_mask
+from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask
 from mia_lib.errors import MiaError, check_range
-from mia_lib.hints import Indices, Members, Metric, MetricNames, Scores
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
 from mia_lib.metrics.ranking import CORES, check_scores, look_up_metric, per_target, resolves, tally
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mia_lib.errors import check_whole, choose
+from mia_lib.errors import check_choice, check_whole
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
@@ -43,7 +43,7 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
     """
     from mia_lib import data, membership, training
     from mia_lib.published import catalogue
-    from mia_lib.training.loaded import with_weights
+    from mia_lib.training.ensemble import with_weights
 
     pool = data.load(dataset)
     if records is not None:
@@ -64,7 +64,7 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
               "learning_rate": learning_rate, "weight_decay": weight_decay, "augmentation": augmentation,
               "precision": precision, "optimizer": optimizer, "schedule": schedule, "records": records, "seed": seed,
               "unused": unused}
-    held = catalogue()[choose("weights", weights, catalogue())](index=index, **recipe)
+    held = catalogue()[check_choice("weights", weights, catalogue())](index=index, **recipe)
     return with_weights(models, [{name: array[row] for name, array in held.arrays.items()}
                                  for row in range(len(index))]), pool
 

@@ -99,7 +99,7 @@ def _at_once() -> int:
     import psutil
 
     from mia_lib.training import devices
-    from mia_lib.training.backends.pool import default_workers
+    from mia_lib.training.pool import default_workers
 
     alone = devices.pick(None).type != "cpu" or default_workers() == 1
     return 1 if alone or psutil.virtual_memory().available < MEMORY_FOR_TWO else 2

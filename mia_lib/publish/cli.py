@@ -77,7 +77,7 @@ def _use_device(device: str | None) -> None:
         devices.pick(device)
         os.environ["MIA_DEVICE"] = device or os.environ["MIA_DEVICE"]
     if os.environ.get("MIA_WORKERS"):
-        from mia_lib.training.backends import pool
+        from mia_lib.training import pool
 
         pool.default_workers()
 
@@ -87,7 +87,7 @@ def _use_cluster(address: str | None) -> None:
         if not re.fullmatch(r"(\w+://)?\S+:\d+", address):
             raise MiaError(f"{address!r} is no address of a cluster: give the one that its scheduler prints when it starts, "
                            "such as tcp://10.0.0.1:8786.")
-        from mia_lib.training.backends import pool
+        from mia_lib.training import pool
 
         pool.connect(address).close()  # says now what is wrong with it
         os.environ["MIA_CLUSTER"] = address

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from mia_lib import published
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import duration
 from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
@@ -32,7 +32,7 @@ def find(name: str) -> Measurement:
         MiaError: an unknown one.
     """
     known = published.catalogue()
-    return known[choose("measurement", name, known)]
+    return known[check_choice("measurement", name, known)]
 
 
 class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
@@ -239,7 +239,7 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
         MiaError: nothing such is published.
     """
     for parameter in {"name", "models", "arrays"} & parameters.keys():  # of `load`
-        choose(f"parameter of {name}", parameter, set(find(name).usual()) - {"name", "models", "arrays"})
+        check_choice(f"parameter of {name}", parameter, set(find(name).usual()) - {"name", "models", "arrays"})
     bank, measurement = published.load(name, **parameters), find(name)
     rows = sorted(int(row) for row in np.random.default_rng(seed).permutation(len(bank))[:models])
     before = os.environ.get("MIA_CACHE")

@@ -32,7 +32,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 
 PUBLISHED, QUICK = "published", "quick"
 PRESETS = {  # what each is for; a notebook may have others
@@ -41,7 +41,7 @@ PRESETS = {  # what each is for; a notebook may have others
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 KINDS = {  # of names -> what refuses one that is none
-    "data set": lambda name: choose("data set", name, import_module("mia_lib.data").names()),
+    "data set": lambda name: check_choice("data set", name, import_module("mia_lib.data").names()),
     "architecture": lambda name: import_module("mia_lib.models").parse(name),
     "augmentation": lambda name: import_module("mia_lib.training.recipe").parse_augmentation(name),
 }
@@ -128,10 +128,10 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
         MiaError: unknown notebook or preset, a parameters cell or a preset that cannot be read or is not allowed.
     """
     root = find_root(root)
-    choose("notebook", name, notebooks(root))
+    check_choice("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
     declarations = [p for source in code_cells(text, "parameters") for p in declared(source, f"notebooks/{name}.py")]
-    choose(f"preset of {name}", preset or PUBLISHED, presets(name, root))
+    check_choice(f"preset of {name}", preset or PUBLISHED, presets(name, root))
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
         return declarations
@@ -251,7 +251,7 @@ def _check(declared: list[Parameter], values: dict, where: str = "") -> dict:
 
     known = {p.name: p for p in declared}
     for name in values:
-        choose(f"{where}parameter", name, known)
+        check_choice(f"{where}parameter", name, known)
     model = create_model("Parameters", __config__=ConfigDict(protected_namespaces=()),
                          **{name: (_annotation(known[name]), ...) for name in values})
     try:
@@ -339,7 +339,7 @@ def _choose(parameter: Parameter, value, parts: list) -> None:
     name = parameter.name
     kinds = [part for part in parts if part in KINDS]
     if not kinds:
-        choose(name, value, parts)
+        check_choice(name, value, parts)
         return
     default = parameter.default if isinstance(parameter.default, list | tuple) else [parameter.default]
     if value in parts or value in default:  # defaults need no check, and the modules that know the names are slow to load

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mia_lib import standalone
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, prose, run_page, runner
 from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, validate
@@ -80,7 +80,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
                        f"`mia params {name}` lists them.")
     values = {}
     for axis, of_axis in axes.items():
-        choose("parameter", axis, known)
+        check_choice("parameter", axis, known)
         if isinstance(of_axis, str):
             between = "|" if "|" in of_axis or _is_list(known[axis]) else ","
             of_axis = [part.strip() for part in of_axis.split(between) if part.strip()]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mia_lib import custom, progress, store
-from mia_lib.errors import MiaError, check_whole, choose
+from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
 
@@ -90,7 +90,7 @@ class Measurement:
         """
         known = [name for name in inspect.signature(self.function).parameters if name != "index"]
         for name in parameters:
-            choose(f"parameter of {self.name}", name, known)
+            check_choice(f"parameter of {self.name}", name, known)
         usual = self.usual()
         whole = {**usual, **parameters}
         if lacking := [name for name in known if name not in whole]:
@@ -538,7 +538,7 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     if not there:
         raise MiaError(f"name = {name!r}: nothing is published in {folder()}. A clone of the book's repository has it in "
                        "data/published; MIA_PUBLISHED names another folder.")
-    choose("name", name, sorted({measurement.name for measurement, _, _ in there}))
+    check_choice("name", name, sorted({measurement.name for measurement, _, _ in there}))
     named = [(values, pieces) for measurement, values, pieces in there if measurement.name == name]
     asked = next(measurement for measurement, _, _ in there if measurement.name == name).complete
     meant = [(values, pieces) for values, pieces in named if _text(asked({**values, **parameters})) == _text(values)]
@@ -552,7 +552,7 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
         raise MiaError(f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking[0]} is not. "
                        f"`mia publish {name} --models {models}` measures it.")
     for array in arrays:
-        choose("arrays", array, pieces[0].manifest["arrays"])
+        check_choice("arrays", array, pieces[0].manifest["arrays"])
     used, rows = [piece for piece in pieces if piece.index.start < models], {}
     try:
         for piece in used:

@@ -225,7 +225,7 @@ def device_kind() -> str:
 
 def processes() -> int:
     """How many work side by side: on a card one."""
-    from mia_lib.training.backends import pool
+    from mia_lib.training import pool
 
     return pool.default_workers() if device_kind() == "cpu" else 1
 
@@ -234,7 +234,7 @@ def elsewhere() -> int:
     """How many models the workers of a cluster train at once; 0 without one."""
     if not os.environ.get("MIA_CLUSTER"):
         return 0
-    from mia_lib.training.backends import pool
+    from mia_lib.training import pool
 
     return pool.at_once()
 

@@ -10,7 +10,7 @@ estimators, of which the first needs nothing but losses:
 The type of the inputs decides the arithmetic. Differences of losses need float64: rounding alone moves a probe by up to
 ``eps |loss| / h^2`` and, as the points are rounded themselves, by ``eps |x| |gradient| / h^2``. With the paper's h = 1e-3 the
 former is a tenth of the loss in float32 (eps = 1.2e-7), often more than the curvature, and 2e-10 of it in float64. The usual
-cross-entropy rounds by eps times the logits instead, in which confident records drown; `precise_loss`, which `of`
+cross-entropy rounds by eps times the logits instead, in which confident records drown; `precise_loss`, which `traces`
 takes, by eps times itself. The other two estimators lose no more than any derivative.
 
 A network with ReLU or max-pooling is smooth in pieces. Derivatives are those of the piece that a record lies on; differences
@@ -33,10 +33,9 @@ import numpy as np
 import torch
 from torch.autograd import grad
 
-from mia_lib.checks import check_labels
+from mia_lib.checks import Labels, check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_whole, choose
-from mia_lib.hints import Labels
+from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.signals.mapping import map_models, spread
@@ -83,7 +82,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
     Warns:
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
     """
-    choose("variant", variant, VARIANTS)
+    check_choice("variant", variant, VARIANTS)
     _check(iterations, "iterations", h)
 
     def estimate(losses, part, start, together):
@@ -177,7 +176,7 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 # ------------------------------------------------------------------------------------------------------------- an ensemble
 
 
-def of(models: Ensemble, records: Dataset, variant: str = "paper", iterations: int = 10, h: float = 1e-3, seed: int = 0,
+def traces(models: Ensemble, records: Dataset, variant: str = "paper", iterations: int = 10, h: float = 1e-3, seed: int = 0,
        dtype: str = "float64", warn: bool = True, precise: bool = True) -> np.ndarray:
     """`zero_order_trace` of each record's loss under each model, kept in the store.
 
@@ -199,8 +198,8 @@ def of(models: Ensemble, records: Dataset, variant: str = "paper", iterations: i
     Raises:
         MiaError: an unknown variant or dtype; iterations or h not above 0.
     """
-    choose("variant", variant, VARIANTS)
-    choose("dtype", dtype, outputs.PRECISIONS)
+    check_choice("variant", variant, VARIANTS)
+    check_choice("dtype", dtype, outputs.PRECISIONS)
     _check(iterations, "iterations", h)
     how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": check_whole("seed", seed)}
     spec = {"kind": "curvature", "dtype": dtype, "precise": precise, **how}

@@ -18,8 +18,16 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from mia_lib import progress, store
-from mia_lib.checks import LOSSES, are_probabilities, as_array, check_labels, one_output, to_probabilities, unlike_logits
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.checks import (
+    LOSSES,
+    are_probabilities,
+    as_array,
+    check_labels,
+    explain_not_logits,
+    explain_not_probabilities,
+    explain_single_output,
+)
+from mia_lib.errors import MiaError, check_choice, check_range
 
 OUTPUTS = ("logits", "probabilities")
 KEPT_EVERY = 5.0  # seconds
@@ -38,7 +46,7 @@ def loss_of(margin: np.ndarray) -> np.ndarray:
         margin: log(p / (1 - p)) of the probability p of the true class, [...].
 
     Returns:
-        loss float64 [...].
+        float64 [...].
     """
     return np.logaddexp(0, -np.asarray(margin, np.float64))
 
@@ -76,12 +84,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         MiaError: an unknown loss; logits of one output a record, with NaN, or that are probabilities (see
             `from_probabilities`); labels that are no class.
     """
-    return columns(logits, labels, loss, precise_loss)
-
-
-def columns(logits: np.ndarray, labels: np.ndarray, loss: str, precisely: Callable) -> dict[str, np.ndarray]:
-    """`scalars`, its losses by `precisely(logits [..., K], labels [...], loss)`: NumPy's here, Torch's of kept models."""
-    choose("loss", loss, LOSSES)
+    check_choice("loss", loss, LOSSES)
     z = _check_logits("logits", logits)
     if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
         raise MiaError(f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
@@ -92,8 +95,8 @@ def columns(logits: np.ndarray, labels: np.ndarray, loss: str, precisely: Callab
     log_p = z - logsumexp(z, -1, keepdims=True)
     truth, others, margin = _margin(z, one_hot)
     signals = {
-        "loss": precisely(z, np.array(np.broadcast_to(labels, z.shape[:-1])), loss),
-        "least_loss": precisely(z, z.argmax(-1), loss),  # the label with the smallest loss, whichever the loss
+        "loss": precise_loss(z, np.broadcast_to(labels, z.shape[:-1]), loss),
+        "least_loss": precise_loss(z, z.argmax(-1), loss),  # the label with the smallest loss, whichever the loss
         "logit_scaled_confidence": margin,
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),
@@ -105,16 +108,8 @@ def columns(logits: np.ndarray, labels: np.ndarray, loss: str, precisely: Callab
 
 
 def precise_loss(logits: np.ndarray, labels: np.ndarray, kind: str = "cross_entropy") -> np.ndarray:
-    """The loss of each record, exact relative to its size also near zero: `training.losses.precise_loss` without Torch.
-
-    Args:
-        logits: float64 [..., K].
-        labels: int [...].
-        kind: a name of `LOSSES`.
-
-    Returns:
-        float64 [...].
-    """
+    """The loss of each record [...] from logits float64 [..., K], exact relative to its size also near zero:
+    `training.losses.precise_loss` without Torch."""
     one_hot = np.arange(logits.shape[-1]) == labels[..., None]
     if kind == "squared_error":
         return 0.5 * np.square(logits - one_hot).sum(-1)
@@ -173,7 +168,7 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     Warns:
         UserWarning: without `floor`: probabilities of the true class, or of all others, are zero; it counts the records.
     """
-    choose("loss", loss, [name for name in LOSSES if name != "squared_error"])
+    check_choice("loss", loss, [name for name in LOSSES if name != "squared_error"])
     array, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
     if not are_probabilities(p):
@@ -229,7 +224,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     if not callable(function):
         raise MiaError(f"function is of type {type(function).__name__}: a function is needed that answers for records, such "
                        "as model.predict_proba (without brackets).")
-    choose("outputs", outputs, OUTPUTS)
+    check_choice("outputs", outputs, OUTPUTS)
     if not isinstance(batch, int | np.integer) or isinstance(batch, bool):
         raise MiaError(f"batch = {batch!r}: a whole number of records is needed.")
     check_range("batch", batch, 1)
@@ -274,7 +269,7 @@ def _checked(raw, records: int, outputs: str, before: list[np.ndarray]) -> np.nd
         raise MiaError(f"shape {answer.shape} and type {answer.dtype} for {records} records: numbers [{records}, K] are "
                        "needed.")
     if answer.shape[1] < 2:
-        remedy = one_output(answer, "np.concatenate([0 * s, s], 1) with outputs = 'logits'",
+        remedy = explain_single_output(answer, "np.concatenate([0 * s, s], 1) with outputs = 'logits'",
                             "np.concatenate([1 - s, s], 1) with outputs = 'probabilities'")
         raise MiaError(f"shape {answer.shape}: at least two classes are needed. {remedy}")
     if before and before[0].shape[1] != answer.shape[1]:
@@ -284,13 +279,13 @@ def _checked(raw, records: int, outputs: str, before: list[np.ndarray]) -> np.nd
     if bad.any():
         raise MiaError(f"NaN or infinity for {bad.sum()} of {records} records, the first is number {int(np.argmax(bad))} of "
                        "the batch.")
-    if outputs == "logits" and (kind := unlike_logits(answer) if not before or are_probabilities(answer) else ""):
+    if outputs == "logits" and (kind := explain_not_logits(answer) if not before or are_probabilities(answer) else ""):
         raise MiaError(f"no logits, though outputs = 'logits': these seem to be {kind}.")
     if outputs == "probabilities" and not are_probabilities(answer):
         sums = answer.sum(1)
         raise MiaError(f"numbers from {answer.min():.4g} to {answer.max():.4g} with sums of rows from {sums.min():.4g} to "
                        f"{sums.max():.4g}, where outputs = 'probabilities'. "
-                       f"{to_probabilities(answer) or 'Of logits say so, outputs = ' + repr('logits')}.")
+                       f"{explain_not_probabilities(answer) or 'Of logits say so, outputs = ' + repr('logits')}.")
     return answer
 
 

@@ -30,9 +30,8 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev, jvp, vmap
 
 from mia_lib import models
-from mia_lib.checks import check_labels
-from mia_lib.errors import MiaError, check_range, choose
-from mia_lib.hints import Records
+from mia_lib.checks import Records, check_labels
+from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.signals import outputs as signals
 from mia_lib.training import devices
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -66,7 +65,7 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
         MiaError: an unknown loss or dtype, no records, not a label for each or one that is no class, a model without
             parameters or of one output; the function: vectors of another shape.
     """
-    choose("loss", loss, LOSSES)
+    check_choice("loss", loss, LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
     scaling = signals.scaling_of(model, x, scaling)
     weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
@@ -145,7 +144,7 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
     Raises:
         MiaError: what `operator` raises; a matrix that would not fit into memory together with its decomposition.
     """
-    choose("loss", loss, LOSSES)
+    check_choice("loss", loss, LOSSES)
     network, device = signals.in_precision(model, dtype), signals.device_of(model)
     scaling = signals.scaling_of(model, x, scaling)
     labels, layers = _labels(network, x, y, device, scaling), shallow(network)

@@ -25,9 +25,8 @@ from mia_lib import progress, store, training
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.training import Ensemble, devices, ensemble
-from mia_lib.training.backends import pool
-from mia_lib.training.backends.loop import STACKED_BELOW
+from mia_lib.training import Ensemble, devices, ensemble, pool
+from mia_lib.training.loop import STACKED_BELOW
 from mia_lib.training.stacking import stackable
 
 CPU = torch.device("cpu")

@@ -28,8 +28,9 @@ from torch.func import functional_call, grad, vmap
 from mia_lib import models as architectures
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, choose
-from mia_lib.signals import from_outputs, norms
+from mia_lib.errors import MiaError, check_choice
+from mia_lib.signals import norms
+from mia_lib.signals.from_outputs import scalars
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -55,7 +56,6 @@ def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = 
 
     Args:
         x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor.
-        start, stop, device, dtype: which, where and of which type.
         scaling: as for `models.to_input`, of uint8 images.
     """
     part = x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
@@ -66,9 +66,6 @@ def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
     """The scaling of uint8 images for a model: as given, or what the model was trained on.
 
     Models of an ensemble know it; other networks of this library are taken to be trained on [-1, 1].
-
-    Args:
-        model: any network. x: its records. scaling: as for `models.to_input`; None where it was not given.
 
     Warns:
         UserWarning: none was given for uint8 images and a network that is not one of `models.build`.
@@ -132,19 +129,8 @@ def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
                     scaling_of(networks[0], x, None)).numpy()
 
 
-def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
-    """`from_outputs.scalars` with the losses as Torch computes them: what is kept of models stays the same to the last bit."""
-    def precisely(z: np.ndarray, labels: np.ndarray, loss: str) -> np.ndarray:
-        return precise_loss(torch.from_numpy(z), torch.from_numpy(labels), loss).numpy()
-
-    return from_outputs.columns(logits, labels, loss, precisely)
-
-
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
-    """How many classes a network tells apart, from its outputs of one record.
-
-    Args:
-        model: in evaluation mode. x: its records, at least one. scaling: as for `inputs`.
+    """How many classes a network in evaluation mode tells apart, from its outputs of the first record.
 
     Raises:
         MiaError: outputs of another shape than [1, K] with K >= 2; a model without parameters.
@@ -168,7 +154,7 @@ def in_precision(model: nn.Module, dtype: str) -> nn.Module:
     Raises:
         MiaError: any other `dtype`.
     """
-    choose("dtype", dtype, PRECISIONS)
+    check_choice("dtype", dtype, PRECISIONS)
     return architectures.give_logits(copy.deepcopy(model).eval()).to(PRECISIONS[dtype]).requires_grad_(False)
 
 
@@ -296,8 +282,8 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
-    choose("loss", loss, LOSSES)
-    choose("dtype", dtype, PRECISIONS)
+    check_choice("loss", loss, LOSSES)
+    check_choice("dtype", dtype, PRECISIONS)
     scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
     labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))
     return _gradients(network, x, labels, loss, dtype, lambda named: torch.cat([g.flatten(1) for g in named.values()], 1),

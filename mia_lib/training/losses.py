@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from mia_lib.checks import LOSSES, check_labels
-from mia_lib.errors import MiaError, choose
+from mia_lib.errors import MiaError, check_choice
 
 NO_CLASS = torch.iinfo(torch.int64).min
 
@@ -30,7 +30,7 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
         MiaError: an unknown kind, outputs of fewer than two classes, labels of another shape or type, or that are no class (on
             a graphics card that is PyTorch's to say).
     """
-    choose("loss", kind, LOSSES)
+    check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
     try:
         return _record_loss(outputs, labels, kind)
@@ -86,7 +86,7 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
     Raises:
         MiaError: any other `kind`; outputs of one class, labels of another shape or that are no class.
     """
-    choose("loss", kind, LOSSES)
+    check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
     _check_classes(labels, outputs.shape[-1])
     one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]

@@ -32,10 +32,9 @@ from mia_lib import models as architectures
 from mia_lib import progress
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.training import devices, ensemble, recipe
-from mia_lib.training.backends import pool
-from mia_lib.training.backends.loop import Outcome, Task
+from mia_lib.training import devices, ensemble, pool, recipe
 from mia_lib.training.ensemble import Ensemble
+from mia_lib.training.loop import Outcome, Task
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
 

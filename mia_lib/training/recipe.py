@@ -16,7 +16,7 @@ from torch import nn
 
 from mia_lib import custom
 from mia_lib import models as architectures
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.training.losses import LOSSES
 
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
@@ -76,10 +76,10 @@ class TrainConfig:
     def __post_init__(self):
         object.__setattr__(self, "architecture", architectures.canonical_architecture(self.architecture))
         object.__setattr__(self, "scaling", architectures.check_scaling(self.scaling))
-        choose("optimizer", self.optimizer, ("sgd", "adam"))
-        choose("schedule", self.schedule, SCHEDULES)
-        choose("loss", self.loss, LOSSES)
-        choose("precision", self.precision, PRECISIONS)
+        check_choice("optimizer", self.optimizer, ("sgd", "adam"))
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("precision", self.precision, PRECISIONS)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
             if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
                 raise MiaError(f"{name} = {getattr(self, name)!r}: a whole number is needed.")
@@ -131,7 +131,7 @@ def learning_rate(config: TrainConfig, epoch: float) -> float:
 
 def parse_augmentation(text: str) -> tuple[str, float]:
     name, _, strength = str(text).partition(":")
-    choose("augmentation", name, AUGMENTATIONS)
+    check_choice("augmentation", name, AUGMENTATIONS)
     try:
         value = float(strength) if strength else {"flip_resized_crop": 0.08}.get(name, 4.0)
     except ValueError:

@@ -138,14 +138,15 @@ def test_every_sum_of_terms_is_that_of_a_loop_over_records(rates):
         for name, part in parts.items():
             assert_allclose(part, expected[name], rtol=1e-9, atol=1e-15, err_msg=name)
     whole = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *rates)[0]
-    assert_array_equal(whole, iha.combine(LOSS, parts, *rates[:2], terms=iha.TERMS))
-    assert_array_equal(iha.combine(LOSS, parts, *rates[:2], terms="I2"), iha.combine(LOSS, parts, *rates[:2], terms=("I2",)))
-    assert_array_equal(iha.combine(LOSS, parts, *rates[:2], terms=("I2", "loss", "I2")),
-                       iha.combine(LOSS, parts, *rates[:2], terms=("loss", "I2")))
+    sgd = iha.Sgd(*rates)
+    assert_array_equal(whole, iha.combine(LOSS, parts, sgd, terms=iha.TERMS))
+    assert_array_equal(iha.combine(LOSS, parts, sgd, terms="I2"), iha.combine(LOSS, parts, sgd, terms=("I2",)))
+    assert_array_equal(iha.combine(LOSS, parts, sgd, terms=("I2", "loss", "I2")),
+                       iha.combine(LOSS, parts, sgd, terms=("loss", "I2")))
 
 
 def test_stationary_terms_are_those_of_a_loop_with_the_decays_gradient():
-    found = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN, THETA), MEMBERS / SIZE, SIZE, *RATES, stationary=True)
+    found = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN, THETA), MEMBERS / SIZE, SIZE, iha.Sgd(*RATES), stationary=True)
     expected = loop(GRADIENTS, LOSS, MEMBERS, HESSIAN + 0.2 * np.eye(P), *RATES, undecayed=RATES[2] * THETA)
     for name, part in found.items():
         assert_allclose(part, expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
@@ -174,17 +175,17 @@ def test_it_is_the_log_ratio_of_two_laws_of_the_parameters():
 def test_a_members_own_gradient_is_all_that_tells_it_apart():
     """I1 + I2 = (1 - a alpha) [2 x_D^T x -/+ |x|^2 / n]: minus for members, plus for the others."""
     found = iha.forms(GRADIENTS, INVERSE, MEAN)
-    parts = iha.split(found, MEMBERS / SIZE, SIZE, *RATES)
+    parts = iha.split(found, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
     once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
     expected = once * (2 * found.newton_mean + np.where(MEMBERS, -1, 1) * found.newton / SIZE)
     assert_allclose(parts["I1"] + parts["I2"], expected, rtol=1e-10, atol=1e-14)
-    blind = iha.split(found, 0, SIZE, *RATES)
+    blind = iha.split(found, 0, SIZE, iha.Sgd(*RATES))
     assert_allclose(blind["I2"] - parts["I2"], np.where(MEMBERS, 2 * once * found.newton / SIZE, 0), rtol=1e-10, atol=1e-14)
 
 
 def test_stationarity_in_the_norm_of_newton_steps_is_minus_i1_and_i2():
     found = iha.forms(GRADIENTS, INVERSE, MEAN, THETA)
-    parts = iha.split(found, MEMBERS / SIZE, SIZE, *RATES, stationary=True)
+    parts = iha.split(found, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES), stationary=True)
     score = iha.stationarity(found.newton_mean + RATES[2] * found.newton_theta, found.newton, MEMBERS / SIZE, SIZE)
     once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
     assert_allclose(once * SIZE * score, -(parts["I1"] + parts["I2"]), rtol=1e-9, atol=1e-13)
@@ -201,13 +202,13 @@ def test_stationarity_asks_which_training_set_leaves_the_smaller_gradient():
 def test_under_large_damping_no_hessian_is_left():
     """epsilon^2 (I1 + I2) tends to the form in gradients alone, which `stationarity` is."""
     damping = 1e7
-    parts = iha.split(iha.forms(GRADIENTS, SPECTRUM.inverse(damping), MEAN), MEMBERS / SIZE, SIZE, *RATES)
+    parts = iha.split(iha.forms(GRADIENTS, SPECTRUM.inverse(damping), MEAN), MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
     limit = iha.stationarity(GRADIENTS @ MEAN, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
     once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
     newton = -(parts["I1"] + parts["I2"])
     assert_allclose(damping**2 * newton, once * SIZE * limit, rtol=1e-4, atol=1e-5)
     assert_array_equal(np.argsort(newton), np.argsort(limit))
-    plain = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN), MEMBERS / SIZE, SIZE, *RATES)
+    plain = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN), MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
     assert (np.argsort(-(plain["I1"] + plain["I2"])) != np.argsort(limit)).any()
 
 
@@ -218,7 +219,7 @@ def test_weight_decay_is_felt_no_more_than_damping_lets_it(damping, decay, seed)
     learning_rate, momentum, _ = RATES
     gradients = np.vstack([np.random.default_rng(seed).normal(size=(5, P)), TURN[:, 0]])  # the last one attains it
     found = iha.forms(gradients, SPECTRUM.inverse(damping), MEAN)
-    parts = iha.split(found, 0, SIZE, learning_rate, momentum, decay)
+    parts = iha.split(found, 0, SIZE, iha.Sgd(learning_rate, momentum, decay))
     a_alpha = decay * learning_rate / (1 + momentum)
     bound = decay * (2 - a_alpha) / (2 * (1 - a_alpha) * (SPECTRUM.values[0] + damping))
     ratio = parts["I3"] / parts["I1"]
@@ -255,8 +256,8 @@ def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping)
     rates = 0.1, 0.9, DECAY
 
     def i1_i2(taken_out, stationary):
-        parts = iha.split(found, taken_out, n, *rates, stationary=stationary)
-        return iha.combine(world.losses, parts, *rates[:2], terms=("I1", "I2"))
+        parts = iha.split(found, taken_out, n, iha.Sgd(*rates), stationary=stationary)
+        return iha.combine(world.losses, parts, iha.Sgd(*rates), terms=("I1", "I2"))
 
     assert auc(i1_i2(world.members / n, True), world.members) == 1
     assert auc(i1_i2(world.members / n, False), world.members) < 0.95  # the paper's: without the decay's gradient
@@ -301,7 +302,7 @@ def test_solutions_give_the_same_forms():
     compare(iha.from_solutions(x, along, GRADIENTS, INVERSE.apply(x)), expected, rtol=1e-9)
     less = iha.from_solutions(x, along, GRADIENTS)
     compare(replace(less, inverse=expected.inverse, inverse_mean=expected.inverse_mean), expected, rtol=1e-9)
-    parts = iha.split(less, MEMBERS / SIZE, SIZE, *RATES)
+    parts = iha.split(less, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
     assert not parts["I3"].any() and not parts["I4"].any() and parts["I1"].all() and parts["I2"].all()
 
 
@@ -357,7 +358,8 @@ def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, 
     found = iha.from_solutions(x[:-1], x[-1], it.gradients, solve(x[:-1]))
     exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
     compare(found, exact, rtol=1e-6, atol=1e-8)
-    scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, *RATES), *RATES[:2]) for f in (found, exact)]
+    sgd = iha.Sgd(*RATES)
+    scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, sgd), sgd) for f in (found, exact)]
     assert_allclose(*scores, rtol=1e-7, atol=1e-7)
 
 
@@ -424,8 +426,8 @@ FOUND = iha.forms(GRADIENTS, INVERSE, MEAN)
     (lambda: scored(inverse_hessian=[]), "empty sequence"),
     (lambda: scored(inverse_hessian=INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]"),
     (lambda: iha.forms(never(), INVERSE, MEAN, THETA[1:]), r"theta has shape \(6,\)"),
-    (lambda: iha.split(FOUND, 0, SIZE, *RATES, stationary=True), r"needs forms\(\.\.\., theta=w\)"),
-    (lambda: iha.split(FOUND, 0, 0, *RATES), "n = 0"), (lambda: iha.split(FOUND, 0, SIZE, 0.0, 0.9, 0.0), "above 0"),
+    (lambda: iha.split(FOUND, 0, SIZE, iha.Sgd(*RATES), stationary=True), r"needs forms\(\.\.\., theta=w\)"),
+    (lambda: iha.split(FOUND, 0, 0, iha.Sgd(*RATES)), "n = 0"), (lambda: iha.Sgd(0.0, 0.9, 0.0), "above 0"),
     (lambda: iha.from_solutions(GRADIENTS, MEAN[1:], GRADIENTS), r"along \(6,\)"),
     (lambda: iha.from_solutions(GRADIENTS, MEAN, GRADIENTS[0]), r"gradients \(7,\)"),
     (lambda: iha.from_solutions(GRADIENTS, MEAN, GRADIENTS, GRADIENTS[:1]), r"further \(1, 7\)"),

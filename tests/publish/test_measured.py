@@ -17,7 +17,7 @@ from mia_lib.errors import MiaError
 from mia_lib.papers import costs
 from mia_lib.publish import cli, measured
 from mia_lib.published import pieces
-from mia_lib.training.backends import pool
+from mia_lib.training import pool
 from mia_lib.training.recipe import TrainConfig
 
 QUEUE = measured.queue()

@@ -163,7 +163,7 @@ def test_the_command_line_takes_pairs_and_says_what_is_wrong(swept):
 
 
 def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, monkeypatch):
-    from mia_lib.training.backends import pool
+    from mia_lib.training import pool
 
     real, seen = runner.run, []
 

@@ -266,7 +266,7 @@ def test_an_ensemble_has_the_curvature_of_its_models_and_computes_it_once(ensemb
     monkeypatch.setattr(curvature, "CONVERTED", 7)  # parts that begin elsewhere draw the same probes
     monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     how = {"iterations": 4, "h": 1e-2, "seed": 9}
-    found = curvature.of(ensemble, TABLE, variant, **how)
+    found = curvature.traces(ensemble, TABLE, variant, **how)
     assert found.shape == (2, 30) and found.dtype == np.float64
     x = torch.from_numpy(TABLE.x).double()
     for m in range(2):
@@ -278,17 +278,17 @@ def test_an_ensemble_has_the_curvature_of_its_models_and_computes_it_once(ensemb
         expected = curvature.zero_order_trace(loss, x, y=TABLE.y, variant=variant, **how)
         np.testing.assert_allclose(found[m], expected, rtol=1e-6, atol=1e-9)
     monkeypatch.setattr(mapping, "_in_process", lambda *a: pytest.fail("everything is in the store"))
-    assert (curvature.of(ensemble, TABLE, variant, **how) == found).all()
+    assert (curvature.traces(ensemble, TABLE, variant, **how) == found).all()
 
 
 def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key(ensemble, monkeypatch):
-    pooled = curvature.of(ensemble, TABLE, iterations=4)
-    others = [curvature.of(ensemble, TABLE, **how) for how in ({"iterations": 5}, {"seed": 1}, {"h": 1e-2},
+    pooled = curvature.traces(ensemble, TABLE, iterations=4)
+    others = [curvature.traces(ensemble, TABLE, **how) for how in ({"iterations": 5}, {"seed": 1}, {"h": 1e-2},
                                                                  {"variant": "released_code"}, {"precise": False})]
     assert not any(np.array_equal(other, pooled) for other in others)
     (store.cache_dir() / "curvature").rename(store.cache_dir() / "old")
     monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
-    np.testing.assert_allclose(curvature.of(ensemble, TABLE, iterations=4), pooled, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(curvature.traces(ensemble, TABLE, iterations=4), pooled, rtol=1e-9, atol=1e-12)
 
 
 IMAGES = data.Dataset("toy images", RNG.integers(0, 256, (12, 8, 8, 2)).astype(np.uint8), RNG.integers(0, 3, 12), 12,
@@ -334,14 +334,14 @@ X = torch.zeros(4, 3, dtype=torch.float64)
     (lambda e: curvature.hutchinson_trace(quadratic(np.eye(3)), X, 0), "probes = 0 is out of range"),
     (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X.half()), "float16: give float64"),
     (lambda e: curvature.exact_trace(lambda x: x.mean(), X), r"shape \(\) for 4 inputs.*not their mean"),
-    (lambda e: curvature.of(e, TABLE, "papre"), "Did you mean 'paper'"),
-    (lambda e: curvature.of(e, TABLE, h=-1.0), "h = -1.0"),
-    (lambda e: curvature.of(e, TABLE, iterations=0), "iterations = 0"),
-    (lambda e: curvature.of(e, TABLE, iterations=2.9), "iterations = 2.9: a whole number"),
-    (lambda e: curvature.of(e, TABLE, seed=1.9), "seed = 1.9: a whole number"),
+    (lambda e: curvature.traces(e, TABLE, "papre"), "Did you mean 'paper'"),
+    (lambda e: curvature.traces(e, TABLE, h=-1.0), "h = -1.0"),
+    (lambda e: curvature.traces(e, TABLE, iterations=0), "iterations = 0"),
+    (lambda e: curvature.traces(e, TABLE, iterations=2.9), "iterations = 2.9: a whole number"),
+    (lambda e: curvature.traces(e, TABLE, seed=1.9), "seed = 1.9: a whole number"),
     (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X, batch=-1), "batch = -1 is out of range"),
     (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), 0), "iterations = 0"),
-    (lambda e: curvature.of(e, TABLE, dtype="double"), "Allowed: float32, float64")])
+    (lambda e: curvature.traces(e, TABLE, dtype="double"), "Allowed: float32, float64")])
 def test_bad_input_is_refused_before_any_work(ensemble, call, words):
     with pytest.raises(MiaError, match=words):
         call(ensemble)

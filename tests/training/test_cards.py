@@ -19,8 +19,7 @@ import ways
 from mia_lib import membership, published
 from mia_lib.attacks.quantile import networks
 from mia_lib.publish import doctor
-from mia_lib.training import devices, private
-from mia_lib.training.backends import gpu, loop
+from mia_lib.training import devices, gpu, loop, private
 
 TABLE, CONFIG = ways.recipes()["mlp"]
 

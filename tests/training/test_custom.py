@@ -14,8 +14,7 @@ from torch import nn
 from mia_lib import curvature, custom, data, hessian, membership, models, signals, store, training
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, outputs
-from mia_lib.training import TrainConfig, recipe
-from mia_lib.training.backends import loop
+from mia_lib.training import TrainConfig, loop, recipe
 from mia_lib.training.stacking import stackable
 
 RNG = np.random.default_rng(0)
@@ -132,7 +131,7 @@ def test_it_has_every_signal(module, text, name, records):
     np.testing.assert_allclose(logits[1], signals.model_outputs(model, records.x), atol=1e-6)
     assert type(model).__name__ == "Net" and not model.training
     some = records.take(np.arange(6))
-    assert np.isfinite(curvature.of(bank, some)).all()
+    assert np.isfinite(curvature.traces(bank, some)).all()
     gradients = np.concatenate(list(signals.record_gradients(model, some.x, some.y, dtype="float64")))
     np.testing.assert_allclose(signals.gradient_norm(bank, some)[1], np.linalg.norm(gradients, axis=1), rtol=1e-4)
     assert (boundary.distance(bank, some, 500).distance >= 0).all()

@@ -16,9 +16,8 @@ import torch
 
 from mia_lib import data, membership, models, store, training
 from mia_lib.errors import MiaError
-from mia_lib.training import devices, recipe
+from mia_lib.training import devices, gpu, loop, pool, recipe
 from mia_lib.training import ensemble as ensembles
-from mia_lib.training.backends import gpu, loop, pool
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
 from mia_lib.training.stacking import Stacked

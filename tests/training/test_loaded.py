@@ -5,7 +5,7 @@ import pytest
 
 from mia_lib import data, membership, signals, training
 from mia_lib.errors import MiaError
-from mia_lib.training.loaded import with_weights
+from mia_lib.training.ensemble import with_weights
 
 POOL = data.load("fashion_mnist_20k").take(np.arange(80))
 CONFIG = training.TrainConfig("batchnorm_cnn:3,4,4", epochs=2, batch_size=20)

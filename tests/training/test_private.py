@@ -12,10 +12,9 @@ import torch
 
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
-from mia_lib.training import TrainConfig, recipe
+from mia_lib.training import TrainConfig, pool, recipe
 from mia_lib.training import ensemble as ensembles
 from mia_lib.training import private as dp
-from mia_lib.training.backends import pool
 from mia_lib.training.losses import record_loss
 from mia_lib.training.private import Privacy
 

@@ -11,8 +11,7 @@ import torch
 
 from mia_lib import data, membership, signals, store, training
 from mia_lib.errors import MiaError
-from mia_lib.training import TrainConfig, recipe
-from mia_lib.training.backends import pool
+from mia_lib.training import TrainConfig, pool, recipe
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,

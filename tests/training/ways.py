@@ -69,7 +69,7 @@ def _loss(records, config, arrays: dict[str, np.ndarray]) -> np.ndarray:
 def _trained(device: str, stacked: bool, precision: str = "float32") -> dict[str, np.ndarray]:
     from mia_lib import membership
     from mia_lib.training import devices
-    from mia_lib.training.backends.loop import Task, fit_group
+    from mia_lib.training.loop import Task, fit_group
 
     found = {}
     for name, (records, config) in recipes().items():
@@ -102,7 +102,7 @@ def _stopped(device: str) -> dict[str, np.ndarray]:
     """A run that is stopped after an epoch, kept, and goes on in another group."""
     from mia_lib import membership
     from mia_lib.training import devices
-    from mia_lib.training.backends.loop import Group, Task
+    from mia_lib.training.loop import Group, Task
 
     records, config = recipes()["mlp"]
     rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)]
@@ -163,7 +163,7 @@ def _curvature(device: str) -> dict[str, np.ndarray]:
     def loss(x, y):
         return precise_loss(network(x), y)
 
-    found = {name: curvature.of(models, records, name, 2, warn=False) for name in curvature.VARIANTS}
+    found = {name: curvature.traces(models, records, name, 2, warn=False) for name in curvature.VARIANTS}
     found |= {"hutchinson": curvature.hutchinson_trace(loss, inputs, 2, y=records.y),
               "exact": curvature.exact_trace(loss, inputs, y=records.y)}
     return found | dict(zip(("trace", "norm"), curvature.between_kinks(models, records), strict=True))

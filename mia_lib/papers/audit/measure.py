@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.errors import check_range, choose
+from mia_lib.errors import check_choice, check_range
 from mia_lib.published import measurement
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def tested(index: range, kind: str = "forest", dataset: str = "german_credit", m
     from mia_lib.audit.rehearsal import count_alarms
 
     dealt = records(dataset, members, apart, index.stop, seed)
-    if choose("kind", kind, ("forest", "network")) == "forest":
+    if check_choice("kind", kind, ("forest", "network")) == "forest":
         answers = [forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index]
     else:
         recipe = training.TrainConfig("mlp:32", 20, 64, "sgd", 0.1, 0.9, seed=seed)

@@ -141,7 +141,7 @@ def shadow_models(index: range, outputs: int = 0, shadows: int = 30, **bank) -> 
     from scipy.special import softmax
 
     from mia_lib import data, membership
-    from mia_lib.training.backends import pool
+    from mia_lib.training import pool
 
     models = max(index.stop * 2, shadows + 2)
     answered = table2(models + models % 2, outputs=outputs, **bank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.errors import check_range, check_whole, choose
+from mia_lib.errors import check_choice, check_range, check_whole
 from mia_lib.papers.banks import RESNET, models_of, with_models
 from mia_lib.published import catalogue, measurement
 
@@ -57,12 +57,12 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
     def precise(models, of):
         if not len(of):
             return np.empty((len(models), 0))
-        return log_curvature(curvature.of(models, of, "released_code", iterations, h, warn=False))
+        return log_curvature(curvature.traces(models, of, "released_code", iterations, h, warn=False))
 
     by_view: dict[str, list] = {"released": [], "precise": [], "true": [], "top": []}
     for view in [records, records.mirrored()][:views]:
-        by_view["released"].append(log_curvature(curvature.of(models, view, "released_code", iterations, h, dtype="float32",
-                                                            warn=False, precise=False)))
+        by_view["released"].append(log_curvature(curvature.traces(
+            models, view, "released_code", iterations, h, dtype="float32", warn=False, precise=False)))
         by_view["precise"].append(precise(models, view.take(few)))
         by_view["true"].append(log_odds(signals.loss(models, view)))
         by_view["top"].append(log_odds(signals.least_loss(models, view)))
@@ -94,7 +94,7 @@ def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> di
 
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(pool.n_train))
-    traces = curvature.of(models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
+    traces = curvature.traces(models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
     return {"log_curvature": log_curvature(traces).astype(np.float16), "members": models.members[:, :len(records)]}
 
 
@@ -118,7 +118,7 @@ def sized(index: range, kind: str, size: int, steps: int = 1000, asked: int = 40
     from mia_lib.attacks.curvature import log_curvature
     from mia_lib.signals import curvature, log_odds
 
-    choose("kind", kind, KINDS)
+    check_choice("kind", kind, KINDS)
     models, pool = models_of(range(2), **bank)
     check_whole("size", size, 10, pool.n_train - 10)
     members = np.zeros((index.stop, len(pool)), bool)
@@ -133,7 +133,7 @@ def sized(index: range, kind: str, size: int, steps: int = 1000, asked: int = 40
     recipe = replace(models.config, epochs=epochs, batch_size=min(bank["batch_size"], size), seed=bank["seed"] + 11)
     targets = training.train(pool, members, recipe, label=f"targets, {kind}, {size}").part(index)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
-    released = curvature.of(targets, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
+    released = curvature.traces(targets, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
     arrays = {"released": log_curvature(released), "true": log_odds(signals.loss(targets, records)),
               "top": log_odds(signals.least_loss(targets, records))}
     inside = pool.take(np.flatnonzero(members.any(0)))

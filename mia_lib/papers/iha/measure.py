@@ -240,7 +240,7 @@ def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thre
     if usable:
         under = iha.forms(gradients(rows[:swept]), usable, mean)
         places = [k for k, one in enumerate(conditioned[1:]) if one is not None]
-        both[:, places] = iha.joined(under, rates["learning_rate"], rates["momentum"], alpha)
+        both[:, places] = iha.shift_and_alignment(under, iha.Sgd(**rates))
     group = np.searchsorted(EDGES, spectrum.values)
     count = np.bincount(group, minlength=len(EDGES) + 1)
 

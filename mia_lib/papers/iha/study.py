@@ -130,13 +130,13 @@ def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "a
     Args:
         told: [T, J], or 0 for nobody. stationary: as for `attacks.iha.split`.
     """
-    of_targets, rates = [], case.rates
+    of_targets, sgd = [], iha.Sgd(**case.rates)
     for t, loss in enumerate(square(case.audit.loss)):
         of_target = forms(case.audit, t, few)
         count = len(of_target.newton)
         flags = told[t][:count] if isinstance(told, np.ndarray) else told
-        parts = iha.split(of_target, flags / case.n, case.n, **rates, stationary=stationary)
-        of_targets.append(iha.combine(loss[:count], parts, rates["learning_rate"], rates["momentum"], terms))
+        parts = iha.split(of_target, flags / case.n, case.n, sgd, stationary=stationary)
+        of_targets.append(iha.combine(loss[:count], parts, sgd, terms))
     return np.stack(of_targets)
 
 
@@ -206,7 +206,7 @@ def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
 
 def _joined(loss: np.ndarray, shift: np.ndarray, alignment: np.ndarray, taken_out: np.ndarray, case: Case,
             with_loss: bool = True) -> np.ndarray:
-    """Eq. 8 from the two numbers of `attacks.iha.joined`."""
+    """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`."""
     terms = shift / case.n + 2 * alignment - 2 * taken_out * shift
     return with_loss * loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
 
@@ -315,8 +315,8 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     exact, solved = scores(few, few.audit.members), []
     for t, members in enumerate(few.audit.members):
         own = iha.Forms(square(case.audit.cg_newton[t]), square(case.audit.cg_newton_mean[t]), none, none, none)
-        parts = iha.split(own, members / case.n, case.n, **case.rates)
-        solved.append(iha.combine(square(few.audit.loss[t]), parts, case.rates["learning_rate"], case.rates["momentum"]))
+        parts = iha.split(own, members / case.n, case.n, iha.Sgd(**case.rates))
+        solved.append(iha.combine(square(few.audit.loss[t]), parts, iha.Sgd(**case.rates)))
     distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
     return pd.concat([
         by_target({IHA: exact, CG: np.stack(solved)}, few.audit.members, METRICS[:1], draws=draws, study="solver",

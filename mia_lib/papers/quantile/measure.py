@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mia_lib.errors import MiaError, check_whole, choose
+from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.papers.banks import models_of
 from mia_lib.published import Bank, catalogue, measurement
 
@@ -56,7 +56,7 @@ def coarse(values: np.ndarray) -> np.ndarray:
 def targets_of(index: range, bank: str, **parameters) -> tuple[list[int], Bank]:
     """The models of a bank that are attacked, one of each complementary pair: numbers of the models, and their arrays."""
     numbers = range(2 * index.start, 2 * index.stop)
-    both = catalogue()[choose("bank", bank, catalogue())](index=numbers, **parameters)
+    both = catalogue()[check_choice("bank", bank, catalogue())](index=numbers, **parameters)
     return list(numbers[::2]), replace(both, arrays={name: array[::2] for name, array in both.arrays.items()})
 
 
@@ -85,7 +85,7 @@ def regressions(index: range, bank: str, recipe: dict | None = None, label: bool
     from mia_lib import data
     from mia_lib.attacks.quantile import networks
     from mia_lib.training import devices
-    from mia_lib.training.backends import pool as processes
+    from mia_lib.training import pool as processes
 
     check_whole("seed", seed, 0)
     if missing := networks.lacking(backbone):  # before the bank is measured
@@ -180,7 +180,7 @@ def trees(index: range, dataset: str = "adult", records: int | None = 10_000, un
         margin: log odds of the true class, float16 [M, N]; members: bool [M, N], False of the records unused.
     """
     from mia_lib import membership
-    from mia_lib.training.backends import pool as processes
+    from mia_lib.training import pool as processes
 
     table, pool = table_of(dataset, records, unused, seed)
     members = np.zeros((index.stop + index.stop % 2, len(table)), bool)
@@ -232,7 +232,7 @@ def tabular(index: range, label: bool = True, judged: int = 5000, held: int = 10
         regression_iterations, regression_depth, regression_rate: of the regression; the number of trees that suits the held
             records best is kept.
     """
-    from mia_lib.training.backends import pool as processes
+    from mia_lib.training import pool as processes
 
     table, pool = table_of(dataset, records, unused, seed)
     numbers, targets = targets_of(index, "quantile/trees", dataset=dataset, records=records, unused=unused,

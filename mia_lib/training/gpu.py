@@ -10,7 +10,7 @@ import torch
 from mia_lib import progress, store
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
-from mia_lib.training.backends.loop import Group, Outcome, Task, checkpoint_slots, fit_group
+from mia_lib.training.loop import Group, Outcome, Task, checkpoint_slots, fit_group
 from mia_lib.training.stacking import stackable
 
 MAX_STACKED = 64  # models at once
