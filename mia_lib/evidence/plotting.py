@@ -13,6 +13,7 @@ import base64
 import io
 import json
 import math
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -424,10 +425,17 @@ def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions:
     tables.display_bundle(*bundle_of_chart(chart, fig, name, caption, alt, instructions))
 
 
-def bundle_of_chart(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> tuple[dict, dict]:
-    """What `explore` displays, as an output's data and metadata."""
+def bundle_of_chart(chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str) -> tuple[dict, dict]:
+    """What `explore` displays, as an output's data and metadata; without a figure the chart as it opens stands for itself."""
     spec = specification_of_chart(chart, name, alt, instructions)
-    bundle, metadata = bundle_of_figure(fig, name, caption, alt)
+    if fig is None:
+        import vl_convert
+
+        version = spec["$schema"].rpartition("/v")[2].removesuffix(".json").rpartition(".")[0]  # of "5.20.1" the first two
+        png = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=version, scale=DPI / 100)
+        bundle, metadata = _bundle_of_png(png, name, caption, alt)
+    else:
+        bundle, metadata = bundle_of_figure(fig, name, caption, alt)
     return {**bundle, VEGA_LITE: spec}, metadata
 
 
@@ -481,15 +489,19 @@ def _rounded(part, data: bool):
 
 def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
     """What `show` displays, as an output's data and metadata; the figure is closed."""
+    png = io.BytesIO()
+    fig.savefig(png, dpi=DPI, format="png")
+    plt.close(fig)
+    return _bundle_of_png(png.getvalue(), name, caption, alt)
+
+
+def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict, dict]:
     tables.check_name(name)
     if not caption.strip() or not alt.strip():
         raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
-    png = io.BytesIO()
-    fig.savefig(png, dpi=DPI, format="png")
-    width, height = (int(side * DPI / 2) for side in fig.get_size_inches())
-    plt.close(fig)
+    width, height = (side * 100 // DPI for side in struct.unpack(">II", png[16:24]))
     caption, alt = " ".join(caption.split()), " ".join(alt.split())
-    return ({"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt},
+    return ({"image/png": base64.b64encode(png).decode(), "text/plain": alt},
             {"image/png": {"width": width, "height": height},
              "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
 

@@ -1,8 +1,7 @@
 """Three charts for whoever has never seen a ROC, a likelihood ratio, or a model that learns its records by heart.
 
 Two are of normal laws, of which everything is known; the third is of real records, whose model is trained here by plain
-gradient descent. Each has a picture that stands for it. They are shown on a page of prose, `book/primer.md`, and belong to no
-run.
+gradient descent. They are shown on a page of prose, `book/primer.md`, and belong to no run.
 
 Shapes: N records, D dimensions, K classes, T moments of a training.
 """
@@ -12,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.special import log_softmax, softmax
-from scipy.stats import norm
 
 from mia_lib.evidence import explore, plotting
 from mia_lib.evidence.explore import SIDE
@@ -34,10 +31,6 @@ class Learned:
     loss: np.ndarray
     right: np.ndarray
     members: np.ndarray
-
-    def mean(self, what: np.ndarray, members: bool) -> np.ndarray:
-        """Mean of a [T, N] over the members, or over the others: [T]."""
-        return what[:, self.members == members].mean(1)
 
     @property
     def auc(self) -> np.ndarray:
@@ -192,71 +185,3 @@ def learning_chart(learned: Learned):
     right = alt.vconcat(alt.layer(losses, rule).properties(width=SIDE, height=110),
                         alt.layer(half, reached, rule).properties(width=SIDE, height=90), spacing=8)
     return explore.side_by_side(left, right, [control], bars=bars, moments=moments)
-
-
-def roc_picture(gap: float = GAP, threshold: float = 1.0) -> Figure:
-    """The chart of `roc_chart` as it opens."""
-    figure, (left, right) = _panels()
-    x = _draw_laws(left, gap, 1.0)
-    for kind, mean in zip(KINDS, (gap, 0.0), strict=True):
-        left.fill_between(x[x >= threshold], norm.pdf(x[x >= threshold], mean), alpha=0.35, linewidth=0,
-                          color=plotting.STYLE[kind]["color"])
-    left.axvline(threshold, color=plotting.INK)
-    right.plot([0, 1], [0, 1], **plotting.CHANCE)
-    at = np.linspace(-5, 10, 300)
-    right.plot(norm.sf(at), norm.sf(at, gap), color=plotting.INK, lw=2)
-    right.plot(norm.sf(threshold), norm.sf(threshold, gap), "o", color=plotting.STYLE["members"]["color"], markersize=9)
-    right.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
-    return figure
-
-
-def ratio_picture(gap: float = GAP, seen: float = 1.0) -> Figure:
-    """The chart of `ratio_chart` as it opens, and the ratio for two other spreads."""
-    figure, (left, right) = _panels()
-    x = _draw_laws(left, gap, 1.0)
-    left.axvline(seen, color=plotting.INK, lw=1)
-    for kind, mean in zip(KINDS, (gap, 0.0), strict=True):
-        left.plot(seen, norm.pdf(seen, mean), "o", color=plotting.STYLE[kind]["color"], markersize=9)
-    for spread, style in ((0.5, ":"), (1.0, "-"), (2.0, "-.")):
-        right.semilogy(x, np.clip(norm.pdf(x, gap, spread) / norm.pdf(x), 1e-4, 1e4), style, color=plotting.INK,
-                       label=f"spread {spread:g}")
-    right.axhline(1, **plotting.CHANCE)
-    right.set(xlabel="score", ylabel="likelihood ratio", ylim=(1e-4, 1e4))
-    right.legend()
-    return figure
-
-
-def learning_picture(learned: Learned) -> Figure:
-    """The chart of `learning_chart`, with the losses at the end of the training."""
-    figure, (left, right) = _panels()
-    for kind, members in zip(KINDS, (True, False), strict=True):
-        look = plotting.STYLE[kind]
-        losses = np.minimum(learned.loss[-1, learned.members == members], EDGES[-1] - 1e-9)
-        left.hist(losses, EDGES, weights=np.full(len(losses), 1 / len(losses)), alpha=0.5, color=look["color"], label=kind)
-        right.plot(learned.steps, learned.mean(learned.loss, members), label=f"mean loss of {kind}",
-                   color=look["color"], linestyle=look["linestyle"])
-    left.set(xlabel="loss in nats (last bin: and more)", ylabel="share of records", title="at the end of the training")
-    left.legend()
-    right.plot(learned.steps, learned.auc, color=plotting.INK, linestyle="-.", label="AUC of the attack")
-    right.axhline(0.5, **plotting.CHANCE)
-    right.set_xscale("symlog")
-    right.set(xlabel="steps of training", xlim=(0, learned.steps[-1]), ylim=(0, 3.4), xticks=[0, 10, 100, 1000],
-              xticklabels=["0", "10", "100", "1000"])
-    right.legend(loc="upper right")
-    return figure
-
-
-def _panels():
-    plotting.set_style()
-    figure = Figure(figsize=(7, 3.4))
-    return figure, figure.subplots(1, 2)
-
-
-def _draw_laws(ax, gap: float, spread: float) -> np.ndarray:
-    x = np.linspace(-4, 7, 400)
-    for kind, mean, width in zip(KINDS, (gap, 0.0), (spread, 1.0), strict=True):
-        look = plotting.STYLE[kind]
-        ax.plot(x, norm.pdf(x, mean, width), color=look["color"], linestyle=look["linestyle"], label=kind)
-    ax.set(xlabel="score", ylabel="density", ylim=(0, 0.55))
-    ax.legend(loc="upper right")
-    return x

@@ -33,21 +33,20 @@ def notebook() -> dict:
     trained = learned()
     shown = [
         plotting.bundle_of_chart(
-            primer.roc_chart(), primer.roc_picture(), "primer-roc", "A threshold and its place on the ROC.",
+            primer.roc_chart(), None, "primer-roc", "A threshold and its place on the ROC.",
             "Left: two bell curves over one axis of scores, that of the members further right, and a vertical line, the "
             "threshold; what lies right of it is filled. Right: true positive rate against false positive rate, a curve from "
             "the lower left to the upper right corner above the diagonal, with a dot for this threshold.",
             "Move the threshold and watch the dot. Then move the two groups apart, and back until one hides the other."),
         plotting.bundle_of_chart(
-            primer.ratio_chart(), primer.ratio_picture(), "primer-ratio", "Two heights at one place, and their ratio.",
+            primer.ratio_chart(), None, "primer-ratio", "Two heights at one place, and their ratio.",
             "Left: two bell curves over one axis of scores, and a vertical line at the score that is seen, with a dot on each "
-            "curve. Right: the ratio of the two heights against the score, on a logarithmic axis; it is a straight line where "
-            "both spreads are equal, and bends where they are not.",
+            "curve. Right: the ratio of the two heights against the score, on a logarithmic axis, a rising straight line; it "
+            "bends where the two spreads are not equal.",
             "Move the score that is seen. Then give the members a smaller spread: is a higher score always better evidence? "
             "Last, make members rare."),
         plotting.bundle_of_chart(
-            primer.learning_chart(trained), primer.learning_picture(trained), "primer-learning",
-            "A model while it learns its records.",
+            primer.learning_chart(trained), None, "primer-learning", "A model while it learns its records.",
             "Left: histograms of the losses of members and of others. Right: above, mean loss of both against steps of "
             "training; the line of the members falls further. Below, the AUC of an attack that calls a low loss a member.",
             "Train longer. Watch how often the model is right about either kind, then the two histograms, then the AUC."),

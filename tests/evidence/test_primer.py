@@ -43,10 +43,10 @@ def test_without_training_nothing_tells_members_apart(learned):
 
 def test_what_the_page_says_of_the_training_is_so(learned):
     """Losses of members go on falling, those of others do not follow, and the model is right about members first."""
-    inside, outside = (learned.mean(learned.loss, members) for members in (True, False))
+    inside, outside = (learned.loss[:, learned.members == members].mean(1) for members in (True, False))
     assert (np.diff(inside) < 0).all() and learned.auc[-1] > learned.auc[len(learned.auc) // 2] > 0.5
     assert np.diff(outside - inside)[len(inside) // 2:].min() > 0 and outside[-1] > outside.min()
-    gap = learned.mean(learned.right, True) - learned.mean(learned.right, False)
+    gap = learned.right[:, learned.members].mean(1) - learned.right[:, ~learned.members].mean(1)
     assert gap[-1] > gap[len(gap) // 2] and learned.right[-1][learned.members].mean() > 0.99
     easy, hard = learned.loss[-1][~learned.members].min(), learned.loss[len(inside) // 2][learned.members].max()
     assert easy < np.median(learned.loss[-1][learned.members]) and hard > np.median(outside)
