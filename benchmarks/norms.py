@@ -19,8 +19,7 @@ from mia_lib import models
 from mia_lib.signals import norms, outputs
 
 CASES = {"leino_cnn:20,50,500": ((28, 28, 1), 130), "mlp:128,64": ((600,), 500), "strided_cnn:8,16,64": ((28, 28, 1), 300),
-         "tanh_cnn": ((28, 28, 1), 200), "watson_cnn": ((32, 32, 3), 200), "pooled_cnn:32,2": ((32, 32, 3), 100),
-         "wide_resnet28:1": ((32, 32, 3), 20)}
+         "tanh_cnn": ((28, 28, 1), 200), "watson_cnn": ((32, 32, 3), 200)}
 CLASSES = 10
 
 

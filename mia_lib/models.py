@@ -252,18 +252,6 @@ def _normalisation(filters: int) -> nn.Sequential:
     return nn.Sequential(_Long(), nn.BatchNorm2d(filters))
 
 
-def _torchvision(name: str, classes: int, **how) -> nn.Module:
-    from mia_lib.data._torchvision import import_torchvision
-
-    return getattr(import_torchvision().models, name)(num_classes=classes, **how)
-
-
-def _split_resnet(net: nn.Module) -> Network:
-    stem = nn.Sequential(net.conv1, net.bn1, net.relu, net.maxpool)
-    stages = (net.layer1, net.layer2, net.layer3, net.layer4)
-    return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
-
-
 def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> Network:
     """A ResNet for small images: first convolution 3x3 with stride 1, no max-pooling."""
     from mia_lib.data._torchvision import import_torchvision
@@ -272,8 +260,9 @@ def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> 
     net = resnet.ResNet(getattr(resnet, block), blocks, num_classes=classes, norm_layer=_normalisation)
     net.conv1 = nn.Conv2d(shape[2], 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision does
-    net.maxpool = nn.Identity()
-    return _split_resnet(net)
+    stages = (net.layer1, net.layer2, net.layer3, net.layer4)
+    stem = nn.Sequential(net.conv1, net.bn1, net.relu, nn.Identity())
+    return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
 
 
 def _resnet10(shape: tuple, classes: int, widths: list[int]) -> Network:
@@ -285,66 +274,8 @@ def _resnet18(shape: tuple, classes: int, widths: list[int]) -> Network:
     return _small_resnet("BasicBlock", [2, 2, 2, 2], shape, classes)
 
 
-def _resnet34(shape: tuple, classes: int, widths: list[int]) -> Network:
-    return _small_resnet("BasicBlock", [3, 4, 6, 3], shape, classes)
-
-
 def _resnet50(shape: tuple, classes: int, widths: list[int]) -> Network:
     return _small_resnet("Bottleneck", [3, 4, 6, 3], shape, classes)
-
-
-def _resnet101(shape: tuple, classes: int, widths: list[int]) -> Network:
-    """torchvision's ResNet-101, for ImageNet."""
-    return _split_resnet(_torchvision("resnet101", classes, norm_layer=_normalisation))
-
-
-class _WideBlock(nn.Module):
-    """Two 3x3 convolutions, each after normalisation and ReLU, and around them the input, by a 1x1 convolution where its
-    shape changes."""
-
-    def __init__(self, inputs: int, outputs: int, stride: int):
-        super().__init__()
-        self.first = nn.Sequential(_normalisation(inputs), nn.ReLU())
-        self.rest = nn.Sequential(_conv(inputs, outputs, 3, stride), _normalisation(outputs), nn.ReLU(),
-                                  _conv(outputs, outputs, 3))
-        self.shortcut = None if inputs == outputs else _conv(inputs, outputs, 1, stride)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        ready = self.first(x)
-        return self.rest(ready) + (x if self.shortcut is None else self.shortcut(ready))
-
-
-def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Conv2d:
-    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
-    nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
-    return layer
-
-
-def _wide_resnet28(shape: tuple, classes: int, widths: list[int]) -> Network:
-    """WRN-28-k of Zagoruyko and Komodakis (2016): three stages of four blocks with 16 k, 32 k and 64 k filters, no dropout."""
-    sizes = [16, *(width * widths[0] for width in (16, 32, 64))]
-    layers: list[nn.Module] = [_conv(shape[2], sizes[0], 3)]
-    for stage, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
-        layers += [_WideBlock(outputs if block else inputs, outputs, 2 if stage and not block else 1) for block in range(4)]
-    layers += [_normalisation(sizes[-1]), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return Network(nn.Sequential(*layers), nn.Linear(sizes[-1], classes))
-
-
-def _pooled_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
-    """Blocks of a 3x3 convolution, ReLU and max-pooling, all of as many filters, then a linear layer.
-
-    The CNNs of Bertran et al. (2023), App. A, have 32 filters and one to three pooling layers; the text leaves open the rest.
-    """
-    filters, blocks = widths
-    height, width, channels = shape
-    if min(height, width) < 2**blocks:
-        raise MiaError(f"pooled_cnn:{filters},{blocks} halves images {blocks} times; these are {height} x {width} pixels, "
-                       f"and {2**blocks} x {2**blocks} are needed. Use fewer blocks.")
-    layers: list[nn.Module] = []
-    for block in range(blocks):
-        layers += [nn.Conv2d(filters if block else channels, filters, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]  # as above
-    features = filters * (height // 2**blocks) * (width // 2**blocks)
-    return Network(nn.Sequential(*layers, nn.Flatten()), nn.Linear(features, classes))
 
 
 def _batchnorm_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
@@ -397,18 +328,10 @@ def _resnet9(shape: tuple, classes: int, widths: list[int]) -> Network:
     return Network(body, nn.Linear(third, classes, bias=False))
 
 
-def _vgg16(shape: tuple, classes: int, widths: list[int]) -> Network:
-    """torchvision's VGG-16, for ImageNet."""
-    net = _torchvision("vgg16", classes)
-    *hidden, head = [Dropout(layer.p) if isinstance(layer, nn.Dropout) else layer for layer in net.classifier]
-    return Network(nn.Sequential(net.features, net.avgpool, nn.Flatten(), *hidden), head)
-
-
 class _Known(NamedTuple):
     make: Callable[[tuple, int, list[int]], Network]
     widths: tuple[int, ...] = ()  # the default; as many must be given, any number for an MLP
     smallest: int = 0  # least height and width of an image; 0: tables too
-    channels: int | None = None  # any
 
 
 _KNOWN = {
@@ -419,16 +342,11 @@ _KNOWN = {
     "watson_cnn": _Known(_watson_cnn, (32, 64, 64, 128), 8),
     "leino_cnn": _Known(_leino_cnn, (20, 50, 500), 4),
     "strided_cnn": _Known(_strided_cnn, (16, 32, 64), 4),
-    "pooled_cnn": _Known(_pooled_cnn, (32, 2), 2),
     "batchnorm_cnn": _Known(_batchnorm_cnn, (24, 48, 96), 8),
     "resnet9": _Known(_resnet9, (32, 64, 256, 256), 8),
     "resnet10": _Known(_resnet10, smallest=8),
     "resnet18": _Known(_resnet18, smallest=8),
-    "resnet34": _Known(_resnet34, smallest=8),
     "resnet50": _Known(_resnet50, smallest=8),
-    "wide_resnet28": _Known(_wide_resnet28, (2,), 8),
-    "resnet101": _Known(_resnet101, smallest=32, channels=3),
-    "vgg16": _Known(_vgg16, smallest=32, channels=3),
 }
 
 
@@ -493,11 +411,9 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
             `logistic_regression`; `sigmoid_regression` (the same for two classes with one output); `mlp:64` (hidden ReLU
             layers, any number); `tanh_cnn:32,64,128` (two 5x5 convolutions, hidden layer); `watson_cnn:32,64,64,128` (four 3x3
             convolutions); `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `strided_cnn:16,32,64`
-            (two 4x4 convolutions of stride 2, hidden layer); `pooled_cnn:32,2` (filters, and how many blocks of a 3x3
-            convolution and max-pooling); `batchnorm_cnn:24,48,96` (three strided convolutions with batch normalisation);
-            `resnet9:32,64,256,256` (trained in seconds on a graphics card), `resnet10`, `resnet18`, `resnet34`, `resnet50` and
-            `wide_resnet28:2` (WRN-28, how many times as wide), for small images; `resnet101` and `vgg16` (for ImageNet). The
-            widths shown are the defaults.
+            (two 4x4 convolutions of stride 2, hidden layer); `batchnorm_cnn:24,48,96` (three strided convolutions with batch
+            normalisation); `resnet9:32,64,256,256` (trained in seconds on a graphics card), `resnet10`, `resnet18` and
+            `resnet50`, for small images. The widths shown are the defaults.
         shape: shape of one record, (H, W, C) or (D,).
         classes: number K of classes.
         seed: gives bit-identical weights whatever was drawn before, and leaves the global generator as it
@@ -524,8 +440,6 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     if known.smallest and min(shape[:2]) < known.smallest:
         raise MiaError(f"{name} needs images of at least {known.smallest} x {known.smallest} pixels; these "
                        f"are {shape[0]} x {shape[1]}.")
-    if known.channels and shape[2] != known.channels:
-        raise MiaError(f"{name} needs images of {known.channels} channels; shape is {shape}.")
     with seeded(seed):
         return known.make(shape, classes, widths)
 

@@ -64,16 +64,10 @@ COUNTS = [
     ("strided_cnn", GREY, 10, conv(1, 16, 4) + conv(16, 32, 4) + linear(32 * 7 * 7, 64) + linear(64, 10)),
     ("strided_cnn:2,3,8", COLOUR, 100, conv(3, 2, 4) + conv(2, 3, 4) + linear(3 * 8 * 8, 8) + linear(8, 100)),
     ("strided_cnn:2,3,8", (4, 11, 1), 2, conv(1, 2, 4) + conv(2, 3, 4) + linear(3 * 1 * 2, 8) + linear(8, 2)),
-    ("pooled_cnn", GREY, 10, conv(1, 32, 3) + conv(32, 32, 3) + linear(32 * 7 * 7, 10)),
-    ("pooled_cnn:32,1", COLOUR, 10, conv(3, 32, 3) + linear(32 * 16 * 16, 10)),
-    ("pooled_cnn:32,3", COLOUR, 100, conv(3, 32, 3) + 2 * conv(32, 32, 3) + linear(32 * 4 * 4, 100)),
     ("resnet9:64,128,256,512", COLOUR, 10, 6_573_120),  # Page's, to the weight
     ("resnet9", COLOUR, 10, 9 * (3 * 32 + 32 * 64 + 2 * 64**2 + 64 * 256 + 3 * 256**2) + 2 * 1248 + 2560),
     ("resnet10", COLOUR, 10, 4_903_242),
-    ("resnet34", COLOUR, 10, 21_282_122),  # the usual counts of the CIFAR forms, here and below
-    ("wide_resnet28:1", COLOUR, 10, 369_498),
-    ("wide_resnet28", COLOUR, 100, 1_467_610 + 90 * 129),
-    ("resnet18", COLOUR, 10, 11_173_962),
+    ("resnet18", COLOUR, 10, 11_173_962),  # the usual counts of the CIFAR forms, here and below
     ("resnet18", GREY, 10, 11_173_962 - 2 * 9 * 64),
 ]
 
@@ -93,44 +87,22 @@ def test_parameters_and_outputs(architecture, shape, classes, count):
         torch.testing.assert_close(model.head(inner), logits)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "classes", "count"),
-    [("resnet50", 10, 23_520_842), ("wide_resnet28:10", 10, 36_479_194), ("wide_resnet28:10", 100, 36_536_884)],
-)
-def test_models_of_small_images_have_the_published_size(architecture, classes, count):
-    with torch.device("meta"):
-        model = models.build(architecture, COLOUR, classes)
-        assert model.eval()(torch.empty(2, 3, 32, 32)).shape == (2, classes)
-    assert models.parameter_count(model) == count
+def test_a_large_one_of_small_images_has_the_published_size():
+    with torch.device("meta"):  # shapes without memory
+        model = models.build("resnet50", COLOUR, 10)
+        assert model.eval()(torch.empty(2, 3, 32, 32)).shape == (2, 10)
+    assert models.parameter_count(model) == 23_520_842
 
 
-@pytest.mark.parametrize(("architecture", "side"), [("resnet10", 4), ("resnet50", 4), ("wide_resnet28:1", 8)])
-def test_small_images_are_not_shrunk_at_the_first_layer(architecture, side):
-    """Residual networks halve them three times, wide ones twice, and average what is left."""
+@pytest.mark.parametrize("architecture", ["resnet10", "resnet50"])
+def test_small_images_are_not_shrunk_at_the_first_layer(architecture):
+    """They are halved three times, and what is left is averaged."""
     model, sides = models.build(architecture, COLOUR, 10, seed=0).eval(), []
     for layer in model.body:
         layer.register_forward_hook(lambda layer, x, out: sides.append(out.shape[-1]))
     with torch.no_grad():
         model(torch.zeros(1, 3, 32, 32))
-    assert sides[0] == 32 and sides[-3] == side
-
-
-def test_a_wide_block_adds_its_input_to_what_it_computes():
-    block = models._WideBlock(4, 4, 1).eval()
-    x = torch.randn(2, 4, 5, 5)
-    torch.testing.assert_close(block(x), x + block.rest(block.first(x)))
-    wider = models._WideBlock(4, 6, 2).eval()
-    assert wider.shortcut.weight.shape == (6, 4, 1, 1) and wider(x).shape == (2, 6, 3, 3)
-
-
-@pytest.mark.parametrize(("architecture", "count"), [("resnet101", 44_549_160), ("vgg16", 138_357_544)])
-def test_imagenet_models_have_the_published_size(architecture, count):
-    with torch.device("meta"):  # shapes without memory
-        model = models.build(architecture, (64, 64, 3), 1000)
-        assert model.eval()(torch.empty(2, 3, 64, 64)).shape == (2, 1000)
-        assert models.features(model, torch.empty(2, 3, 64, 64)).shape == (2, model.head.in_features)
-        assert not any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in model.modules()), "masks from no seed"
-    assert models.parameter_count(model) == count
+    assert sides[0] == 32 and sides[-3] == 4
 
 
 def test_names_have_a_default_form():
@@ -169,7 +141,7 @@ def weights(model):
 
 @pytest.mark.parametrize(
     "architecture", ["mlp:5", "tanh_cnn:2,3,4", "watson_cnn:2,2,2,2", "leino_cnn:2,3,4", "strided_cnn:2,3,4", "resnet18",
-                     "resnet9:2,3,4,5", "resnet10", "wide_resnet28:1", "pooled_cnn:2,3"]
+                     "resnet9:2,3,4,5", "resnet10"]
 )
 def test_a_seed_fixes_the_weights_and_leaves_the_global_generator(architecture):
     torch.manual_seed(0)
@@ -232,9 +204,6 @@ def test_other_inputs_are_refused(x):
         ("strided_cnn", TABLE, 2, r"needs images \[H, W, C\]"),
         ("strided_cnn", (3, 9, 1), 2, "at least 4 x 4 pixels; these are 3 x 9"),
         ("strided_cnn:8", GREY, 10, "gives 1 widths, not 3 as in strided_cnn:16,32,64"),
-        ("vgg16", (64, 64, 1), 10, "needs images of 3 channels"),
-        ("wide_resnet28:2,3", COLOUR, 10, "gives 2 widths, not 1 as in wide_resnet28:2"),
-        ("pooled_cnn:8,3", (7, 9, 1), 10, "halves images 3 times; these are 7 x 9 pixels, and 8 x 8 are needed"),
         ("sigmoid_regression", TABLE, 3, "two classes"),
         ("mlp", GREY, 1, "classes = 1 is out of range"),
         ("mlp", (28, 28), 2, "not that of a record"),
@@ -275,13 +244,12 @@ def test_an_extension_is_tried_before_it_is_replaced(tmp_path, monkeypatch):
 def test_without_torchvision_the_error_says_who_needs_it(monkeypatch):
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
     monkeypatch.setattr(_torchvision, "find_spec", lambda name: None)
-    with pytest.raises(MiaError, match="models of ResNet, VGG and ConvNeXt need it"):
+    with pytest.raises(MiaError, match="models of ResNet and ConvNeXt need it"):
         models.build("resnet18", COLOUR, 10)
 
 
-@pytest.mark.parametrize("architecture", ["resnet10", "wide_resnet28:1"])
-def test_batch_normalisation_is_in_float32_where_the_rest_is_in_bfloat16(architecture):
-    network, seen = models.build(architecture, (8, 8, 1), 3, seed=0), set()
+def test_batch_normalisation_is_in_float32_where_the_rest_is_in_bfloat16():
+    network, seen = models.build("resnet10", (8, 8, 1), 3, seed=0), set()
     for layer in network.modules():
         if isinstance(layer, torch.nn.BatchNorm2d):
             layer.register_forward_hook(lambda layer, given, out: seen.add((given[0].dtype, out.dtype)))

@@ -40,8 +40,8 @@ def import_torchvision():
     if "torchvision" not in sys.modules:
         spec = find_spec("torchvision")
         if spec is None:
-            raise MiaError("torchvision is not installed; downloads of image sets and the models of ResNet, VGG and ConvNeXt "
-                           "need it. Install the version in constraints.txt.")
+            raise MiaError("torchvision is not installed; downloads of image sets and the models of ResNet and ConvNeXt need "
+                           "it. Install the version in constraints.txt.")
         if _library is None and not _extension_loads(Path(spec.origin).parent):
             import torch
 

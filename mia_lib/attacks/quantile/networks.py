@@ -264,7 +264,7 @@ def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor |
 
 
 def _where(config: NetworkConfig) -> torch.device:
-    large = _pretrained(config) or config.backbone.startswith(("resnet", "wide_resnet"))
+    large = _pretrained(config) or config.backbone.startswith("resnet")
     return devices.pick() if large else torch.device("cpu")
 
 
