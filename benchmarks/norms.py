@@ -1,4 +1,4 @@
-"""Norms of the gradients of single records: without the gradients (`signals.norms`) against making them (`record_gradients`).
+"""Norms of the gradients of single records: without the gradients (`norms_of_batch`) against making them (`record_gradients`).
 
     python benchmarks/norms.py [--repeats 5]
 
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from mia_lib import models
-from mia_lib.signals import norms, outputs
+from mia_lib.signals import outputs
 
 CASES = {"leino_cnn:20,50,500": ((28, 28, 1), 130), "mlp:128,64": ((600,), 500), "strided_cnn:8,16,64": ((28, 28, 1), 300),
          "tanh_cnn": ((28, 28, 1), 200), "watson_cnn": ((32, 32, 3), 200)}
@@ -27,7 +27,7 @@ def seconds(network: torch.nn.Module, x: np.ndarray, y: np.ndarray, without: boo
     """Of all norms, and the norms."""
     start = time.perf_counter()
     if without:
-        found = outputs._norms(network, x, y, "cross_entropy", "float32", "-1 to 1")
+        found = outputs._norms(network, x, y, "cross_entropy", "-1 to 1")
     else:
         found = np.concatenate([np.linalg.norm(block, axis=1) for block in outputs.record_gradients(network, x, y)])
     return time.perf_counter() - start, found
@@ -42,7 +42,7 @@ if __name__ == "__main__":
     print(f"{platform.machine()}, Python {platform.python_version()}, torch {torch.__version__}")
     for name, (shape, count) in CASES.items():
         network = outputs.in_precision(models.build(name, shape, CLASSES, seed=0), "float32")
-        assert norms.known(network)
+        assert outputs.has_norms(network)
         x = rng.integers(0, 256, (count, *shape)).astype(np.uint8) if len(shape) == 3 else rng.normal(size=(count, *shape))
         x, y = x.astype(np.uint8 if len(shape) == 3 else np.float32), rng.integers(0, CLASSES, count)
         ratios = []

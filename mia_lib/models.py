@@ -254,7 +254,7 @@ def _normalisation(filters: int) -> nn.Sequential:
 
 def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> Network:
     """A ResNet for small images: first convolution 3x3 with stride 1, no max-pooling."""
-    from mia_lib.data._torchvision import import_torchvision
+    from mia_lib.data.readers import import_torchvision
 
     resnet = import_torchvision().models.resnet
     net = resnet.ResNet(getattr(resnet, block), blocks, num_classes=classes, norm_layer=_normalisation)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from mia_lib import models
-from mia_lib.data import _torchvision
+from mia_lib.data import readers
 from mia_lib.errors import MiaError
 from mia_lib.training.stacking import Stacked
 
@@ -224,26 +224,26 @@ def run(code):
 
 def test_torchvision_imports_here_and_with_an_extension_that_cannot_be_loaded():
     done = run(
-        "from mia_lib.data import _torchvision as t\nt._extension_loads = lambda folder: False\n"
+        "from mia_lib.data import readers as t\nt._extension_loads = lambda folder: False\n"
         "import torch\ntorch.ops.load_library = lambda path: (_ for _ in ()).throw(OSError('does not fit'))\n"
         "print(t.import_torchvision().models.resnet18.__name__, t._library is not None)"
     )
     assert done.stdout.split() == ["resnet18", "True"], done.stderr
-    module = _torchvision.import_torchvision()
-    assert module is _torchvision.import_torchvision() and module.datasets.CIFAR10
+    module = readers.import_torchvision()
+    assert module is readers.import_torchvision() and module.datasets.CIFAR10
 
 
 def test_an_extension_is_tried_before_it_is_replaced(tmp_path, monkeypatch):
-    assert not _torchvision._extension_loads(tmp_path)
+    assert not readers._extension_loads(tmp_path)
     (tmp_path / "_C.so").write_bytes(b"no library")
-    assert not _torchvision._extension_loads(tmp_path)
+    assert not readers._extension_loads(tmp_path)
     monkeypatch.setattr(torch.ops, "load_library", lambda path: None)
-    assert _torchvision._extension_loads(tmp_path)
+    assert readers._extension_loads(tmp_path)
 
 
 def test_without_torchvision_the_error_says_who_needs_it(monkeypatch):
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
-    monkeypatch.setattr(_torchvision, "find_spec", lambda name: None)
+    monkeypatch.setattr(readers, "find_spec", lambda name: None)
     with pytest.raises(MiaError, match="models of ResNet and ConvNeXt need it"):
         models.build("resnet18", COLOUR, 10)
 

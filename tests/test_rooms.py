@@ -21,13 +21,13 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "data": GROUND | {"progress"},
     "membership": GROUND,
     "custom": {"errors", "store"},
-    "models": GROUND | {"_torch", "custom", "data._torchvision"},
+    "models": GROUND | {"_torch", "custom", "data.readers"},
     "store": GROUND | {"progress"},
     "training": GROUND | {"_torch", "processes", "progress", "data", "membership", "custom", "models", "store"},
     "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
     "published": GROUND | {"progress", "store", "custom", "training"},  # and by name the modules `measure` of the chapters
     "attacks": GROUND,
-    "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data._torchvision"},
+    "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
     "metrics": GROUND,
     "evidence": GROUND | {"metrics"},
     "standalone": set(),
@@ -48,7 +48,7 @@ PRIVATE = {  # a module -> private names that it takes from others
     "processes": {"_forkserver", "_forkserver_pid", "_preload_modules"},  # Python's, which has no public name for them
     "publish.sphinx_ext": {"_document"},  # of docutils
     "signals.boundary": {"_fields"},  # of named tuples
-    "signals.norms": {"_forward_pre_hooks"},  # of PyTorch
+    "signals.outputs": {"_forward_pre_hooks"},  # of PyTorch
     "training.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's
 }
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py")

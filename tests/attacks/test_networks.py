@@ -212,7 +212,7 @@ def test_fine_tuning_moves_weights_and_keeps_the_statistics_of_imagenet():
 
 @pytest.fixture
 def vision():
-    from mia_lib.data._torchvision import import_torchvision
+    from mia_lib.data.readers import import_torchvision
 
     return import_torchvision()
 

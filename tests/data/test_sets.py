@@ -428,7 +428,7 @@ def test_image_sets_come_through_torchvision(folder, monkeypatch):
             pass
 
     Torchvision.datasets.MNIST = MNIST
-    monkeypatch.setattr("mia_lib.data._torchvision.import_torchvision", lambda: Torchvision)
+    monkeypatch.setattr("mia_lib.data.readers.import_torchvision", lambda: Torchvision)
     with pytest.raises(MiaError, match="the download of mnist"):
         data.load("mnist")
     monkeypatch.setitem(

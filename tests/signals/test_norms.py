@@ -7,7 +7,7 @@ from torch import nn
 
 from mia_lib import models, signals
 from mia_lib.models import Network
-from mia_lib.signals import norms
+from mia_lib.signals import outputs
 
 RNG = np.random.default_rng(0)
 IMAGES = torch.from_numpy(RNG.normal(size=(9, 2, 12, 12)))
@@ -45,8 +45,8 @@ def test_norms_are_those_of_the_gradients(network, loss):
     torch.manual_seed(0)
     model = NETWORKS[network]().double().eval()
     gradients = np.concatenate(list(signals.record_gradients(model, IMAGES.numpy(), LABELS.numpy(), loss, "float64")))
-    assert norms.known(model)
-    found = norms.of_batch(model, IMAGES, LABELS, loss)
+    assert outputs.has_norms(model)
+    found = outputs.norms_of_batch(model, IMAGES, LABELS, loss)
     assert found.dtype == torch.float64
     np.testing.assert_allclose(found, np.linalg.norm(gradients, axis=1), rtol=1e-12)
 
@@ -54,13 +54,13 @@ def test_norms_are_those_of_the_gradients(network, loss):
 def test_a_batch_says_of_a_record_what_it_says_alone():
     torch.manual_seed(0)
     model = NETWORKS["batch normalisation"]().double().eval()
-    alone = torch.cat([norms.of_batch(model, IMAGES[i:i + 1], LABELS[i:i + 1], "cross_entropy") for i in range(9)])
-    np.testing.assert_allclose(norms.of_batch(model, IMAGES, LABELS, "cross_entropy"), alone, rtol=1e-12)
+    alone = torch.cat([outputs.norms_of_batch(model, IMAGES[i:i + 1], LABELS[i:i + 1], "cross_entropy") for i in range(9)])
+    np.testing.assert_allclose(outputs.norms_of_batch(model, IMAGES, LABELS, "cross_entropy"), alone, rtol=1e-12)
 
 
 def test_the_model_and_its_records_are_left_as_they_were():
     model = NETWORKS["linear layers"]().double().eval().requires_grad_(False)
-    norms.of_batch(model, IMAGES, LABELS, "cross_entropy")
+    outputs.norms_of_batch(model, IMAGES, LABELS, "cross_entropy")
     assert not any(layer._forward_hooks for layer in model.modules()) and not IMAGES.requires_grad
     assert all(weight.grad is None for weight in model.parameters())
 
@@ -93,9 +93,9 @@ def _one_weight():
     lambda: nn.BatchNorm2d(3, track_running_stats=False), lambda: nn.utils.spectral_norm(nn.Linear(3, 3)),
     lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))])
 def test_what_it_does_not_cover_is_not_taken(body):
-    assert not norms.known(Network(body(), nn.Linear(3, 3)))
+    assert not outputs.has_norms(Network(body(), nn.Linear(3, 3)))
 
 
 @pytest.mark.parametrize("name", ["mlp:8", "tanh_cnn:2,3,4", "watson_cnn:2,3,4,5", "leino_cnn:2,3,4", "strided_cnn:2,3,4"])
 def test_the_architectures_of_the_chapters_are_covered(name):
-    assert norms.known(models.build(name, (16, 16, 3), 3, seed=0))
+    assert outputs.has_norms(models.build(name, (16, 16, 3), 3, seed=0))

@@ -144,7 +144,7 @@ def _efficientnet_lite0(size: int) -> nn.Module:
 
 
 def _convnext_tiny(size: int) -> nn.Module:
-    from mia_lib.data._torchvision import import_torchvision
+    from mia_lib.data.readers import import_torchvision
 
     vision = import_torchvision().models
     net = vision.convnext_tiny()
