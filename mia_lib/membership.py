@@ -6,8 +6,6 @@ its arguments and a seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mia_lib.checks import check_mask
@@ -81,45 +79,6 @@ def references_of(target: int, models: int) -> np.ndarray:
     check_range("target", target, 0, models - 1)
     pair = target - target % 2
     return np.array([m for m in range(models) if m not in (pair, pair + 1)])
-
-
-@dataclass(frozen=True, eq=False)
-class Bank:
-    """Models in complementary pairs, some of which are attacked with the help of the others.
-
-    Attributes:
-        members: bool [M, N], as `balanced_halves` makes it.
-        attacked: T numbers of models.
-    """
-
-    members: np.ndarray
-    attacked: tuple[int, ...]
-
-    @property
-    def judged(self) -> np.ndarray:
-        """bool [T, N], membership in each target."""
-        return self.members[list(self.attacked)]
-
-    def references(self, target: int, count: int | None = None) -> np.ndarray:
-        """Models that serve against a target: the first `count` of `references_of`."""
-        return references_of(target, len(self.members))[:count]
-
-
-def bank(n: int, models: int, targets: int, seed: int = 0) -> Bank:
-    """Complementary halves of n records, of which the first models are attacked.
-
-    Args:
-        models: M, even and at least 6, so that a record has two references that were trained on it and two others.
-        targets: T, at least 2, for one target is no sample of targets.
-
-    Raises:
-        MiaError: other numbers.
-    """
-    check_range("targets", targets, 2, models)
-    if models % 2 or models < 6:
-        raise MiaError(f"models = {models}: an even number from 6 is needed, complementary pairs of which two are left "
-                       "against each target, so that each record has references that were trained on it and others.")
-    return Bank(balanced_halves(n, models, seed), tuple(range(targets)))
 
 
 def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
