@@ -408,8 +408,9 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     tables.display_bundle(*bundle_of_figure(fig, name, caption, alt))
 
 
-def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
-    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs.
+def explore(chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str) -> None:
+    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs; without one
+    the chart as it opens.
 
     A page of the book and JupyterLab draw the chart; all else draws the figure. What a view named "said" writes as text is
     also told to readers who cannot see it, each time it changes.
