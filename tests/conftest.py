@@ -104,7 +104,7 @@ rate: float = 0.5  # step size [0..1]
 mode: str = "plain"  # which kind [plain | fancy]
 noisy: bool = False  # whether it prints
 sizes: list[int] = [1, 2]  # members [1..100]
-kinds: tuple = ("a",)  # what to draw [list of a | b]
+kinds: list[str] = ["a"]  # what to draw [a | b]
 
 # %%
 import os

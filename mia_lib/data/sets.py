@@ -204,6 +204,11 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
+def title(name: str) -> str:
+    """What tables call a set: of a file of the reader's own its name, without folder and ending."""
+    return TITLES.get(name) or (Path(name).stem if name.endswith(".npz") else name)
+
+
 def content(name: str) -> str:
     """What pins the records of a set: sha256 of an image set's pixels, the fingerprint of what our reader makes of a table's
     files, "" where nothing does."""

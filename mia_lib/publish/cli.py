@@ -124,10 +124,14 @@ def run(name: str = NOTEBOOK,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
-    from mia_lib.publish import run_page, runner
+    from mia_lib.publish.parameters import validate
 
     _limit_measuring(yes)
-    typer.echo(run_page.write(runner.run(name, _pairs(name, parameter), preset, output)))
+    values = validate(name, _pairs(name, parameter), preset)  # what is wrong is said before what is slow to load
+
+    from mia_lib.publish import run_page, runner
+
+    typer.echo(run_page.write(runner.run(name, values, preset, output)))
 
 
 def _limit_measuring(yes: bool) -> None:
@@ -158,9 +162,13 @@ def sweep(name: str = NOTEBOOK,
           output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
           yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
-    from mia_lib.publish import sweep as grids
+    from mia_lib.publish.parameters import validate
 
     _limit_measuring(yes)
+    validate(name, {}, preset)  # what is wrong is said before what is slow to load
+
+    from mia_lib.publish import sweep as grids
+
     cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
     typer.echo(grids.write(name, cells, preset, folder))
 
@@ -301,12 +309,14 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from mia_lib.publish.parameters import parameters, plain
+    from mia_lib.publish.parameters import parameters, plain, where_own
 
-    table = Table(title=f"{name}, preset {preset}")
+    declarations = parameters(name, preset)
+    own = where_own(declarations)
+    table = Table(title=f"{name}, preset {preset}", caption=f"{own[0].upper()}{own[1:]}")
     table.add_column("parameter", no_wrap=True)  # names are typed, so they stay whole
     table.add_column(Text("meaning, type, value [what is allowed]"), overflow="fold")
-    for p in parameters(name, preset):
+    for p in declarations:
         allowed = f"  [{p.allowed}]" if p.allowed else ""
         table.add_row(Text(p.name), Text.assemble(p.meaning, "\n", (f"{p.type} = {plain(p.default)}{allowed}", "dim")))
     show(table)

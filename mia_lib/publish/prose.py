@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from mia_lib.data.sets import TITLES
+from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.publish import quiz, templates
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed
@@ -246,7 +246,7 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        return ", ".join(TITLES.get(item, str(item)) for item in (value if isinstance(value, list | tuple) else [value]))
+        return ", ".join(sets.title(item) for item in (value if isinstance(value, list | tuple) else [value]))
     if isinstance(value, list | tuple):
         return ", ".join(f"{item:,}" if isinstance(item, int) else str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, prose, runner, templates
-from mia_lib.publish.parameters import find_root, plain, validate
+from mia_lib.publish.parameters import find_root, own, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
 # What a page alone does not have: an index, a search; and what is loaded twice.
@@ -157,7 +157,7 @@ def banner(run: dict, changes: dict[str, tuple], notebook: str, base: str | None
         bound: whether the notebook has parts that were written about one preset.
     """
     return templates.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,
-                            again=pages.rerun_command(run, changes))
+                            own=own(run["parameters"]), again=pages.rerun_command(run, changes))
 
 
 def _put_banner(notebook: dict, text: str) -> None:

@@ -22,17 +22,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from mia_lib import LIBRARY, custom, published, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, parameters, read, validate
+from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, own, parameters, read, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
@@ -81,8 +82,8 @@ def code_of(name: str, values: dict, root: Path | None = None) -> str:
     library = library_of(root)
     cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
     imported = [module for cell in cells for module in custom.imported(cell)]
-    with _beside(root):
-        texts = [*texts_of(values), *(f"{module}:all" for module in imported)]
+    with _found(beside(root, values)):
+        texts = [*own(values)["networks"], *(f"{module}:all" for module in imported)]
         mine = {path for text in texts for path in custom.sources(text)}
     files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
     lines = [store.digest(path) for path in sorted({*files, *mine})] + [ast.dump(cell) for cell in cells]
@@ -96,16 +97,18 @@ def _parsed(cell: str) -> ast.AST:
         return ast.Constant(cell)
 
 
-def beside(root: Path) -> list[Path]:
-    """Folders from which notebooks import modules of the user's own."""
-    return [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+def beside(root: Path, values: Mapping = MappingProxyType({})) -> list[Path]:
+    """Folders from which notebooks import modules of the user's own: where the command was given, if its parameters name a
+    network there; beside the book; and those on `PYTHONPATH`."""
+    here = [Path.cwd()] if own(values)["networks"] else []
+    return [*here, root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
 
 
 @contextmanager
-def _beside(root: Path) -> Iterator[None]:
-    """Within, modules of the user's own are found where notebooks find them: beside the book and on `PYTHONPATH`."""
+def _found(folders: list[Path]) -> Iterator[None]:
+    """Within, modules of the user's own are found where notebooks find them."""
     before = list(sys.path)
-    sys.path[:0] = map(str, beside(root))
+    sys.path[:0] = map(str, folders)
     try:
         yield
     finally:
@@ -118,17 +121,10 @@ def papers(name: str, root: Path) -> list[Path]:
     return sorted(folder.glob(f"{name}_*")) or sorted(path for path in folder.glob("*") if path.is_file())
 
 
-def texts_of(value) -> list[str]:
-    """All texts in parameters."""
-    if isinstance(value, dict | list | tuple):
-        return [text for item in (value.values() if isinstance(value, dict) else value) for text in texts_of(item)]
-    return [value] if isinstance(value, str) else []
-
-
 def unpinned(values: dict) -> list[str]:
     """Data sets among parameters of which nothing pins the records: what lies here under their name bears on a run."""
-    named = {text for text in texts_of(values) if text in sets.names() and text != "gaussian"}
-    return sorted(name for name in named if not sets.content(name))
+    texts = {text for value in values.values() for text in (value if isinstance(value, list) else [value])}
+    return sorted(name for name in set(sets.names()) & texts if name != "gaussian" and not sets.content(name))
 
 
 def fetch(values: dict) -> None:
@@ -155,7 +151,9 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    if here := {dataset: source for dataset in unpinned(values) if (source := sets.source_digest(dataset))}:
+    here = {dataset: sets.source_digest(dataset) for dataset in unpinned(values)}
+    here |= {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in own(values)["records"]}
+    if here:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -373,7 +371,7 @@ class _Session:
         from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 
         session = self
-        path = [str(library_of(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        path = [str(library_of(self.root).parent), *map(str, beside(self.root, self.values))]
         env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
                "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
