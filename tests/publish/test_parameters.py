@@ -1,9 +1,13 @@
 """What a notebook takes: read from its source, held to what its brackets say, refused by name before anything runs."""
 
+import sys
+
+import numpy as np
 import pytest
 
+from mia_lib import data
 from mia_lib.errors import MiaError
-from mia_lib.publish import parameters
+from mia_lib.publish import parameters, runner
 
 ROOT = parameters.find_root()
 
@@ -177,3 +181,63 @@ def test_presets_of_the_repository_are_valid():
     for name in parameters.notebooks(ROOT):
         parameters.validate(name, {}, root=ROOT)
         assert all(p.meaning for p in parameters.parameters(name, root=ROOT)), f"{name}: each parameter says what it means"
+
+
+NET = """from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, shape, classes, hidden=4):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(shape[0], hidden), nn.Linear(hidden, classes))
+
+    def forward(self, x):
+        return self.layers(x)
+"""
+
+
+@pytest.fixture
+def mine(rules, tmp_path, monkeypatch):
+    """A folder of somebody's own: records, and a module with a network."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    np.savez(folder / "mine.npz", x=np.eye(6), y=[0, 1] * 3)
+    (folder / "own_net_of_tests.py").write_text(NET)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    return folder
+
+
+def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_have_their_kind(mine):
+    root, net = mine.parent, "own_net_of_tests:Net"
+    values = parameters.validate("rules", {"data": "mine.npz", "nets": f"{net}(hidden=2);mlp:4"}, root=root)
+    assert values["data"] == str(mine / "mine.npz") and values["nets"] == [f"{net}(hidden=2)", "mlp:4"]
+    assert parameters.own(values) == {"records": [values["data"]], "networks": [f"{net}(hidden=2)"]}
+    assert data.load(values["data"]).x.shape == (6, 6) and data.title(values["data"]) == "mine"
+    before = runner.key("rules", values, root)
+    (mine / "own_net_of_tests.py").write_text(NET.replace("nn.Flatten(), ", "nn.Flatten(), nn.ReLU(), "))
+    edited = runner.key("rules", values, root)
+    np.savez(mine / "mine.npz", x=np.eye(6) + 1, y=[0, 1] * 3)
+    assert len({before, edited, runner.key("rules", values, root)}) == 3, "an edit is another run"
+    assert mine in runner.beside(root, values) and mine not in runner.beside(root, {"nets": ["mlp:4"]})
+
+
+@pytest.mark.parametrize("given, says", [
+    ({"data": "none.npz"}, "there is no such file"), ({"nets": "own_net_of_tests:Nat"}, "has no Nat"),
+    ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
+    ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets"),
+])
+def test_what_is_wrong_with_the_readers_own_is_said_before_anything_runs(mine, given, says):
+    with pytest.raises(MiaError) as error:
+        parameters.validate("rules", given, root=mine.parent)
+    assert says in str(error.value)
+
+
+def test_a_chapter_that_takes_none_says_why():
+    for given in ({"dataset": "mine.npz"}, {"banks": "mine.npz"}, {"architecture": "my_net:Net"}):
+        with pytest.raises(MiaError, match="takes none, for it attacks models that are published"):
+            parameters.validate("compare", given, root=ROOT)
+    takes = {name: [p.name for p in parameters.parameters(name, root=ROOT) if p.takes_own]
+             for name in parameters.notebooks(ROOT)}
+    assert [name for name, own in takes.items() if not own] == ["banks", "compare"]
+    assert {"dataset", "architecture"} <= set(takes["bayes"])
