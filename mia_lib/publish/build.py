@@ -18,7 +18,7 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import outputs, pages, play_page, prose, runner, scorecard, sync, templates
+from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
@@ -192,9 +192,9 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     files[sync.FINDINGS] = sync.findings({name: runs[name] for name in executed}, verdicts)
     card = scorecard.rows(verdicts) if "book/scorecard.md" in files else []
     files |= {scorecard.STAGED: (json.dumps(card, indent=1) + "\n").encode()} if card else {}
-    generated = {"book/status.md": lambda: templates.render(
+    generated = {"book/status.md": lambda: outputs.render(
                      "status.md", runs=[notebook["metadata"]["mia"] for notebook in executed.values()]),
-                 "book/play.md": lambda: play_page.game(deals), "book/scorecard.md": lambda: scorecard.page(card)}
+                 "book/play.md": lambda: pages.game(deals), "book/scorecard.md": lambda: scorecard.page(card)}
     for path, text in generated.items():
         if path in files:
             if MARKER not in (written := files[path].decode()):

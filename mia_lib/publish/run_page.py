@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mia_lib.progress import Bars
-from mia_lib.publish import build, outputs, pages, prose, runner, templates
+from mia_lib.publish import build, outputs, pages, prose, runner
 from mia_lib.publish.parameters import find_root, own, plain, validate
 
 BOOK = ("_build", "book", "_build", "html")
@@ -156,7 +156,7 @@ def banner(run: dict, changes: dict[str, tuple], notebook: str, base: str | None
         base: where the built book is, seen from the page; None where there is none.
         bound: whether the notebook has parts that were written about one preset.
     """
-    return templates.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,
+    return outputs.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,
                             own=own(run["parameters"]), again=pages.rerun_command(run, changes))
 
 

@@ -9,7 +9,6 @@ that changed since are put around its outputs.
 from __future__ import annotations
 
 import ast
-import datetime
 import errno
 import hashlib
 import importlib.metadata
@@ -24,7 +23,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -38,7 +36,7 @@ from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, own, pa
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
-WRITTEN_EVERY, SAMPLED_EVERY = 10.0, 1.0  # seconds between two writings of a notebook that runs, two looks at its memory
+SAMPLED_EVERY = 1.0  # seconds between two looks at the memory of a notebook that runs
 
 
 class NotebookFailed(RuntimeError):
@@ -48,14 +46,6 @@ class NotebookFailed(RuntimeError):
 def library_of(root: Path) -> Path:
     checkout = root / "mia_lib"
     return checkout if (checkout / "__init__.py").is_file() else LIBRARY
-
-
-def digest(paths, base: Path) -> str:
-    """Hash of the names (relative to `base`) and contents of files, as 64 hexadecimal digits."""
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return total.hexdigest()
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -147,15 +137,20 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
         root: folder of the book.
     """
     root = find_root(root)
-    data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
-    spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
+    files = [*papers(name, root), *filter(Path.is_file, (root / "data" / "embedded").rglob("*"))]
+    data = {str(path.relative_to(root)): _sha256(path) for path in files}
+    spec = {"code": code_of(name, values, root), "data": data, "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
     here = {dataset: sets.source_digest(dataset) for dataset in unpinned(values)}
-    here |= {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in own(values)["records"]}
+    here |= {path: _sha256(Path(path)) for path in own(values)["records"]}
     if here:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def check_output(folder: Path) -> None:
@@ -169,18 +164,8 @@ def check_output(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise
         raise MiaError(f"--output {folder} cannot be a folder for results ({error.strerror}): give one that can be made and "
                        "written to.") from error
-
-
-def is_partial(path: Path) -> bool:
-    """Whether a notebook is what a run that failed has left."""
-    try:
-        return "papermill" in json.loads(path.read_text(encoding="utf-8"))["metadata"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def run_record(path: Path) -> dict | None:
@@ -288,7 +273,8 @@ class _Session:
     def start(self) -> None:
         """Begin to execute the cells."""
         fetch(self.values)
-        self.key, self.date, self.began = key(self.name, self.values, self.root), _now(), time.monotonic()
+        self.key, self.date, self.began = key(self.name, self.values, self.root), time.strftime(
+            "%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), time.monotonic()
         self.tail = Tail(self.scratch / "progress.jsonl")
         with _disk_may_be_full(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
@@ -317,6 +303,8 @@ class _Session:
 
     def finish(self) -> dict:
         """Keep the executed notebook and return the record of its run, or raise what stopped it."""
+        import nbformat
+
         from mia_lib.training import devices
 
         self.end()
@@ -334,7 +322,7 @@ class _Session:
                 "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
             self.result.metadata["mia"] = record
-            _write(self.output, self.result)
+            write_whole(self.output, nbformat.writes(self.result))
         return record
 
     def work(self) -> None:
@@ -347,7 +335,7 @@ class _Session:
         try:
             self.result = papermill.execute_notebook(
                 self.notebook, self.output, parameters=self.different, kernel_name="python3", language="python",
-                engine_name=_engine(),
+                request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
                 progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
                 on_cell_executed=self._end_cell, coalesce_streams=True)
@@ -442,13 +430,10 @@ class _Session:
             what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
         else:
             return error
+        kept = f" What ran until then is kept in {self.output}." * self.output.is_file()
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
-                              f"{outputs.plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+                              f"{outputs.plain(what).rstrip('.')}.{kept}")
 
 
 @contextmanager
@@ -462,35 +447,6 @@ def _disk_may_be_full(output: Path) -> Iterator[None]:
                        "runs) and give the same command again; finished models are kept.") from error
 
 
-@cache
-def _engine() -> str:
-    """Name of an engine of Papermill that writes the notebook now and then, and at its end however it ends.
-
-    Papermill's own writes all of it twice a cell: of a chapter, whose figures weigh megabytes, a quarter of a minute.
-    """
-    from papermill.engines import NBClientEngine, papermill_engines
-
-    class Engine(NBClientEngine):
-        @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, **how):
-            save, saved = nb_man.save, time.monotonic()
-
-            def now_and_then(**options):
-                nonlocal saved
-                if time.monotonic() - saved > WRITTEN_EVERY:
-                    save(**options)
-                    saved = time.monotonic()
-
-            nb_man.save = now_and_then
-            try:
-                super().execute_managed_notebook(nb_man, kernel_name, **how)
-            finally:
-                save()
-
-    papermill_engines.register("mia", Engine)
-    return "mia"
-
-
 def _tidy(notebook) -> None:
     """Take away what Papermill leaves: timings, paths, empty tags and a random id."""
     notebook.metadata.pop("papermill", None)
@@ -502,12 +458,6 @@ def _tidy(notebook) -> None:
         cell.metadata.pop("execution", None)
         if not cell.metadata.get("tags", True):
             del cell.metadata["tags"]
-
-
-def _write(path: Path, notebook) -> None:
-    import nbformat
-
-    write_whole(path, nbformat.writes(notebook))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -536,8 +486,6 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         MiaError: bad input, before anything runs.
         NotebookFailed: a cell raised.
     """
-    import nbformat
-
     root = find_root(root)
     values = validate(name, given or {}, preset, root)
     fetch(values)
@@ -547,22 +495,16 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     bars = bars or Bars()
     check_output(folder)
     record = run_record(target)
-    if output and record is None and target.exists() and not is_partial(target):
+    if output and record is None and target.exists() and '"papermill"' not in target.read_text(encoding="utf-8"):
         raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
                        "is not lost.")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
-        _write(target, nbformat.from_dict(notebook))
+        write_whole(target, json.dumps(notebook, indent=1))
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
         record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
     return target
-
-
-def free_bytes(folder: Path) -> int:
-    """Free space on the disk that holds `folder` or the nearest parent that exists."""
-    folder = Path(folder).resolve()
-    return shutil.disk_usage(next(p for p in [folder, *folder.parents] if p.exists())).free

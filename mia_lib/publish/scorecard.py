@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import outputs, templates
+from mia_lib.publish import outputs
 from mia_lib.publish.parameters import find_root
 
 STAGED = "book/scorecard.json"  # in the staging folder, beside the page that offers it
@@ -61,7 +61,7 @@ def page(card: Sequence[Mapping]) -> str:
     """Markdown of the scorecard: three counters, then a section and a table a paper."""
     where = {"On the paper's own data": claims.OWN_DATA, "On other data": claims.STAND_IN, "About no data set": ""}
     groups = {name: [row for row in card if row["kind"] == "paper" and row["data"] == data] for name, data in where.items()}
-    return templates.render(
+    return outputs.render(
         "scorecard.md", papers=[list(group) for _, group in itertools.groupby(card, lambda row: row["paper"])], kinds=KINDS,
         of_kind=OF_KIND, of_data=OF_DATA, of_filter=FOR_FILTER, totals=totals(card), verdicts=claims.VERDICTS,
         by_data={name: _in_words(Counter(row["verdict"] for row in group)) for name, group in groups.items() if group})

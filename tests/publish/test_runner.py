@@ -149,10 +149,10 @@ def test_a_full_disk_is_said(tiny, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(runner, "_write", full)
+    monkeypatch.setattr(runner, "write_whole", full)
     with pytest.raises(MiaError, match="disk is full"):
         runner.run("tiny")
-    monkeypatch.setattr(runner, "_write", lambda *_: (_ for _ in ()).throw(PermissionError("no")))
+    monkeypatch.setattr(runner, "write_whole", lambda *_: (_ for _ in ()).throw(PermissionError("no")))
     with pytest.raises(PermissionError):
         runner.run("tiny")
 
