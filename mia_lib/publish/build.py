@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from mia_lib.errors import MiaError
@@ -26,6 +27,7 @@ EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as i
 CARD = f"{EXTRA}_static/card.png"  # the picture of a link to the book
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 NO_PAGES = "book/slides/"
+PAGES_SECONDS = 60  # that Jupyter Book takes, on two idle cores
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
@@ -84,7 +86,11 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
         else:
             todo.append((name, values[name], path))
     todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
-    for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=_at_once() if todo else 1):
+    at_once = _at_once() if todo else 1
+    if len(todo) > 1:
+        seconds = PAGES_SECONDS + sum(runner.expected_seconds(name, preset, root) for name, _, _ in todo) / at_once
+        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once, and building the pages: about {duration(seconds)}")
+    for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
         bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
     noted.unlink(missing_ok=True)
     index = render(contents(root, _with_text(executed, root)), root, folder, force, bars)
@@ -291,8 +297,8 @@ def render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars:
         # are copied only when some page changed.
         shutil.rmtree(staged / "_build", ignore_errors=True)
     stamp.unlink(missing_ok=True)
-    bars.say("book: building the pages")
-    code, lines = sphinx(staged, log, root, "-W", "-n", "--keep-going")
+    bars.say(f"book: building the pages, about {duration(PAGES_SECONDS)}")
+    code, lines = sphinx(staged, log, root, bars, PAGES_SECONDS, "-W", "-n", "--keep-going")
     if code or not index.is_file():
         wrong = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-20:]
         raise BookFailed("The pages could not be built:\n" + "\n".join(wrong) + f"\nAll that was said is in {log}.")
@@ -320,13 +326,14 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
     return {"book/_static/vega.js": kept.read_bytes()}
 
 
-def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
+def sphinx(staged: Path, log: Path, root: Path, bars: Bars, seconds: int, *options: str) -> tuple[int, list[str]]:
     """Let Jupyter Book make HTML of a staging folder, in a process of its own.
 
     Args:
         staged: the folder; the pages go to `_build/html` in it.
         log: file for what is said.
         root: folder of the book, whose library the pages are made from.
+        bars: where progress is drawn. seconds: that it takes.
         options: of `jupyter-book build`.
 
     Returns:
@@ -335,6 +342,11 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
     path = os.pathsep.join(filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
-    with open(log, "wb") as out:
-        code = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
-    return code, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()
+    began = time.monotonic()
+    with open(log, "wb") as out, bars, subprocess.Popen(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                                        stderr=out) as process:
+        while process.poll() is None:
+            bars.wait("pages", time.monotonic() - began, seconds)
+            time.sleep(0.1)
+    bars.wait("pages", seconds, seconds, done=True)
+    return process.returncode, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()

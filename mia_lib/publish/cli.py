@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`,
+"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `audit`, `params`, `data`,
 `course`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
@@ -232,31 +232,6 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     typer.echo(report)
     if not good:
         raise typer.Exit(1)
-
-
-FIELDS = """
-
-The records of --json, one for each claim and run: paper, title, chapter, claim and kind (paper, ours, proof); text, exhibit,
-printed (what the paper shows) and rule; preset; verdict; brief (the number that decides) and estimate (those of its cases,
-too) as text; data (the paper's data, a stand-in, or ""); reason why it was not run; and numbers, the estimate as
-[{part, value, low, high, unit}].
-"""
-
-
-@app.command(epilog=" ".join(FIELDS.split()))
-def scorecard(
-        folder: Path | None = typer.Argument(None, help="Executed notebooks, such as runs, else the last built book."),
-        as_json: bool = typer.Option(False, "--json", help="Print records for programs, see below.")) -> None:
-    """Print every claim: what the paper printed, and what the run found."""
-    import json
-
-    from mia_lib.publish import scorecard as card
-
-    rows = card.read(folder)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        card.show(rows)
 
 
 @app.command()

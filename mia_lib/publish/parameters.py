@@ -266,8 +266,7 @@ def validated(model: type, values, where: str, declared: Mapping[str, Parameter]
         parameter = declared[first["loc"][0]]
         given = f"{parameter.name} = {first['input']!r}"
         text = problem if problem.startswith(given) else f"{given}: {problem}"
-        text += f". Allowed: {parameter.allowed}" * (parameter.allowed != "" and "Allowed" not in problem)
-        text += f". It means: {parameter.meaning}"
+        text += f". It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(parameter.allowed)
         if parameter.is_list:
             text += ". Items are parted by commas; by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"
         raise MiaError(f"{where}{text}.") from error

@@ -20,10 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib.progress import Bars
+from mia_lib.progress import Bars, duration
 from mia_lib.publish import build, outputs, pages, prose, runner
 from mia_lib.publish.parameters import find_root, own, plain, validate
 
+PAGE_SECONDS = 15  # that a page takes, on an idle core
 BOOK = ("_build", "book", "_build", "html")
 # What a page alone does not have: an index, a search; and what is loaded twice.
 DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
@@ -46,8 +47,8 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
         BookFailed: Sphinx stopped.
     """
     bars = bars or Bars()
-    bars.say(f"{notebook.stem}: drawing the page")
-    text, warnings = render(notebook, root)
+    bars.say(f"{notebook.stem}: drawing the page, about {duration(PAGE_SECONDS)}")
+    text, warnings = render(notebook, root, bars)
     for warning in warnings:
         bars.say(warning)
     for file, report in outputs.displayed(json.loads(notebook.read_text(encoding="utf-8"))).report_files().items():
@@ -58,12 +59,12 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     return page
 
 
-def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
+def render(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> tuple[str, list[str]]:
     """The page of an executed notebook.
 
     Args:
         notebook: as `runner.execute` left it, with the record of its run; the page's links count on lying beside it.
-        root: folder of the book.
+        root: folder of the book. bars: where progress is drawn.
 
     Returns:
         The HTML, and what Sphinx had to say against the page, one warning an item.
@@ -95,7 +96,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
         build.stage(files, staged)
-        _, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
+        _, output = build.sphinx(staged, Path(scratch) / "log", root, bars or Bars(), PAGE_SECONDS, "-n")
         page = staged / "_build" / "html" / f"{place}.html"
         lines = [line.replace(f"{staged}{os.sep}", "") for line in output if "WARNING" in line or "ERROR" in line]
         if not page.is_file():

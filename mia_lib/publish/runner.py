@@ -31,11 +31,12 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, own, parameters, read, validate
+from mia_lib.publish.parameters import PUBLISHED, QUICK, code_cells, find_root, own, parameters, read, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
+SECONDS = {PUBLISHED: 45, QUICK: 120, "smoke": 20}  # of a notebook on two idle cores, where none was run before
 SAMPLED_EVERY = 1.0  # seconds between two looks at the memory of a notebook that runs
 
 
@@ -204,6 +205,14 @@ def changed(name: str, values: dict, root: Path | None = None) -> dict:
     return {k: v for k, v in values.items() if v != defaults[k]}
 
 
+def expected_seconds(name: str, preset: str, root: Path) -> int:
+    """What a notebook took here when it was last run at a preset, else what one takes on two cores."""
+    paths = [*root.glob(f"_build/executed/{name}-*.ipynb"), *root.glob(f"runs/{name}-*/{name}.ipynb")]
+    before = [record for record in map(run_record, paths) if record and record["preset"] == preset]
+    last = max(before, key=lambda record: record["date"])["seconds"] if before else SECONDS.get(preset, SECONDS[QUICK])
+    return 1 + round(last)
+
+
 def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
             bars: Bars | None = None) -> dict:
     """Execute one notebook, whatever was run before; arguments, result and errors as of `execute_all`."""
@@ -278,7 +287,8 @@ class _Session:
         self.tail = Tail(self.scratch / "progress.jsonl")
         with _disk_may_be_full(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
-        self.bars.say(f"{self.name}: running {self.cells} cells")
+        self.expected = expected_seconds(self.name, self.preset, self.root)
+        self.bars.say(f"{self.name}: running {self.cells} cells, about {duration(self.expected)}")
         self.worker.start()
 
     def draw(self) -> None:
@@ -288,8 +298,7 @@ class _Session:
                 self.bars.say(self.prefix + line["say"])
             else:
                 self.bars.update(self.prefix + line["label"], line["done"], line["total"])
-        self.bars.update(self.name, self.done, self.cells)
-        self.bars.tick()
+        self.bars.wait(self.name, time.monotonic() - self.began, self.expected)
         if time.monotonic() - self.sampled > SAMPLED_EVERY:
             self.sample()
 
@@ -308,6 +317,7 @@ class _Session:
         from mia_lib.training import devices
 
         self.end()
+        self.bars.wait(self.name, self.expected, self.expected, done=True)
         with _disk_may_be_full(self.output):
             if self.error is not None:
                 raise self.explained() from self.error

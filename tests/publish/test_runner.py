@@ -245,7 +245,7 @@ def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
     class Impatient(Bars):
-        def tick(self):
+        def wait(self, *_, **__):
             if (tiny / "pids").exists():
                 raise KeyboardInterrupt
 
