@@ -17,14 +17,12 @@ import time
 from pathlib import Path
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import pictures
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
-EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits and
-CARD = f"{EXTRA}_static/card.png"  # the picture of a link to the book
+EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 NO_PAGES = "book/slides/"
 PAGES_SECONDS = 60  # that Jupyter Book takes, on two idle cores
@@ -206,7 +204,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
             if MARKER not in (written := files[path].decode()):
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = written.replace(MARKER, text(), 1).encode()
-    _add_config(files, root)
+    files["_config.yml"] = _config(files, root)
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = pages.show_charts_again(prose.prose(files[path].decode(), path, runs=runs), path, charts).encode()
     return files
@@ -225,20 +223,15 @@ def _sources(root: Path) -> dict[str, bytes]:
     return files | {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
 
 
-def _add_config(files: dict[str, bytes], root: Path) -> None:
-    """Add the configuration, and the figure of the landing page as the picture that stands for the book elsewhere."""
+def _config(files: dict[str, bytes], root: Path) -> bytes:
+    """The configuration, with the reports of audits beside the pages."""
     import yaml
 
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
-    landing = files.get(f"{yaml.safe_load(files['_toc.yml'])['root']}.md", b"").decode()
-    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", landing)
-    figure = files.get(f"{prose.FIGURES}{first[1] or first[2]}.png") if first else None
-    if figure:
-        files[CARD] = pictures.card(figure, config["title"])
     if any(name.startswith(EXTRA) for name in files):
         config.setdefault("sphinx", {}).setdefault("config", {})["html_extra_path"] = [EXTRA]
-    files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
+    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
 
 def stage(files: dict[str, bytes], folder: Path) -> list[str]:
