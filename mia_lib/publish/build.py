@@ -29,7 +29,6 @@ PAGES_SECONDS = 60  # that Jupyter Book takes, on two idle cores
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
-NOTHING_CHANGED = "book: nothing changed, used again"
 # The package has no __main__. Of a page's thousands of nodes few are ever garbage while it is made; and without the grammar of
 # web addresses, which nothing here asks for, jsonschema is imported in a tenth of the time.
 JUPYTER_BOOK = ("import gc, sys; gc.set_threshold(50_000); sys.modules['rfc3987_syntax'] = None; "
@@ -72,9 +71,9 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
 
 def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder: Path) -> Path:
     bars, index, noted = Bars(), folder / INDEX, folder / "book.seen"
-    before = _states(root, folder, preset)
-    if not force and index.is_file() and noted.is_file() and noted.read_text() == json.dumps(before):
-        bars.say(NOTHING_CHANGED)
+    before, last = _states(root, folder, preset), json.loads(noted.read_text()) if noted.is_file() and not force else None
+    if last == before and index.is_file():
+        bars.say("book: nothing changed, used again")
         return index
     executed, todo = _executed(values, root, folder), []
     for name, path in executed.items():
@@ -91,7 +90,8 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
     for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
         bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
     noted.unlink(missing_ok=True)
-    index = render(contents(root, _with_text(executed, root)), root, folder, force, bars)
+    fresh = last is None or last["versions"] != before["versions"]
+    index = render(contents(root, _with_text(executed, root)), root, folder, fresh, bars)
     after = _states(root, folder, preset)
     if after["sources"] == before["sources"]:  # nobody edited while it was built
         noted.write_text(json.dumps(after))
@@ -262,13 +262,13 @@ def stage(files: dict[str, bytes], folder: Path) -> list[str]:
 # HTML
 
 
-def render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
-    """Make HTML of the staged files, where something in them changed.
+def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars: Bars) -> Path:
+    """Make HTML of the staged files.
 
     Args:
         files: from `contents`.
-        root, force: as of `build`.
-        folder: where everything that is made goes.
+        root: folder of the book. folder: where everything that is made goes.
+        fresh: read all pages again: a page that Sphinx has read is not read again, and its warnings would not be heard.
         bars: where progress is said.
 
     Returns:
@@ -277,25 +277,15 @@ def render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars:
     Raises:
         BookFailed: Jupyter Book warned.
     """
-    files = files | _drawing(files, folder)
-    staged, stamp, log, index = folder / "book", folder / "book.stamp", folder / "book.log", folder / INDEX
-    versions = json.dumps(runner.versions(*VERSIONS))
-    built = stamp.read_text() if stamp.is_file() else ""
-    touched = stage(files, staged)
-    if built == versions and not touched and not force and index.is_file():
-        bars.say(NOTHING_CHANGED)
-        return index
-    if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
-        # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files
-        # are copied only when some page changed.
-        shutil.rmtree(staged / "_build", ignore_errors=True)
-    stamp.unlink(missing_ok=True)
+    staged, log, index = folder / "book", folder / "book.log", folder / INDEX
+    touched = stage(files | _drawing(files, folder), staged)
+    if fresh or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
+        shutil.rmtree(staged / "_build", ignore_errors=True)  # static files are copied only when some page changed
     bars.say(f"book: building the pages, about {duration(PAGES_SECONDS)}")
     code, lines = sphinx(staged, log, root, bars, PAGES_SECONDS, "-W", "-n", "--keep-going")
     if code or not index.is_file():
         wrong = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-20:]
         raise BookFailed("The pages could not be built:\n" + "\n".join(wrong) + f"\nAll that was said is in {log}.")
-    stamp.write_text(versions)
     return index
 
 

@@ -82,7 +82,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
     for axis, of_axis in axes.items():
         choose("parameter", axis, known)
         if isinstance(of_axis, str):
-            between = "|" if "|" in of_axis or _is_list(known[axis]) else ","
+            between = "|" if "|" in of_axis or known[axis].is_list else ","
             of_axis = [part.strip() for part in of_axis.split(between) if part.strip()]
         values[axis] = list(of_axis)
         if not values[axis]:
@@ -97,10 +97,6 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
             if value in values[axis][:place]:
                 raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
     return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
-
-
-def _is_list(parameter) -> bool:
-    return parameter.type.startswith(("list", "tuple"))
 
 
 def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
@@ -246,9 +242,9 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
     for place, axis in enumerate(cells[0].settings):
         values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
-        between = "|" if _is_list(known[axis]) or any("," in value for value in values) else ","
+        between = "|" if known[axis].is_list or any("," in value for value in values) else ","
         # A single word that holds a comma is told from a list of words by a bar at its end.
-        alone = between == "|" and len(values) == 1 and not _is_list(known[axis])
+        alone = between == "|" and len(values) == 1 and not known[axis].is_list
         words += ["-p", axis, between.join(values) + "|" * alone]
         swept[axis] = known[axis].meaning, (" | " if between == "|" else ", ").join(values)
     verdicts: dict[str, list[str]] = {}
