@@ -100,10 +100,20 @@ CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
+def _check_preset(preset: str) -> None:
+    """Says what is wrong with a preset of all notebooks before what is slow is loaded."""
+    from mia_lib.publish.parameters import notebooks, parameters
+
+    for name in notebooks():
+        parameters(name, preset)
+
+
 @app.command()
 def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
+    _check_preset(preset)
+
     from mia_lib.publish.build import build as make
 
     typer.echo(make(preset, force))
@@ -112,6 +122,8 @@ def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and 
 @app.command()
 def slides(preset: str = PRESET) -> None:
     """Make a deck of slides for each lesson, and the quizzes to print, of the book as it was last built."""
+    _check_preset(preset)
+
     from mia_lib.publish import slides as decks
 
     typer.echo(decks.build(preset))
@@ -162,12 +174,9 @@ def sweep(name: str = NOTEBOOK,
           output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
           yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
-    from mia_lib.publish.parameters import validate
+    from mia_lib.publish import sweep as grids
 
     _limit_measuring(yes)
-    validate(name, {}, preset)  # what is wrong is said before what is slow to load
-
-    from mia_lib.publish import sweep as grids
 
     cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
     typer.echo(grids.write(name, cells, preset, folder))

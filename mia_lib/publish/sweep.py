@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from mia_lib import standalone
 from mia_lib.errors import MiaError, choose
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import outputs, prose, run_page, runner
+from mia_lib.publish import outputs, prose, runner
 from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, validate
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
     code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
     folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
     runner.check_output(folder)
+    from mia_lib.publish import run_page  # slow to load, and a wrong grid is refused before
+
     cells = []
     for settings in wanted:
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(settings)}")
