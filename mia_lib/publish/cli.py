@@ -198,7 +198,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     if listed:
         frame = measured.table()
         frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
-        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured", 27)  # the longest name
+        _show(frame, "Published, and still to be measured", 27)  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):

@@ -115,8 +115,8 @@ def queue(path: Path | None = None) -> list[Entry]:
 
 
 def table():
-    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; petaflop and
-    MB of all models; `here`, what the missing ones take on this device, and `card`, what the queue expects of a card."""
+    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; `here`, what the
+    missing ones take on this device, and `card`, what the queue expects of a card."""
     import pandas as pd
 
     entries = queue()
@@ -129,8 +129,6 @@ def table():
         rows.append({
             "measurement": entry.measurement.name, "models": entry.models, "missing": missing,
             "parameters": _unusual(entry.measurement, entry.parameters),
-            "petaflop": "" if entry.petaflop is None else f"{entry.petaflop:g}",
-            "MB": f"{entry.models * entry.megabytes_each():.1f}",
             "here": "" if not missing else "not known" if each is None else duration(missing * each),
             "card": entry.planned("card")})
     return pd.DataFrame(rows)

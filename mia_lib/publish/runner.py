@@ -210,7 +210,7 @@ def expected_seconds(name: str, preset: str, root: Path) -> int:
     paths = [*root.glob(f"_build/executed/{name}-*.ipynb"), *root.glob(f"runs/{name}-*/{name}.ipynb")]
     before = [record for record in map(run_record, paths) if record and record["preset"] == preset]
     last = max(before, key=lambda record: record["date"])["seconds"] if before else SECONDS.get(preset, SECONDS[QUICK])
-    return 1 + round(last)
+    return max(1, round(last))
 
 
 def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
