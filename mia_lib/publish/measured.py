@@ -115,8 +115,8 @@ def queue(path: Path | None = None) -> list[Entry]:
 
 
 def table():
-    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; `here`, what the
-    missing ones take on this device, and `card`, what the queue expects of a card."""
+    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; `here`, what
+    the missing ones take on this device, and `card`, what the queue expects of a card."""
     import pandas as pd
 
     entries = queue()

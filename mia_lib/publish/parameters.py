@@ -9,13 +9,15 @@ semicolons, or nothing for any value of the type. Each clause becomes a field's 
 
     [low..high]        either end may be missing
     [a | b | c]        one of these; one of them may be a kind of name
-    [data set]         a kind of name: data set, architecture or augmentation, the last two with what follows their colon
+    [data set]         a kind of name: data set, architecture, architecture by name, or augmentation; all but the first with
+                       what follows their colon
     [even]             a whole number that two divides
     [as many as NAME]  a list as long as that of another parameter
     [N items], [not empty], [distinct], [ascending]
 
 A data set is a name of `mia data ls`, or records of the reader's own, FILE.npz; an architecture one of this library, or a
-network of the reader's own, MODULE:NAME. So a notebook takes them where its brackets have one of the two kinds.
+network of the reader's own, MODULE:NAME. So a notebook takes them where its brackets have one of these two kinds. Where it
+needs parts of a network, an architecture is taken by name alone.
 
 A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `published` is the defaults, the run that the book
 shows. Where there is no `NAME.quick.yaml`, `quick` is the defaults, too.
@@ -355,19 +357,21 @@ def _data_set(name: str) -> str:
 
 def _architecture(text: str) -> str:
     if not custom.is_own(text):
-        custom.parse(text)
-        return text
+        return _by(custom.parse, text)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     return custom.to_text(custom.from_text(text).bound())
 
 
-def _augmentation(text: str) -> str:
-    custom.parse_augmentation(text)
+def _by(parse, text: str) -> str:
+    parse(text)
     return text
 
 
-KINDS = {"data set": _data_set, "architecture": _architecture, "augmentation": _augmentation}  # -> the name, checked
+KINDS = {  # -> the name, checked
+    "data set": _data_set, "architecture": _architecture, "architecture by name": partial(_by, custom.parse),
+    "augmentation": partial(_by, custom.parse_augmentation),
+}
 OWN = ("data set", "architecture")  # those that can be of the reader's own
 
 

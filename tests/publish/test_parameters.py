@@ -114,6 +114,7 @@ each: list[int] = [3, 4]  # one a case [1..; as many as names]
 data: str = "own"  # where records come from [own | data set]
 nets: list[str] = ["mlp:8"]  # that are trained [architecture; not empty]
 change: str = "none"  # of images [augmentation]
+body: str = "mlp:4"  # that gives features [architecture by name]
 '''
 
 
@@ -225,6 +226,7 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
 @pytest.mark.parametrize("given, says", [
     ({"data": "none.npz"}, "there is no such file"), ({"nets": "own_net_of_tests:Nat"}, "has no Nat"),
     ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
+    ({"body": "own_net_of_tests:Net"}, "own_net_of_tests:Net is of your own: this notebook takes"),
     ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets"),
 ])
 def test_what_is_wrong_with_the_readers_own_is_said_before_anything_runs(mine, given, says):
