@@ -157,6 +157,13 @@ def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(ow
     assert first.each() < 60 and second.each() == 900
 
 
+def test_every_measurement_says_what_its_cost_depends_on():
+    for one in published.catalogue().values():
+        assert one.cost(one.complete({name: value for name, value in one.probe.items() if name != "index"})) > 0, one.name
+    walked = measured.find("calibration/cifar10-small")
+    assert walked.cost(walked.complete({"queries": 1000})) == 501 * walked.cost(walked.complete({}))
+
+
 def test_what_does_not_fit_is_left_for_the_next_time(own_folder, monkeypatch):
     monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
     one = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "minutes": {"cpu": 60}}
