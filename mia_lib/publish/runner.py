@@ -282,8 +282,8 @@ class _Session:
     def start(self) -> None:
         """Begin to execute the cells."""
         fetch(self.values)
-        self.key, self.date, self.began = key(self.name, self.values, self.root), time.strftime(
-            "%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), time.monotonic()
+        self.key, self.began = key(self.name, self.values, self.root), time.monotonic()
+        self.date = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         self.tail = Tail(self.scratch / "progress.jsonl")
         with _disk_may_be_full(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
