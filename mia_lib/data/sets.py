@@ -409,19 +409,7 @@ def get(name: str) -> Path:
 
 
 def load(name: str, **options) -> Dataset:
-    """A data set by name; embedded ones at once, others from `data_dir()` or the network.
-
-    Args:
-        name: one of `names()`.
-        options: records, dimension and seed of gaussian; image_size and per_class of cinic10 and imagenet.
-            Others take none.
-
-    Returns:
-        Dataset, its arrays read-only.
-
-    Raises:
-        MiaError: unknown name or option, not here and no network, a file with the wrong hash.
-    """
+    """A data set by name, see `mia_lib.data.load`."""
     choose("name", name, names())
     if name == "gaussian":
         allowed = list(inspect.signature(gaussian).parameters)

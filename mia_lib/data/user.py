@@ -218,7 +218,7 @@ def load(name: str, **options) -> Dataset:
     Raises:
         MiaError: unknown name or option, not here and no network, a file with the wrong hash, or one that `from_npz` refuses.
     """
-    if not name.endswith(".npz"):
+    if not str(name).endswith(".npz"):
         return sets.load(name, **options)
     if options:
         raise MiaError(f"{name} is a file of records, which takes no options; given: {', '.join(options)}. Leave them out.")
