@@ -1,5 +1,6 @@
-"""Architectures of the user's own: a class of networks or a function that makes one, written as text.
+"""Architectures and augmentations as text: the library's by name, and networks of the user's own.
 
+PyTorch is not needed here, so that a name can be refused at once. "tanh_cnn:16,32,64" is one of the library's.
 "my_models:Net(hidden=32)" names a module, what in it makes the network, and its arguments. Processes that train models import
 the module and find the same; the store keeps models under this text and the hash of the module's code (`modules`).
 """
@@ -23,10 +24,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mia_lib import store
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, check_choice, check_range
 
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
+WIDTHS = {  # name of an architecture of the library -> its default widths; as many must be given, any number for an MLP
+    "logistic_regression": (), "sigmoid_regression": (), "mlp": (64,), "tanh_cnn": (32, 64, 128),
+    "watson_cnn": (32, 64, 64, 128), "leino_cnn": (20, 50, 500), "strided_cnn": (16, 32, 64),
+    "batchnorm_cnn": (24, 48, 96), "resnet9": (32, 64, 256, 256), "resnet10": (), "resnet18": (), "resnet50": (),
+}
+AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 FILLED_IN = ("shape", "classes")  # arguments that are filled in where a signature has them
 MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
           "for the processes that train models import it, too")
@@ -42,6 +49,51 @@ class Factory(NamedTuple):
     def bound(self) -> functools.partial:
         """As it is given."""
         return functools.partial(self.function, *self.arguments, **self.keywords)
+
+
+def is_own(architecture: str) -> bool:
+    """Whether it is one of the user's own."""
+    text = str(architecture)
+    return text.partition(":")[0] not in WIDTHS and FORM.fullmatch(text) is not None
+
+
+def parse(architecture: str) -> tuple[str, list[int]]:
+    """Name and widths of an architecture of this library.
+
+    Raises:
+        MiaError: another one, or widths that it does not have.
+    """
+    name, colon, text = str(architecture).partition(":")
+    check_choice("architecture", name, WIDTHS)
+    default = WIDTHS[name]
+    if not colon:
+        return name, list(default)
+    form = f"{name}:" + (",".join(map(str, default)) if default != (64,) else "64,32 (any number of widths)")
+    if not default:
+        raise MiaError(f"architecture = {architecture!r}: {name} has no widths. Write {name!r}.")
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise MiaError(f"architecture = {architecture!r}: widths are whole numbers above 0, as in {form}.")
+    if name != "mlp" and len(parts) != len(default):
+        raise MiaError(f"architecture = {architecture!r} gives {len(parts)} widths, not "
+                       f"{len(default)} as in {form}.")
+    return name, [int(part) for part in parts]
+
+
+def parse_augmentation(text: str) -> tuple[str, float]:
+    """Name and strength of an augmentation, as for `TrainConfig`.
+
+    Raises:
+        MiaError: an unknown one, or a strength that it does not have.
+    """
+    name, _, strength = str(text).partition(":")
+    check_choice("augmentation", name, AUGMENTATIONS)
+    try:
+        value = float(strength) if strength else {"flip_resized_crop": 0.08}.get(name, 4.0)
+    except ValueError:
+        raise MiaError(f"augmentation = {text!r}: what follows the colon must be a number, as in 'flip_crop:4'.") from None
+    check_range(f"augmentation = {text!r}: strength", value, *((0.01, 1.0) if "resized" in name else (0, 64)))
+    return name, value
 
 
 def to_text(architecture) -> str:

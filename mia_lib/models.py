@@ -330,29 +330,21 @@ def _resnet9(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 class _Known(NamedTuple):
     make: Callable[[tuple, int, list[int]], Network]
-    widths: tuple[int, ...] = ()  # the default; as many must be given, any number for an MLP
     smallest: int = 0  # least height and width of an image; 0: tables too
 
 
-_KNOWN = {
-    "logistic_regression": _Known(_mlp),
-    "sigmoid_regression": _Known(_sigmoid_regression),
-    "mlp": _Known(_mlp, (64,)),
-    "tanh_cnn": _Known(_tanh_cnn, (32, 64, 128), 4),
-    "watson_cnn": _Known(_watson_cnn, (32, 64, 64, 128), 8),
-    "leino_cnn": _Known(_leino_cnn, (20, 50, 500), 4),
-    "strided_cnn": _Known(_strided_cnn, (16, 32, 64), 4),
-    "batchnorm_cnn": _Known(_batchnorm_cnn, (24, 48, 96), 8),
-    "resnet9": _Known(_resnet9, (32, 64, 256, 256), 8),
-    "resnet10": _Known(_resnet10, smallest=8),
-    "resnet18": _Known(_resnet18, smallest=8),
-    "resnet50": _Known(_resnet50, smallest=8),
+_KNOWN = {  # of each name in `custom.WIDTHS`
+    "logistic_regression": _Known(_mlp), "sigmoid_regression": _Known(_sigmoid_regression), "mlp": _Known(_mlp),
+    "tanh_cnn": _Known(_tanh_cnn, 4), "watson_cnn": _Known(_watson_cnn, 8), "leino_cnn": _Known(_leino_cnn, 4),
+    "strided_cnn": _Known(_strided_cnn, 4),
+    "batchnorm_cnn": _Known(_batchnorm_cnn, 8), "resnet9": _Known(_resnet9, 8), "resnet10": _Known(_resnet10, 8),
+    "resnet18": _Known(_resnet18, 8), "resnet50": _Known(_resnet50, 8),
 }
 
 
 def names() -> list[str]:
     """The architectures that `build` knows."""
-    return list(_KNOWN)
+    return list(custom.WIDTHS)
 
 
 def canonical_architecture(architecture) -> str:
@@ -368,39 +360,10 @@ def canonical_architecture(architecture) -> str:
     """
     if callable(architecture):
         return custom.to_text(architecture)
-    if is_own(architecture):
+    if custom.is_own(architecture):
         return custom.to_text(custom.from_text(architecture).bound())
     check_choice("architecture", str(architecture).partition(":")[0], names())
     return architecture
-
-
-def is_own(architecture: str) -> bool:
-    """Whether it is one of the user's own."""
-    text = str(architecture)
-    return text.partition(":")[0] not in _KNOWN and custom.FORM.fullmatch(text) is not None
-
-
-def parse(architecture: str) -> tuple[str, list[int]]:
-    """Name and widths of an architecture of this library.
-
-    Raises:
-        MiaError: another one, or widths that it does not have.
-    """
-    name, colon, text = str(architecture).partition(":")
-    check_choice("architecture", name, names())
-    default = _KNOWN[name].widths
-    if not colon:
-        return name, list(default)
-    form = f"{name}:" + (",".join(map(str, default)) if default != (64,) else "64,32 (any number of widths)")
-    if not default:
-        raise MiaError(f"architecture = {architecture!r}: {name} has no widths. Write {name!r}.")
-    parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
-        raise MiaError(f"architecture = {architecture!r}: widths are whole numbers above 0, as in {form}.")
-    if name != "mlp" and len(parts) != len(default):
-        raise MiaError(f"architecture = {architecture!r} gives {len(parts)} widths, not "
-                       f"{len(default)} as in {form}.")
-    return name, [int(part) for part in parts]
 
 
 def build(architecture: str, shape: tuple, classes: int, seed: int | None = None) -> Network:
@@ -426,10 +389,10 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
         MiaError: unknown architecture, malformed widths, fewer than two classes, records that do not fit.
     """
     shape = tuple(shape)
-    if is_own(architecture) or callable(architecture):
+    if custom.is_own(architecture) or callable(architecture):
         with seeded(seed):
             return _build_own(canonical_architecture(architecture), shape, classes)
-    name, widths = parse(architecture)
+    name, widths = custom.parse(architecture)
     known = _KNOWN[name]
     check_range("classes", classes, 2)
     if len(shape) not in (1, 3) or min(shape) < 1:
@@ -536,7 +499,7 @@ def try_out(architecture: str, x: np.ndarray, classes: int, scaling: str | tuple
         MiaError: it cannot take the records; its outputs are not logits [B, K]; it draws random numbers while it is trained;
             its outputs for a record depend on others of the batch when it is not; its `state_dict` does not hold all of it.
     """
-    if not is_own(architecture):
+    if not custom.is_own(architecture):
         return
     subject = f"architecture = {architecture!r}"
     first, second = (build(architecture, x.shape[1:], classes, seed=seed) for seed in (0, 1))

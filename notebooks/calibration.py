@@ -45,7 +45,7 @@ from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.evidence import rules
 from mia_lib.papers.calibration import exhibits, measure, study
 
-title = exhibits.TITLES.get(image_dataset, image_dataset)
+title = exhibits.TITLES.get(image_dataset, data.title(image_dataset))
 
 
 def number(attack, metric, **where):

@@ -104,7 +104,7 @@ rate: float = 0.5  # step size [0..1]
 mode: str = "plain"  # which kind [plain | fancy]
 noisy: bool = False  # whether it prints
 sizes: list[int] = [1, 2]  # members [1..100]
-kinds: tuple = ("a",)  # what to draw [list of a | b]
+kinds: list[str] = ["a"]  # what to draw [a | b]
 
 # %%
 import os
@@ -154,7 +154,7 @@ def tiny(request, tmp_path, monkeypatch):
 
     from mia_lib.publish import run_page
 
-    monkeypatch.setattr(run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
+    monkeypatch.setattr(run_page, "render", lambda notebook, root=None, bars=None: (f"<title>{notebook.stem}</title>", []))
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)

@@ -27,8 +27,6 @@ from matplotlib_inline.config import InlineBackend
 from nbformat.v4 import new_output, output_from_msg
 from traitlets.config import Config
 
-from mia_lib.publish import runner
-
 INLINE = "module://matplotlib_inline.backend_inline"  # what a kernel sets when nobody else does
 WITHOUT_HISTORY = Config({"HistoryManager": {"enabled": False}})
 
@@ -142,9 +140,9 @@ class Engine(papermill.engines.Engine):
 @contextlib.contextmanager
 def kernels_replaced():
     """As long as it lasts, `runner` runs notebooks in this process."""
-    papermill.engines.papermill_engines.register("in process", Engine)
-    real, runner._engine = runner._engine, lambda: "in process"
+    engines = papermill.engines.papermill_engines
+    engines.register(None, Engine)
     try:
         yield
     finally:
-        runner._engine = real
+        engines.register(None, papermill.engines.NBClientEngine)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from mia_lib import models
+from mia_lib import custom, models
 from mia_lib.data import readers
 from mia_lib.errors import MiaError
 from mia_lib.training.stacking import Stacked
@@ -106,8 +106,8 @@ def test_small_images_are_not_shrunk_at_the_first_layer(architecture):
 
 
 def test_names_have_a_default_form():
-    assert [models.parse(name)[0] for name in models.names()] == models.names()
-    assert models.parse("leino_cnn") == ("leino_cnn", [20, 50, 500])
+    assert [custom.parse(name)[0] for name in models.names()] == models.names()
+    assert custom.parse("leino_cnn") == ("leino_cnn", [20, 50, 500])
 
 
 def test_logistic_regression_is_linear_in_the_records():

@@ -462,6 +462,8 @@ def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
     assert one.seconds(1, one.complete({"records": 200, "width": 2})) == pytest.approx(20 * 2)
     assert one.cost_in_words(2, one.complete({"width": 2})) == (
         "measuring toy/study of 2 models (records 100, epochs 10): about 40 s here")
+    asked = made(study, "toy/study", cost=lambda parameters: parameters["width"] ** 3)
+    assert asked.seconds(1, one.complete({"width": 4, "records": 200})) == pytest.approx(20 * 8)
     monkeypatch.setenv("MIA_MOST_SECONDS", "30")
     with pytest.raises(MiaError, match="about 40 s here. A run measures at most 30 s unasked: `--preset quick` .* `--yes`"):
         one(index=[5, 6], width=2)

@@ -1,5 +1,5 @@
 // The membership game: a reader guesses, record by record, and is then compared with the attacks on the same records.
-// play_page.py writes the deal into the page. It is taken out before the game begins, and nothing is kept or sent.
+// publish/pages.py writes the deal into the page. It is taken out before the game begins, and nothing is kept or sent.
 "use strict";
 
 (function () {

@@ -204,6 +204,11 @@ def names() -> list[str]:
     return list(_KNOWN)
 
 
+def title(name: str) -> str:
+    """What tables call a set: of a file of the reader's own its name, without folder and ending."""
+    return TITLES.get(name) or (Path(name).stem if name.endswith(".npz") else name)
+
+
 def content(name: str) -> str:
     """What pins the records of a set: sha256 of an image set's pixels, the fingerprint of what our reader makes of a table's
     files, "" where nothing does."""
@@ -404,19 +409,7 @@ def get(name: str) -> Path:
 
 
 def load(name: str, **options) -> Dataset:
-    """A data set by name; embedded ones at once, others from `data_dir()` or the network.
-
-    Args:
-        name: one of `names()`.
-        options: records, dimension and seed of gaussian; image_size and per_class of cinic10 and imagenet.
-            Others take none.
-
-    Returns:
-        Dataset, its arrays read-only.
-
-    Raises:
-        MiaError: unknown name or option, not here and no network, a file with the wrong hash.
-    """
+    """A data set by name, see `mia_lib.data.load`."""
     check_choice("name", name, names())
     if name == "gaussian":
         allowed = list(inspect.signature(gaussian).parameters)

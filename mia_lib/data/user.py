@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mia_lib.checks import check_labels
+from mia_lib.data import sets
 from mia_lib.data.sets import Dataset, read_arrays
 from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.progress import track
@@ -200,6 +201,28 @@ def from_npz(path: str | Path, name: str | None = None) -> Dataset:
         raise MiaError(f"{path} cannot be used: n_train has shape {unknown['n_train'].shape}, where one number is needed.")
     return _from(path, arrays.pop("x"), arrays.pop("y"), name or path.stem,
                  **{key: value.tolist() if key == "classes" else value.ravel()[0] for key, value in arrays.items()})
+
+
+def load(name: str, **options) -> Dataset:
+    """A data set by name, as `mia_lib.data.names` lists them, or one's own by the path of its `.npz` file, as for `from_npz`.
+
+    Embedded sets are there at once, others come from `data_dir()` or the network.
+
+    Args:
+        name: of the set, or a path that ends in `.npz`.
+        options: records, dimension and seed of gaussian; image_size and per_class of cinic10 and imagenet. Others take none.
+
+    Returns:
+        Dataset; of a named set its arrays are read-only.
+
+    Raises:
+        MiaError: unknown name or option, not here and no network, a file with the wrong hash, or one that `from_npz` refuses.
+    """
+    if not str(name).endswith(".npz"):
+        return sets.load(name, **options)
+    if options:
+        raise MiaError(f"{name} is a file of records, which takes no options; given: {', '.join(options)}. Leave them out.")
+    return from_npz(name)
 
 
 def _file(path: str | Path) -> Path:

@@ -1,7 +1,7 @@
 """A game for the reader: real records, what an attacker sees of them, and what attacks made of the same records.
 
 `deal` draws the records, `show` displays them in a chapter. The page "Play the game" finds the deal in whatever notebook
-showed one (`mia_lib.publish.play_page`) and hands it to `book/_static/play.js`.
+showed one (`mia_lib.publish.pages`) and hands it to `book/_static/play.js`.
 
 Shapes: N records, R references.
 """

@@ -132,5 +132,12 @@ def with_parameters_of(base):
 
 with_models = with_parameters_of(models_of)
 
+
+def evaluations(parameters, asked: float) -> float:
+    """How many times a model is evaluated at a record: three times for a step of training, where it is trained here, and
+    `asked` times afterwards."""
+    trained = 0 if parameters["weights"] else 1.5 * parameters["epochs"] * (parameters["records"] or 50_000)
+    return trained + asked
+
 for _function in (answers, queries, weights):
     with_models(_function)

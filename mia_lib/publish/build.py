@@ -13,22 +13,22 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import outputs, pages, play_page, prose, runner, scorecard, sync, templates
+from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
-EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits and
-CARD = f"{EXTRA}_static/card.png"  # the picture of a link to the book
+EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 NO_PAGES = "book/slides/"
+PAGES_SECONDS = 60  # that Jupyter Book takes, on two idle cores
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
-NOTHING_CHANGED = "book: nothing changed, used again"
 # The package has no __main__. Of a page's thousands of nodes few are ever garbage while it is made; and without the grammar of
 # web addresses, which nothing here asks for, jsonschema is imported in a tenth of the time.
 JUPYTER_BOOK = ("import gc, sys; gc.set_threshold(50_000); sys.modules['rfc3987_syntax'] = None; "
@@ -71,9 +71,9 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
 
 def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder: Path) -> Path:
     bars, index, noted = Bars(), folder / INDEX, folder / "book.seen"
-    before = _states(root, folder, preset)
-    if not force and index.is_file() and noted.is_file() and noted.read_text() == json.dumps(before):
-        bars.say(NOTHING_CHANGED)
+    before, last = _states(root, folder, preset), json.loads(noted.read_text()) if noted.is_file() and not force else None
+    if last == before and index.is_file():
+        bars.say("book: nothing changed, used again")
         return index
     executed, todo = _executed(values, root, folder), []
     for name, path in executed.items():
@@ -83,10 +83,15 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
         else:
             todo.append((name, values[name], path))
     todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
-    for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=_at_once() if todo else 1):
+    at_once = _at_once() if todo else 1
+    if len(todo) > 1:
+        seconds = PAGES_SECONDS + sum(runner.expected_seconds(name, preset, root) for name, _, _ in todo) / at_once
+        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once, and building the pages: about {duration(seconds)}")
+    for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
         bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
     noted.unlink(missing_ok=True)
-    index = render(contents(root, _with_text(executed, root)), root, folder, force, bars)
+    fresh = last is None or last["versions"] != before["versions"]
+    index = render(contents(root, _with_text(executed, root)), root, folder, fresh, bars)
     after = _states(root, folder, preset)
     if after["sources"] == before["sources"]:  # nobody edited while it was built
         noted.write_text(json.dumps(after))
@@ -191,15 +196,15 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     files[sync.FINDINGS] = sync.findings({name: runs[name] for name in executed}, verdicts)
     card = scorecard.rows(verdicts) if "book/scorecard.md" in files else []
     files |= {scorecard.STAGED: (json.dumps(card, indent=1) + "\n").encode()} if card else {}
-    generated = {"book/status.md": lambda: templates.render(
+    generated = {"book/status.md": lambda: outputs.render(
                      "status.md", runs=[notebook["metadata"]["mia"] for notebook in executed.values()]),
-                 "book/play.md": lambda: play_page.game(deals), "book/scorecard.md": lambda: scorecard.page(card)}
+                 "book/play.md": lambda: pages.game(deals), "book/scorecard.md": lambda: scorecard.page(card)}
     for path, text in generated.items():
         if path in files:
             if MARKER not in (written := files[path].decode()):
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = written.replace(MARKER, text(), 1).encode()
-    _add_config(files, root)
+    files["_config.yml"] = _config(files, root)
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = pages.show_charts_again(prose.prose(files[path].decode(), path, runs=runs), path, charts).encode()
     return files
@@ -218,22 +223,15 @@ def _sources(root: Path) -> dict[str, bytes]:
     return files | {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
 
 
-def _add_config(files: dict[str, bytes], root: Path) -> None:
-    """Add the configuration, and the figure of the landing page as the picture that stands for the book elsewhere."""
+def _config(files: dict[str, bytes], root: Path) -> bytes:
+    """The configuration, with the reports of audits beside the pages."""
     import yaml
 
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
-    landing = files.get(f"{yaml.safe_load(files['_toc.yml'])['root']}.md", b"").decode()
-    first = re.search(r"_figures/([\w-]+)\.png|\{explorable\} *([\w-]+)", landing)
-    figure = files.get(f"{prose.FIGURES}{first[1] or first[2]}.png") if first else None
-    if figure:
-        from mia_lib.evidence import plotting  # imports Matplotlib
-
-        files[CARD] = plotting.card(figure, config["title"])
     if any(name.startswith(EXTRA) for name in files):
         config.setdefault("sphinx", {}).setdefault("config", {})["html_extra_path"] = [EXTRA]
-    files["_config.yml"] = yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
+    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
 
 def stage(files: dict[str, bytes], folder: Path) -> list[str]:
@@ -264,13 +262,13 @@ def stage(files: dict[str, bytes], folder: Path) -> list[str]:
 # HTML
 
 
-def render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars: Bars) -> Path:
-    """Make HTML of the staged files, where something in them changed.
+def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars: Bars) -> Path:
+    """Make HTML of the staged files.
 
     Args:
         files: from `contents`.
-        root, force: as of `build`.
-        folder: where everything that is made goes.
+        root: folder of the book. folder: where everything that is made goes.
+        fresh: read all pages again: a page that Sphinx has read is not read again, and its warnings would not be heard.
         bars: where progress is said.
 
     Returns:
@@ -279,25 +277,15 @@ def render(files: dict[str, bytes], root: Path, folder: Path, force: bool, bars:
     Raises:
         BookFailed: Jupyter Book warned.
     """
-    files = files | _drawing(files, folder)
-    staged, stamp, log, index = folder / "book", folder / "book.stamp", folder / "book.log", folder / INDEX
-    versions = json.dumps(runner.versions(*VERSIONS))
-    built = stamp.read_text() if stamp.is_file() else ""
-    touched = stage(files, staged)
-    if built == versions and not touched and not force and index.is_file():
-        bars.say(NOTHING_CHANGED)
-        return index
-    if not built or force or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
-        # A page that Sphinx has read is not read again, its warnings would not be heard a second time, and static files
-        # are copied only when some page changed.
-        shutil.rmtree(staged / "_build", ignore_errors=True)
-    stamp.unlink(missing_ok=True)
-    bars.say("book: building the pages")
-    code, lines = sphinx(staged, log, root, "-W", "-n", "--keep-going")
+    staged, log, index = folder / "book", folder / "book.log", folder / INDEX
+    touched = stage(files | _drawing(files, folder), staged)
+    if fresh or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
+        shutil.rmtree(staged / "_build", ignore_errors=True)  # static files are copied only when some page changed
+    bars.say(f"book: building the pages, about {duration(PAGES_SECONDS)}")
+    code, lines = sphinx(staged, log, root, bars, PAGES_SECONDS, "-W", "-n", "--keep-going")
     if code or not index.is_file():
         wrong = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-20:]
         raise BookFailed("The pages could not be built:\n" + "\n".join(wrong) + f"\nAll that was said is in {log}.")
-    stamp.write_text(versions)
     return index
 
 
@@ -321,13 +309,14 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
     return {"book/_static/vega.js": kept.read_bytes()}
 
 
-def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
+def sphinx(staged: Path, log: Path, root: Path, bars: Bars, seconds: int, *options: str) -> tuple[int, list[str]]:
     """Let Jupyter Book make HTML of a staging folder, in a process of its own.
 
     Args:
         staged: the folder; the pages go to `_build/html` in it.
         log: file for what is said.
         root: folder of the book, whose library the pages are made from.
+        bars: where progress is drawn. seconds: that it takes.
         options: of `jupyter-book build`.
 
     Returns:
@@ -336,6 +325,11 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
     path = os.pathsep.join(filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
-    with open(log, "wb") as out:
-        code = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out).returncode
-    return code, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()
+    began = time.monotonic()
+    with open(log, "wb") as out, bars, subprocess.Popen(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                                        stderr=out) as process:
+        while process.poll() is None:
+            bars.wait("pages", time.monotonic() - began, seconds)
+            time.sleep(0.1)
+    bars.wait("pages", seconds, seconds, done=True)
+    return process.returncode, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()

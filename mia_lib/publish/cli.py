@@ -1,4 +1,4 @@
-"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `scorecard`, `audit`, `params`, `data`,
+"""The command line: `mia build`, `slides`, `run`, `sweep`, `publish`, `verify`, `audit`, `params`, `data`,
 `course`, `sync`, `doctor`, `serve`."""
 
 from __future__ import annotations
@@ -100,10 +100,20 @@ CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
+def _check_preset(preset: str) -> None:
+    """Says what is wrong with a preset of all notebooks before what is slow is loaded."""
+    from mia_lib.publish.parameters import notebooks, parameters
+
+    for name in notebooks():
+        parameters(name, preset)
+
+
 @app.command()
 def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
+    _check_preset(preset)
+
     from mia_lib.publish.build import build as make
 
     typer.echo(make(preset, force))
@@ -112,6 +122,8 @@ def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and 
 @app.command()
 def slides(preset: str = PRESET) -> None:
     """Make a deck of slides for each lesson, and the quizzes to print, of the book as it was last built."""
+    _check_preset(preset)
+
     from mia_lib.publish import slides as decks
 
     typer.echo(decks.build(preset))
@@ -124,10 +136,14 @@ def run(name: str = NOTEBOOK,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
-    from mia_lib.publish import run_page, runner
+    from mia_lib.publish.parameters import validate
 
     _limit_measuring(yes)
-    typer.echo(run_page.write(runner.run(name, _pairs(name, parameter), preset, output)))
+    values = validate(name, _pairs(name, parameter), preset)  # what is wrong is said before what is slow to load
+
+    from mia_lib.publish import run_page, runner
+
+    typer.echo(run_page.write(runner.run(name, values, preset, output)))
 
 
 def _limit_measuring(yes: bool) -> None:
@@ -161,6 +177,7 @@ def sweep(name: str = NOTEBOOK,
     from mia_lib.publish import sweep as grids
 
     _limit_measuring(yes)
+
     cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
     typer.echo(grids.write(name, cells, preset, folder))
 
@@ -181,7 +198,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     if listed:
         frame = measured.table()
         frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
-        _show(frame.drop(columns=["petaflop", "MB"]), "Published, and still to be measured", 27)  # the longest name
+        _show(frame, "Published, and still to be measured", 27)  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -224,31 +241,6 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     typer.echo(report)
     if not good:
         raise typer.Exit(1)
-
-
-FIELDS = """
-
-The records of --json, one for each claim and run: paper, title, chapter, claim and kind (paper, ours, proof); text, exhibit,
-printed (what the paper shows) and rule; preset; verdict; brief (the number that decides) and estimate (those of its cases,
-too) as text; data (the paper's data, a stand-in, or ""); reason why it was not run; and numbers, the estimate as
-[{part, value, low, high, unit}].
-"""
-
-
-@app.command(epilog=" ".join(FIELDS.split()))
-def scorecard(
-        folder: Path | None = typer.Argument(None, help="Executed notebooks, such as runs, else the last built book."),
-        as_json: bool = typer.Option(False, "--json", help="Print records for programs, see below.")) -> None:
-    """Print every claim: what the paper printed, and what the run found."""
-    import json
-
-    from mia_lib.publish import scorecard as card
-
-    rows = card.read(folder)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        card.show(rows)
 
 
 @app.command()
@@ -301,12 +293,14 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from mia_lib.publish.parameters import parameters, plain
+    from mia_lib.publish.parameters import parameters, plain, where_own
 
-    table = Table(title=f"{name}, preset {preset}")
+    declarations = parameters(name, preset)
+    own = where_own(declarations)
+    table = Table(title=f"{name}, preset {preset}", caption=f"{own[0].upper()}{own[1:]}")
     table.add_column("parameter", no_wrap=True)  # names are typed, so they stay whole
     table.add_column(Text("meaning, type, value [what is allowed]"), overflow="fold")
-    for p in parameters(name, preset):
+    for p in declarations:
         allowed = f"  [{p.allowed}]" if p.allowed else ""
         table.add_row(Text(p.name), Text.assemble(p.meaning, "\n", (f"{p.type} = {plain(p.default)}{allowed}", "dim")))
     show(table)

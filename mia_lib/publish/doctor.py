@@ -19,7 +19,6 @@ import numpy as np
 from mia_lib.errors import MiaError
 from mia_lib.progress import duration
 from mia_lib.publish.parameters import find_root
-from mia_lib.publish.runner import free_bytes
 
 ALLOWED = 2e-2  # difference of a card at a probe, relative to the largest value of an array: see book/machines.md
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -51,7 +50,7 @@ def examine() -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     yield Finding("memory", memory.total > 3.5 * 2**30, f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} "
                   "GiB free; the book needs up to 4", essential=False)
-    free = free_bytes(Path.cwd())
+    free = shutil.disk_usage(Path.cwd()).free
     yield Finding("disk", free > 2**29, f"{free / 2**30:.1f} GiB free here; the book needs 0.5")
     yield _checked("repository", lambda: str(find_root()))
     yield _checked("cache", lambda: _cache(store.cache_dir(), store.size()))
@@ -77,7 +76,7 @@ def _cache(folder: Path, size: int) -> str:
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise MiaError(f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
                        "another")
-    return f"{folder}, {size / 2**20:.0f} MiB; {free_bytes(there) / 2**30:.1f} GiB free there"
+    return f"{folder}, {size / 2**20:.0f} MiB; {shutil.disk_usage(there).free / 2**30:.1f} GiB free there"
 
 
 def _torch() -> str:

@@ -20,7 +20,6 @@ from mia_lib.progress import duration
 from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
 
-SCALED = ("records", "epochs", "seed", "dataset")  # what a cost is scaled by, or does not depend on
 FAILED = "FAILED: "  # begins what is said of an entry that could not be measured
 FEWEST = 100  # numbers of a model by which it can be told from others
 
@@ -71,20 +70,11 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         return (self.megabytes or 0.0) / self.models
 
     def each(self) -> float | None:
-        """Seconds a model on this device, from the nearest manifest, else from the queue."""
-        measured = self.measurement.seconds(1, self.parameters)
+        """Seconds a model on this device: from the nearest manifest of such models, else from the queue, else from any."""
+        if alike := self.measurement.seconds(1, self.parameters, alike=True):
+            return alike
         planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
-        if planned is None or measured is not None and self._alike():
-            return measured
-        return 60 * planned / self.models
-
-    def _alike(self) -> bool:
-        """Whether there is a piece that differs in what costs are scaled by alone."""
-        measurement = self.measurement
-        ours = {name: value for name, value in self.parameters.items() if name not in SCALED}
-        manifests = [piece.manifest for piece in measurement.all_pieces() if measurement.answers(piece.manifest)]
-        return any(ours.items() <= measurement.complete(manifest["parameters"]).items() for manifest in manifests
-                   if manifest["device_kind"] == pieces.device_kind())
+        return 60 * planned / self.models if planned else self.measurement.seconds(1, self.parameters)
 
     def planned(self, device: str) -> str:
         """What the queue expects of the models that are missing, on "cpu" or "card", in words; "" where it says nothing."""
@@ -125,8 +115,8 @@ def queue(path: Path | None = None) -> list[Entry]:
 
 
 def table():
-    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; petaflop and
-    MB of all models; `here`, what the missing ones take on this device, and `card`, what the queue expects of a card."""
+    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; `here`, what
+    the missing ones take on this device, and `card`, what the queue expects of a card."""
     import pandas as pd
 
     entries = queue()
@@ -139,8 +129,6 @@ def table():
         rows.append({
             "measurement": entry.measurement.name, "models": entry.models, "missing": missing,
             "parameters": _unusual(entry.measurement, entry.parameters),
-            "petaflop": "" if entry.petaflop is None else f"{entry.petaflop:g}",
-            "MB": f"{entry.models * entry.megabytes_each():.1f}",
             "here": "" if not missing else "not known" if each is None else duration(missing * each),
             "card": entry.planned("card")})
     return pd.DataFrame(rows)

@@ -1,12 +1,19 @@
-"""What the outputs of an executed notebook are called, and how they are read."""
+"""What the outputs of an executed notebook are called and how they are read, and what is written of them.
+
+What the book generates is written by Jinja: Markdown in `templates/NAME.md`, HTML in `templates/NAME.html`, where what is put
+in is escaped.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from mia_lib.errors import MiaError
+from mia_lib.progress import duration
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the book, not to the reader
 TABLE, CLAIMS, RESULTS = OURS + "table+json", OURS + "claims+json", OURS + "results+json"
@@ -81,3 +88,32 @@ def for_readers(outputs: list[dict]) -> list[dict]:
 def plain(text: str) -> str:
     """`text` without colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@cache
+def _environment():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(loader=FileSystemLoader(Path(__file__).with_name("templates")), trim_blocks=True,
+                              lstrip_blocks=True, undefined=StrictUndefined, autoescape=lambda name: name.endswith(".html"))
+    environment.filters |= {"cell": _cell, "code": _code, "duration": duration, "repr": repr}
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "sort_keys": True, "ensure_ascii": False}
+    return environment
+
+
+def _cell(text: str) -> str:
+    """Markdown as a cell of a table."""
+    return re.sub(r"(?<!\\)\|", r"\\|", text).replace("\n", "<br>")
+
+
+def _code(value) -> str:
+    """A value as code in Markdown, whatever it holds."""
+    text = " ".join(str(value).split()) or " "
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if len(fence) > 1 else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def render(name: str, **values) -> str:
+    """A template of `templates` with values in it; what it names and is not given is an error."""
+    return _environment().get_template(name).render(values)

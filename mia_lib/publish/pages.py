@@ -1,4 +1,5 @@
-"""Executed notebooks as pages: captions, charts, links to reports, provenance; and figures of chapters on pages of prose."""
+"""Executed notebooks as pages: captions, charts and what they say in words, links to reports, provenance; figures of chapters
+on pages of prose; and the page of the game."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ import copy
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from html import escape
+from xml.etree import ElementTree
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import chart_text, templates
-from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers
+from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers, render
 from mia_lib.publish.parameters import PUBLISHED
 from mia_lib.publish.prose import FIGURES
 from mia_lib.publish.runner import INJECTED
@@ -20,6 +22,13 @@ VEGA_LITE_VERSION = "5.20"  # of what draws explorable figures: JupyterLab, too,
 EXPLORABLE = "mia-explore"  # class of what holds a chart, in `templates/explorable.html`
 CLAIM = re.compile(r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE)  # begins a row of a chapter's table of claims
 FENCE = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+SAID = "said"  # name of the view
+OTHERS = 3  # settings shown of each control besides the one that it begins with
+PARTS = ("concat", "hconcat", "vconcat", "layer")
+KEPT = ("$schema", "datasets")
+SVG = "{http://www.w3.org/2000/svg}"
+ABSENT = ("```{admonition} Nothing was dealt\n:class: warning\n\nThe records come from the chapter that compares all "
+          "attacks, and this copy of the book was built without it. `mia build` runs every chapter and deals them.\n```")
 
 
 def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", again: str | None = None) -> dict:
@@ -48,7 +57,7 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
                 output["data"] = _link(data[AUDIT], audits)
         for part in _captioned(cell):
             cells += [part, *_charts(part, explorable)]
-    cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": templates.render(
+    cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": render(
         "provenance.md", run=run, again=again or rerun_command(run))})
     return {**notebook, "cells": cells}
 
@@ -81,8 +90,8 @@ def _charts(cell: dict, explorable: bool) -> list[dict]:
 def _holder(chart: dict, figure: str, explorable: bool = True) -> str:
     """A chart beside the figure whose picture it replaces, and what it says in words, in MyST Markdown."""
     what = "this chart" if explorable else "the book's chart, with this run's numbers,"
-    parts = [templates.render("explorable.html", chart=chart, figure=figure) if explorable else "",
-             chart_text.table(chart, VEGA_LITE_VERSION, what)]
+    parts = [render("explorable.html", chart=chart, figure=figure) if explorable else "",
+             chart_in_words(chart, what)]
     return "```{raw} html\n" + "\n".join(filter(None, parts)) + "\n```" if any(parts) else ""
 
 
@@ -160,3 +169,98 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
                 f"{fence[4]}:::\n\n{_holder(chart, options['name'])}")
 
     return FENCE.sub(figure, text)
+
+
+# Charts in words
+
+
+def chart_in_words(spec: dict, what: str = "this chart") -> str:
+    """What an explorable figure says, as a folded table in HTML: for those who see no chart, run no script, or print the page.
+
+    The view "said" of a chart writes what the chart shows. Here it is asked the same for a few settings: as the chart begins,
+    and with one control moved at a time. So the words are made from the chart's own data, by its own formulas. Of a chart
+    without that view there are none.
+
+    Args:
+        spec: in Vega-Lite, as `plotting.explore` displays it.
+        what: the name of the chart on its page.
+    """
+    view = _view(spec)
+    if view is None:
+        return ""
+    controls = [param for param in spec.get("params", []) if "bind" in param]
+    fixed = [param for param in spec.get("params", []) if "bind" not in param and "select" not in param]
+    alone = {key: spec[key] for key in KEPT if key in spec} | view
+    rows = []
+    for setting, values in _settings(controls):
+        params = [{"name": control["name"], "value": values[control["name"]]} for control in controls]
+        rows.append((setting, _lines(json.dumps({**alone, "params": fixed + params}, sort_keys=True))))
+    return render("chart_text.html", rows=rows, what=what).strip()
+
+
+def _view(part: dict, data: dict | None = None) -> dict | None:
+    """The view "said" with the data that it reads, its own or those of what it stands in."""
+    data = part.get("data", data)
+    if part.get("name") == SAID:
+        return {**part, **({"data": data} if data else {})}
+    return next(filter(None, (_view(inner, data) for name in PARTS for inner in part.get(name, []))), None)
+
+
+def _settings(controls: list[dict]) -> list[tuple[str, dict]]:
+    """Words and values of settings: where every control begins, then one control moved and the others left there."""
+    first = {control["name"]: control.get("value") for control in controls}
+    begins = "; ".join(f"{_label(control)}: {_plain(control['value'])}" for control in controls
+                       if control.get("value") is not None)
+    settings = [(f"As it begins: {begins}", first)]
+    for control in controls:
+        settings += [(f"{_label(control)}: {_plain(value)}", {**first, control["name"]: value}) for value in _places(control)]
+    return settings
+
+
+def _places(control: dict) -> list:
+    """Other places of a control: the lowest, the middle and the highest of a slider, the first options of a list."""
+    bind, begins = control["bind"], control.get("value")
+    if bind["input"] == "range":
+        low, high, step = (float(bind[name]) for name in ("min", "max", "step"))
+        places = [round(low + step * round((high - low) / step * share), 6) for share in (0, 0.5, 1)]
+    else:
+        places = bind.get("options", [])
+    return [place for place in dict.fromkeys(places) if place != begins][:OTHERS]
+
+
+def _label(control: dict) -> str:
+    return control["bind"].get("name", control["name"]).strip().rstrip(":")
+
+
+def _plain(value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@lru_cache(maxsize=512)
+def _lines(spec: str) -> list[str]:
+    """The lines that the view writes."""
+    import vl_convert
+
+    drawn = ElementTree.fromstring(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION))
+    texts = [text for group in drawn.iter(f"{SVG}g") if "mark-text" in group.get("class", "").split()
+             and "role-mark" in group.get("class", "").split() for text in group.iter(f"{SVG}text")]
+    lines = ["".join(line.itertext()) for text in texts for line in (list(text) or [text])]
+    return [line for line in map(str.strip, lines) if line]
+
+
+# The page on which readers play the membership game
+
+
+def game(deals: Sequence[Mapping]) -> str:
+    """The first deal, as data and as tables in MyST Markdown, or how to get one.
+
+    Args:
+        deals: from `mia_lib.evidence.game_cards.deal`.
+    """
+    if not deals:
+        return ABSENT
+    records, attacks = deals[0]["records"], deals[0]["attacks"]
+    places = [[record["places"][attack["name"]] for record in records] for attack in attacks]
+    ranks = [[1 + sum(place > of_attack[number] for place in of_attack) for of_attack in places]
+             for number in range(len(records))]
+    return f"```{{raw}} html\n{render('play.html', deal=deals[0], ranks=ranks)}\n```"

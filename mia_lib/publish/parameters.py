@@ -5,14 +5,19 @@ The cell tagged `parameters` in `notebooks/NAME.py` is the page's interface. Eac
     references: int = 16  # reference models a target is attacked with [2..256]
 
 The comment says what it means; square brackets at its end say what is allowed, for lists of each item, in clauses parted by
-semicolons, or nothing for any value of the type::
+semicolons, or nothing for any value of the type. Each clause becomes a field's constraint of pydantic::
 
-    [low..high]        either end may be missing, or be another parameter, also less a number: [2..models - 2]
+    [low..high]        either end may be missing
     [a | b | c]        one of these; one of them may be a kind of name
-    [data set]         a kind of name: data set, architecture or augmentation, the last two with what follows their colon
+    [data set]         a kind of name: data set, architecture, architecture by name, or augmentation; all but the first with
+                       what follows their colon
     [even]             a whole number that two divides
     [as many as NAME]  a list as long as that of another parameter
-    [N items], [not empty], [distinct], [ascending], [adding up to 1]
+    [N items], [not empty], [distinct], [ascending]
+
+A data set is a name of `mia data ls`, or records of the reader's own, FILE.npz; an architecture one of this library, or a
+network of the reader's own, MODULE:NAME. So a notebook takes them where its brackets have one of these two kinds. Where it
+needs parts of a network, an architecture is taken by name alone.
 
 A preset is `notebooks/presets/NAME.PRESET.yaml`, read over the defaults; `published` is the defaults, the run that the book
 shows. Where there is no `NAME.quick.yaml`, `quick` is the defaults, too.
@@ -22,36 +27,23 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import io
 import re
-import tokenize
+import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib import custom
+from mia_lib.errors import MiaError, check_choice
 
 PUBLISHED, QUICK = "published", "quick"
 PRESETS = {  # what each is for; a notebook may have others
     PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
-WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-KINDS = {  # of names -> what refuses one that is none
-    "data set": lambda name: check_choice("data set", name, import_module("mia_lib.data").names()),
-    "architecture": lambda name: import_module("mia_lib.models").parse(name),
-    "augmentation": lambda name: import_module("mia_lib.training.recipe").parse_augmentation(name),
-}
-RULES = {  # of lists
-    "not empty": bool, "even": lambda items: not any(item % 2 for item in items),
-    "distinct": lambda items: len(set(items)) == len(items), "ascending": lambda items: items == sorted(set(items)),
-    "adding up to 1": lambda items: abs(sum(items) - 1) < 1e-9,
-}
-SIZE = re.compile(r"(\d+) items|as many as (\w+)")
-BOUND = re.compile(r"([a-z]\w*)(?:\s*-\s*(\d+))?")  # another parameter, also less a number
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ class Parameter:
 
     Attributes:
         name: as in the notebook and in `mia run NAME -p name value`.
-        type: "int", "float", "str", "bool", "list[...]" or "tuple[...]" of one of them.
+        type: "int", "float", "str", "bool", or "list[...]" of one of them.
         default: the value in the source, or the preset's.
         allowed: what the brackets say, "" when any value of the type is allowed.
         meaning: the rest of the comment.
@@ -71,6 +63,21 @@ class Parameter:
     default: object
     allowed: str = ""
     meaning: str = ""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it takes several values."""
+        return self.type.startswith("list")
+
+    @property
+    def clauses(self) -> list[str]:
+        """What the brackets say, clause by clause."""
+        return [clause.strip() for clause in self.allowed.split(";") if clause.strip()]
+
+    @property
+    def takes_own(self) -> bool:
+        """Whether it may name records or a network of the reader's own."""
+        return any(choice in OWN for clause in self.clauses for choice in _choices(clause))
 
 
 def find_root(root: Path | str | None = None) -> Path:
@@ -116,6 +123,23 @@ def read(source: Path):
     return notebook
 
 
+def code_cells(text: str, tag: str = "") -> list[str]:
+    """The code cells of a py:percent file, without Jupytext: importing it takes longer than all else here.
+
+    Args:
+        text: of the file.
+        tag: only cells that have it.
+    """
+    _, *parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
+    cells = [source.rstrip() for header, source in zip(parts[::2], parts[1::2], strict=True)
+             if not re.search(r"\[(markdown|md|raw)\]", header)
+             and (not tag or re.search(rf"""tags=\[[^]]*["']{tag}["']""", header))]
+    return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
+
+
+# ------------------------------------------------------------------------------------------------------------- declarations
+
+
 def parameters(name: str, preset: str | None = None, root: Path | None = None) -> list[Parameter]:
     """The parameters of a notebook, in the order of its source.
 
@@ -135,86 +159,32 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
         return declarations
-    values = _check(declarations, _load(file), f"preset {preset}: ")
-    return [replace(p, default=values.get(p.name, p.default)) for p in declarations]
-
-
-def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
-    """All parameters of a run: the defaults, over them the preset, over that what was given.
-
-    Args:
-        name: of the notebook.
-        given: parameter -> value; text (from the command line) is read according to the parameter's type.
-        preset: name of the preset, None for "published".
-        root: folder of the book.
-
-    Returns:
-        Parameter -> value, complete and checked.
-
-    Raises:
-        MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
-    """
-    declarations = parameters(name, preset, root)
-    values = _check(declarations, {**{p.name: p.default for p in declarations}, **given})
-    for parameter in declarations:
-        _check_together(parameter, values)
-    return values
-
-
-def code_cells(text: str, tag: str = "") -> list[str]:
-    """The code cells of a py:percent file, without Jupytext: importing it takes longer than all else here.
-
-    Args:
-        text: of the file.
-        tag: only cells that have it.
-    """
-    _, *parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
-    cells = [source.rstrip() for header, source in zip(parts[::2], parts[1::2], strict=True)
-             if not re.search(r"\[(markdown|md|raw)\]", header)
-             and (not tag or re.search(rf"""tags=\[[^]]*["']{tag}["']""", header))]
-    return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
+    values = _checked(declarations, _load(file), f"preset {preset}: ")
+    return [replace(p, default=values[p.name]) for p in declarations]
 
 
 def declared(source: str, where: str) -> list[Parameter]:
-    """The parameters that a cell declares."""
+    """The parameters that a cell declares, one a line."""
     try:
         body = ast.parse(source).body
     except SyntaxError as error:
         raise MiaError(f"{where}: the parameters cell is not Python: {error}.") from error
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {t.start[0]: t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT}
-    declarations = []
+    lines, declarations = source.encode().splitlines(), []
     for node in body:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
             raise MiaError(f"{where}: {ast.unparse(node)!r} in the parameters cell is no parameter. Write "
                            "`name: type = value  # meaning [allowed]`.")
+        name, kind = node.target.id, ast.unparse(node.annotation)
+        if kind.removeprefix("list[").rstrip("]") not in SCALARS:
+            raise MiaError(f"{where}: {name} has type {kind!r}. Allowed: {', '.join(SCALARS)}, list[...] of them.")
         try:
             default = ast.literal_eval(node.value)
         except ValueError as error:
-            raise MiaError(f"{where}: the default of {node.target.id} must be a plain value.") from error
-        kind = _kind(ast.unparse(node.annotation), default, f"{where}: {node.target.id}")
-        lines = range(node.lineno, node.end_lineno + 1)
-        meaning = " ".join(comments[i] for i in lines if i in comments) or comments.get(node.lineno - 1, "")
-        allowed = ""
-        match = re.fullmatch(r"(.*?)\s*\[([^\[\]]*)\]", meaning, re.DOTALL)
-        # Brackets that allow nothing in these words are part of the sentence, such as a unit.
-        if match and all(".." in c or "|" in c or c in KINDS or c in RULES or SIZE.fullmatch(c) for c in _clauses(match[2])):
-            meaning, allowed = match[1], match[2].strip()
-        declarations.append(Parameter(node.target.id, kind, default, allowed, meaning))
+            raise MiaError(f"{where}: the default of {name} must be a plain value.") from error
+        comment = lines[node.end_lineno - 1][node.end_col_offset:].decode().lstrip(" #")
+        meaning, _, allowed = comment.rstrip("]").partition(" [") if comment.endswith("]") else (comment, "", "")
+        declarations.append(Parameter(name, kind, default, allowed, meaning))
     return declarations
-
-
-def _kind(annotation: str, default, where: str) -> str:
-    match = re.fullmatch(r"(list|tuple)(?:\[(\w+)(?:, \.\.\.)?\])?", annotation)
-    item = annotation
-    if match:
-        item = match[2] or (type(default[0]).__name__ if default else "str")
-        annotation = f"{match[1]}[{item}]"
-    if item not in SCALARS:
-        raise MiaError(f"{where} has type {annotation!r}. Allowed: {', '.join(SCALARS)}, list and tuple of them.")
-    return annotation
 
 
 def _load(path: Path) -> dict:
@@ -229,8 +199,58 @@ def _load(path: Path) -> dict:
     return values
 
 
-def validated(model: type, values, where: str):
+# ------------------------------------------------------------------------------------------------------------------- values
+
+
+def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
+    """All parameters of a run: the defaults, over them the preset, over that what was given.
+
+    Args:
+        name: of the notebook.
+        given: parameter -> value; text (from the command line) is read according to the parameter's type.
+        preset: name of the preset, None for "published".
+        root: folder of the book.
+
+    Returns:
+        Parameter -> value, complete and checked; a file of the reader's own by its whole path.
+
+    Raises:
+        MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
+    """
+    return _checked(parameters(name, preset, root), given)
+
+
+def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "") -> dict:
+    """The defaults and over them what was given; `where` begins a refusal."""
+    from pydantic import create_model
+
+    known = {p.name: p for p in declarations}
+    misplaced = [str(value) for name, value in given.items()
+                 if _is_own(str(value)) and not (name in known and known[name].takes_own)]
+    whose = f" {misplaced[0]} is of your own: {where_own(declarations)}" if misplaced else ""
+    try:
+        for name in given:
+            check_choice(f"{where}parameter", name, known)
+        values = {p.name: p.default for p in declarations} | dict(given)
+        model = create_model("Parameters", __config__={"protected_namespaces": ()},
+                             **{p.name: (_annotation(p, values), ...) for p in declarations})
+        return validated(model, values, where, known).__dict__
+    except MiaError as error:
+        raise MiaError(f"{error}{whose}") from error
+
+
+def where_own(declarations: Sequence[Parameter]) -> str:
+    """Which of a notebook's parameters take records or networks of the reader's own."""
+    takes = [p.name for p in declarations if p.takes_own]
+    return (f"this notebook takes records (FILE.npz) or networks (MODULE:NAME) of your own by {', '.join(takes)}." if takes
+            else "this notebook takes none, for it attacks models that are published.")
+
+
+def validated(model: type, values, where: str, declared: Mapping[str, Parameter] | None = None):
     """Values as a pydantic model has them.
+
+    Args:
+        model: a class. values: of its fields. where: begins a refusal. declared: of the fields, where they are parameters.
 
     Raises:
         MiaError: what it refuses first, after `where` and its place: "entry 2: minutes.cpu: Input should be greater than 0".
@@ -241,60 +261,69 @@ def validated(model: type, values, where: str):
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
-        raise MiaError(f"{where}: {place}{first.get('ctx', {}).get('error', first['msg'])}") from error
+        problem = str(first.get("ctx", {}).get("error", first["msg"])).rstrip(".")
+        if not declared:
+            place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
+            raise MiaError(f"{where}: {place}{problem}") from error
+        parameter = declared[first["loc"][0]]
+        given = f"{parameter.name} = {first['input']!r}"
+        text = problem if problem.startswith(given) else f"{given}: {problem}"
+        text += f". It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(parameter.allowed)
+        if parameter.is_list:
+            text += ". Items are parted by commas; by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"
+        raise MiaError(f"{where}{text}.") from error
 
 
-def _check(declared: list[Parameter], values: dict, where: str = "") -> dict:
-    """Values by type and by what brackets say of each alone; `where` begins a refusal."""
-    from pydantic import ConfigDict, ValidationError, create_model
-
-    known = {p.name: p for p in declared}
-    for name in values:
-        check_choice(f"{where}parameter", name, known)
-    model = create_model("Parameters", __config__=ConfigDict(protected_namespaces=()),
-                         **{name: (_annotation(known[name]), ...) for name in values})
-    try:
-        return model.model_validate(values).__dict__
-    except ValidationError as error:
-        first = error.errors()[0]
-        parameter, text = known[first["loc"][0]], str(first.get("ctx", {}).get("error", ""))
-        kind = parameter.type.rstrip("]").rpartition("[")[2]
-        if not text and first["type"] in ("list_type", "tuple_type"):
-            text = (f"{parameter.name} = {first['input']!r} is not a list. Give {WORDS[kind]} each, with commas between, "
-                    "a,b,c; or semicolons, where an item has a comma itself.")
-        elif not text:
-            allowed = f" Allowed: {parameter.allowed}." if parameter.allowed else ""
-            text = (f"{parameter.name} = {first['input']!r} has the wrong type: give {WORDS[kind]}, such as "
-                    f"{parameter.default!r}.{allowed}")
-        typed = values[parameter.name]
-        if parameter.type.endswith("[str]") and isinstance(typed, str) and "," in typed and not set(typed) & set(";[("):
-            text += (f" An item that has a comma itself ends with a semicolon: {typed!r} as one item is '{typed};'.")
-        raise MiaError(where + text) from error
-
-
-def _annotation(parameter: Parameter):
-    """The type of a parameter with what its brackets say of each item, for pydantic."""
+def _annotation(parameter: Parameter, values: Mapping):
+    """The type of a parameter with what its brackets say, for pydantic; `values` tell how long other lists are."""
     from pydantic import AfterValidator, BeforeValidator, Field
 
-    collection, _, kind = parameter.type.rstrip("]").rpartition("[")
-    exact = [] if kind in ("str", "bool") else [BeforeValidator(_no_truth)]
-    exact += [Field(allow_inf_nan=False)] if kind == "float" else []
-    item = Annotated[SCALARS[kind], *exact, AfterValidator(partial(_allowed, parameter, kind))]
-    if not collection:
-        return item
-    return Annotated[tuple[item, ...] if collection == "tuple" else list[item], BeforeValidator(_items)]
+    kind = parameter.type.removeprefix("list[").rstrip("]")
+    item = [Field(allow_inf_nan=False)] if kind == "float" else []
+    item += [BeforeValidator(_no_truth)] if kind in ("int", "float") else []
+    whole = [BeforeValidator(_items)] if parameter.is_list else []
+    for clause in parameter.clauses:
+        if ".." in clause:
+            low, high = (SCALARS[kind](end) if end.strip() else None for end in clause.split(".."))
+            item.append(Field(ge=low, le=high))
+        elif clause == "even":
+            item.append(Field(multiple_of=2))
+        elif clause in ("distinct", "ascending"):
+            whole.append(AfterValidator(partial(_in_order, clause)))
+        elif clause == "not empty":
+            whole.append(Field(min_length=1))
+        elif size := re.fullmatch(r"(\d+) items|as many as (\w+)", clause):
+            length = int(size[1]) if size[1] else len(_items(values[size[2]]))
+            whole.append(Field(min_length=length, max_length=length))
+        else:
+            item.append(AfterValidator(partial(_one_of, _choices(clause), parameter)))
+    each = Annotated[SCALARS[kind], *item] if item else SCALARS[kind]
+    return Annotated[list[each], *whole] if parameter.is_list else each
 
 
 def _no_truth(value):
     if isinstance(value, bool):
-        raise ValueError
+        raise ValueError("a number is needed, neither true nor false")
     return value
+
+
+def _in_order(clause: str, items: list) -> list:
+    if len(set(items)) < len(items) or clause == "ascending" and items != sorted(items):
+        raise ValueError(f"its items must be {clause}")
+    return items
+
+
+def _items(value):
+    """What `a,b`, `a,b;c`, `a,b;` (where an item has commas itself) or `[a, b]` holds; what is no text as it is."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().strip("[]")
+    return [part.strip(" \"'") for part in text.split(";" if ";" in text else ",") if part.strip()]
 
 
 def plain(value):
     """A number as it is; anything else as one would type it after `-p`."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         items = list(map(str, value))
         if any("," in item for item in items):
             return ";".join(items) + ";" * (len(items) == 1)  # without one it would be taken apart at its commas
@@ -302,71 +331,56 @@ def plain(value):
     return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
 
 
-def _items(value) -> list:
-    """What `a,b`, `a,b;c` or `a,b;` (where an item has commas itself) or a Python list holds; what is no text as it is."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text.startswith(("[", "(")):
-        try:
-            return list(ast.literal_eval(text))
-        except (ValueError, SyntaxError, TypeError):
-            text = text.strip("[]()")
-    return [part.strip() for part in text.split(";" if ";" in text else ",") if part.strip()]
+def _choices(clause: str) -> list[str]:
+    return [part.strip() for part in clause.split("|")]
 
 
-def _allowed(parameter: Parameter, kind: str, value):
-    """Refuse an item that the brackets do not allow, whatever the others are."""
-    name = parameter.name
-    for clause in _clauses(parameter.allowed.removeprefix("list of")):
-        if "|" in clause or clause in KINDS:
-            parts = [part.strip().strip("\"'") for part in clause.split("|")]
-            _choose(parameter, value, [part if kind == "str" else SCALARS[kind](part) for part in parts])
-        elif ".." in clause:
-            bounds = [None if BOUND.fullmatch(b.strip()) or not b.strip() else SCALARS[kind](b) for b in clause.split("..")]
-            check_range(name, value, *bounds)
-        elif clause == "even" and value % 2:
-            raise MiaError(f"{name} = {value!r} is odd: an even number is needed, such as {value + 1}.")
-    return value
+def _one_of(choices: Sequence[str], parameter: Parameter, value: str) -> str:
+    """One of some words, or a name of a kind among them."""
+    kind = next((choice for choice in choices if choice in KINDS), None)
+    if value in choices or kind is None:
+        return check_choice(parameter.name, value, choices)
+    return KINDS[kind](value)
 
 
-def _clauses(allowed: str) -> list[str]:
-    return [clause.strip() for clause in allowed.split(";") if clause.strip()]
+# ------------------------------------------------------------------------------------------------------------- kinds of names
 
 
-def _choose(parameter: Parameter, value, parts: list) -> None:
-    """Refuse what is neither one of `parts` nor a name of a kind among them."""
-    name = parameter.name
-    kinds = [part for part in parts if part in KINDS]
-    if not kinds:
-        check_choice(name, value, parts)
-        return
-    default = parameter.default if isinstance(parameter.default, list | tuple) else [parameter.default]
-    if value in parts or value in default:  # defaults need no check, and the modules that know the names are slow to load
-        return
-    for kind in kinds:
-        try:
-            KINDS[kind](value)
-        except MiaError as error:
-            others = ", ".join(repr(part) for part in parts if part not in KINDS)
-            where = "" if str(error).startswith(f"{name} = ") else f"{name}: "
-            raise MiaError(f"{where}{error}" + (f" Or {others}." if others else "")) from error
+def _data_set(name: str) -> str:
+    from mia_lib import data
+
+    if not name.endswith(".npz"):
+        return check_choice("data set", name, data.names())
+    data.from_npz(name)  # says now what is wrong with it
+    return str(Path(name).expanduser().resolve())
 
 
-def _check_together(parameter: Parameter, values: dict) -> None:
-    """Refuse a value that does not fit those of other parameters, or a list that is not what its brackets say."""
-    name, value = parameter.name, values[parameter.name]
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    for clause in _clauses(parameter.allowed.removeprefix("list of")):
-        low, _, high = clause.partition("..")
-        for end, sign, side in ((low, 1, "at least"), (high, -1, "at most")):
-            bound = BOUND.fullmatch(end.strip()) if ".." in clause else None
-            limit = values[bound[1]] - int(bound[2] or 0) if bound else None
-            if bound and any(sign * item < sign * limit for item in items):
-                raise MiaError(f"{name} = {value!r} is out of range: allowed is {side} {limit}, that is {end.strip()}. "
-                               f"Change one or the other.")
-        size = SIZE.fullmatch(clause)
-        if (len(items) != (int(size[1]) if size[1] else len(values[size[2]])) if size else clause in RULES
-                and not RULES[clause](items)):
-            other = f" {size[2]} has {len(values[size[2]])}, {name} {len(items)}." if size and size[2] else ""
-            raise MiaError(f"{name} = {value!r} is not allowed: it must be {clause}.{other} It means: {parameter.meaning}.")
+def _architecture(text: str) -> str:
+    if not custom.is_own(text):
+        return _by(custom.parse, text)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return custom.to_text(custom.from_text(text).bound())
+
+
+def _by(parse, text: str) -> str:
+    parse(text)
+    return text
+
+
+KINDS = {  # -> the name, checked
+    "data set": _data_set, "architecture": _architecture, "architecture by name": partial(_by, custom.parse),
+    "augmentation": partial(_by, custom.parse_augmentation),
+}
+OWN = ("data set", "architecture")  # those that can be of the reader's own
+
+
+def _is_own(text: str) -> bool:
+    return text.endswith(".npz") or custom.is_own(text)
+
+
+def own(values: Mapping) -> dict[str, list[str]]:
+    """What of a run is the reader's own: "records", paths of files, and "networks", MODULE:NAME."""
+    texts = [text for value in values.values() for text in (value if isinstance(value, list) else [value])
+             if isinstance(text, str)]
+    return {"records": [text for text in texts if text.endswith(".npz")], "networks": list(filter(custom.is_own, texts))}

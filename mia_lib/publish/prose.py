@@ -13,7 +13,7 @@ Text (cells, captions, alternative texts, prose pages) names a number, and the p
 
 On another page the notebook's name goes first: ``{ours}`bayes lead` ``. ``:::{shown} bayes-idea`` puts a chapter's figure
 there, with the words that the chapter has for those who cannot see it, over a caption of the page's own. ``:::{quiz} bayes``
-puts the questions of `book/quiz/bayes.yaml` there.
+puts the questions of `book/quiz/bayes.yaml` there, see `quiz_questions`.
 
 ``:::{finding}`` holds what was found, in plain sentences about the published run. Its first line names the claims that it
 rests on and the verdicts that it was written for, ``:claims: C7 reproduced, C9 no difference``. The build fails when a verdict
@@ -31,12 +31,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from mia_lib.data.sets import TITLES
+import yaml
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
+
+from mia_lib.data import sets
 from mia_lib.errors import MiaError
-from mia_lib.publish import quiz, templates
-from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed
-from mia_lib.publish.parameters import PUBLISHED, plain, validate
+from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed, render
+from mia_lib.publish.parameters import PUBLISHED, find_root, plain, validate, validated
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
@@ -49,6 +52,11 @@ ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
 SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
+QUIZZES = "book/quiz"
+QUIZ = re.compile(r"^(:{3,})\{quiz\} *(\S+) *\n\1 *$", re.MULTILINE)
+NOT_PLAIN = re.compile(r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]")  # what a summary cannot hold: it is one button
+LETTERS = "ABCDE"
+Line = Annotated[str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)]
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 
 
@@ -144,7 +152,7 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
         return text
     text = FINDING.sub(lambda fence: _finding(fence[1], fence[2], fence[3], where, run), text)
     text = SHOWN.sub(lambda fence: _figure(fence[2], fence[3], where, runs or {}), text)
-    text = quiz.shown(text, where)
+    text = with_quizzes(text, where)
     return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
                                           role["noun"] or ""), text)
 
@@ -171,7 +179,7 @@ def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) 
         if now["verdict"] != written_for[now["claim"]]:
             raise MiaError(f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
                            f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew.")
-    return templates.render("finding.md", fence=fence, body=body.strip() if is_published else "", verdicts=verdicts).strip()
+    return render("finding.md", fence=fence, body=body.strip() if is_published else "", verdicts=verdicts).strip()
 
 
 def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
@@ -246,7 +254,7 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        return ", ".join(TITLES.get(item, str(item)) for item in (value if isinstance(value, list | tuple) else [value]))
+        return ", ".join(sets.title(item) for item in (value if isinstance(value, list | tuple) else [value]))
     if isinstance(value, list | tuple):
         return ", ".join(f"{item:,}" if isinstance(item, int) else str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -308,3 +316,89 @@ def _printed(paper: str, asked: str, where: str) -> str:
                        f"row, for example {' | '.join(str(cell) for cell in frame.iloc[0][identifying] if cell)}.")
     with open(tables.PAPERS / f"{paper}_{table}.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))[frame.index[0]]["value"]  # with the digits that the paper has
+
+
+# Quizzes: questions with their options and the reasons for and against each, for pages, slides and a sheet to print
+
+
+class Option(BaseModel, extra="forbid"):
+    """An answer to choose: its text, the reason for or against it, and whether it is the right one."""
+
+    says: Line
+    why: Line
+    right: bool = False
+
+    @field_validator("says")
+    @classmethod
+    def _plain(cls, text: str) -> str:
+        if markup := NOT_PLAIN.search(text):
+            raise ValueError(f"{markup[0]!r} in {text!r}: what is chosen is plain text, since it is a button. Write "
+                             "mathematics in words or with letters such as λ, and leave links to `why`.")
+        return text
+
+
+class Question(BaseModel, extra="forbid"):
+    """A question and its options, one of them right."""
+
+    asks: Line
+    options: list[Option] = Field(min_length=2, max_length=len(LETTERS))
+
+    @field_validator("options")
+    @classmethod
+    def _one_is_right(cls, options: list[Option]) -> list[Option]:
+        if (rights := sum(option.right for option in options)) != 1:
+            raise ValueError(f"{rights} right options: exactly one needs `right: true`.")
+        return options
+
+    @property
+    def answer(self) -> int:
+        """Place of the right option."""
+        return [option.right for option in self.options].index(True)
+
+
+def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
+    """The questions of a page, from `book/quiz/NAME.yaml`, a list of them; `says` and `asks` are plain text, `why` is MyST:
+
+        - asks: What was asked?
+          options:
+            - says: A misconception.
+              why: What is wrong with it.
+            - says: The answer.
+              right: true
+              why: What makes it right.
+
+    Args:
+        name: of the file, without its ending.
+        root: folder of the book.
+
+    Raises:
+        MiaError: no such file; a question without text, without two to five options, or without exactly one right one; an
+            option without a reason, or with mathematics, links or roles in its text, which is a button.
+    """
+    path = find_root(root) / QUIZZES / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
+        raise MiaError(f"there is no quiz {name!r}: {QUIZZES} has {known}.")
+    return [validated(Question, question, f"{path.name}, question {number}") for number, question in enumerate(
+        yaml.safe_load(path.read_text(encoding="utf-8")), 1)]
+
+
+def quiz_page(questions: list[Question]) -> str:
+    """Questions in MyST Markdown, each option a fold of its own, so that whoever chooses one reads the reason for that one; it
+    needs no script."""
+    return render("quiz.md", questions=questions, letters=LETTERS).strip()
+
+
+def with_quizzes(text: str, where: str, root: Path | None = None) -> str:
+    """A page with its quizzes in place of `:::{quiz} NAME`.
+
+    Raises:
+        MiaError: what `quiz_questions` refuses, with the page.
+    """
+    def quiz(fence: re.Match) -> str:
+        try:
+            return quiz_page(quiz_questions(fence[2], root))
+        except MiaError as error:
+            raise MiaError(f"{where}: {error}") from None
+
+    return QUIZ.sub(quiz, text)

@@ -20,12 +20,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib.progress import Bars
-from mia_lib.publish import build, outputs, pages, prose, runner, templates
-from mia_lib.publish.parameters import find_root, plain, validate
+from mia_lib.progress import Bars, duration
+from mia_lib.publish import build, outputs, pages, prose, runner
+from mia_lib.publish.parameters import find_root, own, plain, validate
 
+PAGE_SECONDS = 15  # that a page takes, on an idle core
 BOOK = ("_build", "book", "_build", "html")
 # What a page alone does not have: an index, a search; and what is loaded twice.
+LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb|py)(#[\w-]+)?\)")
 DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
 NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") event.stopImmediatePropagation();
@@ -46,8 +48,8 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
         BookFailed: Sphinx stopped.
     """
     bars = bars or Bars()
-    bars.say(f"{notebook.stem}: drawing the page")
-    text, warnings = render(notebook, root)
+    bars.say(f"{notebook.stem}: drawing the page, about {duration(PAGE_SECONDS)}")
+    text, warnings = render(notebook, root, bars)
     for warning in warnings:
         bars.say(warning)
     for file, report in outputs.displayed(json.loads(notebook.read_text(encoding="utf-8"))).report_files().items():
@@ -58,12 +60,12 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     return page
 
 
-def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
+def render(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> tuple[str, list[str]]:
     """The page of an executed notebook.
 
     Args:
         notebook: as `runner.execute` left it, with the record of its run; the page's links count on lying beside it.
-        root: folder of the book.
+        root: folder of the book. bars: where progress is drawn.
 
     Returns:
         The HTML, and what Sphinx had to say against the page, one warning an item.
@@ -74,14 +76,18 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     root, notebook = find_root(root), Path(notebook).resolve()
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
-    base = _base(built, notebook.parent) if (built / "objects.inv").is_file() else None
+    base = f"{Path(os.path.relpath(built, notebook.parent)).as_posix()}/" if (built / "objects.inv").is_file() else None
     changes = changed_from_preset(record, root)
     again = pages.rerun_command(record, changes)
     # What draws explorable figures would be a fifth of the file.
     made = pages.page(prose.resolve_roles(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
     bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"]
                 if cell["cell_type"] == "markdown")
-    _put_banner(made, banner(record, changes, notebook.name, base, bound))
+    for cell in made["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = _links("".join(cell["source"]), base)
+    title, _, rest = made["cells"][0]["source"].partition("\n")
+    made["cells"][0]["source"] = f"{title}\n\n{banner(record, changes, notebook.name, base, bound)}\n{rest}"
     if "{cite" in json.dumps(made) and list(root.glob("book/*.bib")):
         made["cells"].append({"cell_type": "markdown", "id": "sources", "metadata": {},
                               "source": "## Sources\n\n```{bibliography}\n```"})
@@ -95,7 +101,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
         build.stage(files, staged)
-        _, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
+        _, output = build.sphinx(staged, Path(scratch) / "log", root, bars or Bars(), PAGE_SECONDS, "-n")
         page = staged / "_build" / "html" / f"{place}.html"
         lines = [line.replace(f"{staged}{os.sep}", "") for line in output if "WARNING" in line or "ERROR" in line]
         if not page.is_file():
@@ -104,13 +110,14 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
         return _in_one_file(page), lines
 
 
-def _base(built: Path, folder: Path) -> str:
-    """Where the built book is, seen from `folder`: a URL that ends in a slash."""
-    try:
-        path = Path(os.path.relpath(built, folder)).as_posix()
-    except ValueError:  # another drive
-        path = built.as_uri()
-    return path + "/"
+def _links(text: str, base: str | None) -> str:
+    """Text whose links to the sources of other pages, `[words](../book/game.md#rules)`, lead into the built book; without one
+    there are their words."""
+    def link(found: re.Match) -> str:
+        page = Path(os.path.normpath(Path("notebooks", found[2]))).as_posix()
+        return f'<a href="{base}{page}.html{found[3] or ""}">{found[1]}</a>' if base else found[1]
+
+    return LINK.sub(link, text)
 
 
 def _chapter(name: str, root: Path) -> int:
@@ -156,19 +163,8 @@ def banner(run: dict, changes: dict[str, tuple], notebook: str, base: str | None
         base: where the built book is, seen from the page; None where there is none.
         bound: whether the notebook has parts that were written about one preset.
     """
-    return templates.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,
-                            again=pages.rerun_command(run, changes))
-
-
-def _put_banner(notebook: dict, text: str) -> None:
-    """Add `text` under the title of a notebook, or at its top when its first cell has none."""
-    cells = notebook["cells"]
-    source = "".join(cells[0]["source"]) if cells and cells[0]["cell_type"] == "markdown" else ""
-    title, _, rest = source.partition("\n")
-    if title.startswith("# "):
-        cells[0]["source"] = f"{title}\n\n{text}\n{rest}"
-    else:
-        cells.insert(0, {"cell_type": "markdown", "id": "banner", "metadata": {}, "source": text})
+    return outputs.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,
+                            own=own(run["parameters"]), again=pages.rerun_command(run, changes))
 
 
 # As an extension of Sphinx
@@ -181,7 +177,6 @@ def setup(app) -> dict:
     app.add_config_value("mia_chapter", 0, "env", int)  # the page's number in the book
     app.connect("config-inited", _plain_page)
     app.connect("builder-inited", _read_inventory)
-    app.connect("doctree-read", _answer_links)
     app.connect("missing-reference", _answer)
     app.connect("env-check-consistency", _number_as_in_the_book)  # numbers are there by then
     return {"parallel_read_safe": True}
@@ -207,24 +202,6 @@ def _read_inventory(app) -> None:
     if app.config.mia_inventory:
         with open(app.config.mia_inventory, "rb") as file:
             app.mia_inventory = InventoryFile.load(file, app.config.mia_base.rstrip("/"), lambda base, uri: f"{base}/{uri}")
-
-
-def _answer_links(app, doctree) -> None:
-    """Links to the sources of other pages, `[text](../book/game.md#place)`."""
-    from docutils import nodes
-    from sphinx import addnodes
-
-    for node in list(doctree.findall(addnodes.pending_xref)):
-        url = urlsplit(node["reftarget"])
-        if node["reftype"] != "myst" or not url.path.endswith((".md", ".ipynb", ".py")):
-            continue
-        page = os.path.splitext(os.path.normpath(os.path.join(os.path.dirname(app.env.docname), url.path)))[0]
-        target = app.mia_inventory.get("std:doc", {}).get(Path(page).as_posix())
-        answer = nodes.inline("", "", *[child.deepcopy() for child in node.children])
-        if target:
-            fragment = f"#{url.fragment}" if url.fragment else ""
-            answer = nodes.reference("", "", answer, internal=False, refuri=target[2] + fragment)
-        node.replace_self(answer)
 
 
 # role -> kinds of objects in an inventory that it can mean

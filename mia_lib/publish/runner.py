@@ -9,7 +9,6 @@ that changed since are put around its outputs.
 from __future__ import annotations
 
 import ast
-import datetime
 import errno
 import hashlib
 import importlib.metadata
@@ -22,22 +21,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from mia_lib import LIBRARY, custom, published, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, parameters, read, validate
+from mia_lib.publish.parameters import PUBLISHED, QUICK, code_cells, find_root, own, parameters, read, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
-WRITTEN_EVERY, SAMPLED_EVERY = 10.0, 1.0  # seconds between two writings of a notebook that runs, two looks at its memory
+SECONDS = {PUBLISHED: 45, QUICK: 120, "smoke": 20}  # of a notebook on two idle cores, where none was run before
+SAMPLED_EVERY = 1.0  # seconds between two looks at the memory of a notebook that runs
 
 
 class NotebookFailed(RuntimeError):
@@ -47,14 +47,6 @@ class NotebookFailed(RuntimeError):
 def library_of(root: Path) -> Path:
     checkout = root / "mia_lib"
     return checkout if (checkout / "__init__.py").is_file() else LIBRARY
-
-
-def digest(paths, base: Path) -> str:
-    """Hash of the names (relative to `base`) and contents of files, as 64 hexadecimal digits."""
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(f"{path.relative_to(base).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return total.hexdigest()
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -81,8 +73,8 @@ def code_of(name: str, values: dict, root: Path | None = None) -> str:
     library = library_of(root)
     cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
     imported = [module for cell in cells for module in custom.imported(cell)]
-    with _beside(root):
-        texts = [*texts_of(values), *(f"{module}:all" for module in imported)]
+    with _found(beside(root, values)):
+        texts = [*own(values)["networks"], *(f"{module}:all" for module in imported)]
         mine = {path for text in texts for path in custom.sources(text)}
     files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
     lines = [store.digest(path) for path in sorted({*files, *mine})] + [ast.dump(cell) for cell in cells]
@@ -96,16 +88,18 @@ def _parsed(cell: str) -> ast.AST:
         return ast.Constant(cell)
 
 
-def beside(root: Path) -> list[Path]:
-    """Folders from which notebooks import modules of the user's own."""
-    return [root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+def beside(root: Path, values: Mapping = MappingProxyType({})) -> list[Path]:
+    """Folders from which notebooks import modules of the user's own: where the command was given, if its parameters name a
+    network there; beside the book; and those on `PYTHONPATH`."""
+    here = [Path.cwd()] if own(values)["networks"] else []
+    return [*here, root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
 
 
 @contextmanager
-def _beside(root: Path) -> Iterator[None]:
-    """Within, modules of the user's own are found where notebooks find them: beside the book and on `PYTHONPATH`."""
+def _found(folders: list[Path]) -> Iterator[None]:
+    """Within, modules of the user's own are found where notebooks find them."""
     before = list(sys.path)
-    sys.path[:0] = map(str, beside(root))
+    sys.path[:0] = map(str, folders)
     try:
         yield
     finally:
@@ -118,17 +112,10 @@ def papers(name: str, root: Path) -> list[Path]:
     return sorted(folder.glob(f"{name}_*")) or sorted(path for path in folder.glob("*") if path.is_file())
 
 
-def texts_of(value) -> list[str]:
-    """All texts in parameters."""
-    if isinstance(value, dict | list | tuple):
-        return [text for item in (value.values() if isinstance(value, dict) else value) for text in texts_of(item)]
-    return [value] if isinstance(value, str) else []
-
-
 def unpinned(values: dict) -> list[str]:
     """Data sets among parameters of which nothing pins the records: what lies here under their name bears on a run."""
-    named = {text for text in texts_of(values) if text in sets.names() and text != "gaussian"}
-    return sorted(name for name in named if not sets.content(name))
+    texts = {text for value in values.values() for text in (value if isinstance(value, list) else [value])}
+    return sorted(name for name in set(sets.names()) & texts if name != "gaussian" and not sets.content(name))
 
 
 def fetch(values: dict) -> None:
@@ -151,13 +138,20 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
         root: folder of the book.
     """
     root = find_root(root)
-    data = [p for p in [*papers(name, root), *(root / "data" / "embedded").rglob("*")] if p.is_file()]
-    spec = {"code": code_of(name, values, root), "data": digest(data, root), "parameters": values,
+    files = [*papers(name, root), *filter(Path.is_file, (root / "data" / "embedded").rglob("*"))]
+    data = {str(path.relative_to(root)): _sha256(path) for path in files}
+    spec = {"code": code_of(name, values, root), "data": data, "parameters": values,
             "versions": versions("torch", "numpy"),
             "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    if here := {dataset: source for dataset in unpinned(values) if (source := sets.source_digest(dataset))}:
+    here = {dataset: sets.source_digest(dataset) for dataset in unpinned(values)}
+    here |= {path: _sha256(Path(path)) for path in own(values)["records"]}
+    if here:
         spec["sets"] = here
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def check_output(folder: Path) -> None:
@@ -171,18 +165,8 @@ def check_output(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise
         raise MiaError(f"--output {folder} cannot be a folder for results ({error.strerror}): give one that can be made and "
                        "written to.") from error
-
-
-def is_partial(path: Path) -> bool:
-    """Whether a notebook is what a run that failed has left."""
-    try:
-        return "papermill" in json.loads(path.read_text(encoding="utf-8"))["metadata"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def run_record(path: Path) -> dict | None:
@@ -219,6 +203,14 @@ def changed(name: str, values: dict, root: Path | None = None) -> dict:
     """Those of `values` that are not what the notebook's source says."""
     defaults = {p.name: p.default for p in parameters(name, root=root)}
     return {k: v for k, v in values.items() if v != defaults[k]}
+
+
+def expected_seconds(name: str, preset: str, root: Path) -> int:
+    """What a notebook took here when it was last run at a preset, else what one takes on two cores."""
+    paths = [*root.glob(f"_build/executed/{name}-*.ipynb"), *root.glob(f"runs/{name}-*/{name}.ipynb")]
+    latest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:3]  # to read all would take longer
+    last = [record["seconds"] for record in map(run_record, latest) if record and record["preset"] == preset]
+    return max(1, round(last[0] if last else SECONDS.get(preset, SECONDS[QUICK])))
 
 
 def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
@@ -290,11 +282,13 @@ class _Session:
     def start(self) -> None:
         """Begin to execute the cells."""
         fetch(self.values)
-        self.key, self.date, self.began = key(self.name, self.values, self.root), _now(), time.monotonic()
+        self.key, self.began = key(self.name, self.values, self.root), time.monotonic()
+        self.date = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         self.tail = Tail(self.scratch / "progress.jsonl")
         with _disk_may_be_full(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
-        self.bars.say(f"{self.name}: running {self.cells} cells")
+        self.expected = expected_seconds(self.name, self.preset, self.root)
+        self.bars.say(f"{self.name}: running {self.cells} cells, about {duration(self.expected)}")
         self.worker.start()
 
     def draw(self) -> None:
@@ -304,8 +298,7 @@ class _Session:
                 self.bars.say(self.prefix + line["say"])
             else:
                 self.bars.update(self.prefix + line["label"], line["done"], line["total"])
-        self.bars.update(self.name, self.done, self.cells)
-        self.bars.tick()
+        self.bars.wait(self.name, time.monotonic() - self.began, self.expected)
         if time.monotonic() - self.sampled > SAMPLED_EVERY:
             self.sample()
 
@@ -319,9 +312,12 @@ class _Session:
 
     def finish(self) -> dict:
         """Keep the executed notebook and return the record of its run, or raise what stopped it."""
+        import nbformat
+
         from mia_lib.training import devices
 
         self.end()
+        self.bars.wait(self.name, self.expected, self.expected, done=True)
         with _disk_may_be_full(self.output):
             if self.error is not None:
                 raise self.explained() from self.error
@@ -336,7 +332,7 @@ class _Session:
                 "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
             self.result.metadata["mia"] = record
-            _write(self.output, self.result)
+            write_whole(self.output, nbformat.writes(self.result))
         return record
 
     def work(self) -> None:
@@ -349,7 +345,7 @@ class _Session:
         try:
             self.result = papermill.execute_notebook(
                 self.notebook, self.output, parameters=self.different, kernel_name="python3", language="python",
-                engine_name=_engine(),
+                request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
                 progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
                 on_cell_executed=self._end_cell, coalesce_streams=True)
@@ -373,7 +369,7 @@ class _Session:
         from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 
         session = self
-        path = [str(library_of(self.root).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        path = [str(library_of(self.root).parent), *map(str, beside(self.root, self.values))]
         env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
                "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
@@ -444,13 +440,10 @@ class _Session:
             what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
         else:
             return error
+        kept = f" What ran until then is kept in {self.output}." * self.output.is_file()
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
-                              f"{outputs.plain(what).rstrip('.')}. What ran until then is kept in {self.output}.")
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+                              f"{outputs.plain(what).rstrip('.')}.{kept}")
 
 
 @contextmanager
@@ -464,35 +457,6 @@ def _disk_may_be_full(output: Path) -> Iterator[None]:
                        "runs) and give the same command again; finished models are kept.") from error
 
 
-@cache
-def _engine() -> str:
-    """Name of an engine of Papermill that writes the notebook now and then, and at its end however it ends.
-
-    Papermill's own writes all of it twice a cell: of a chapter, whose figures weigh megabytes, a quarter of a minute.
-    """
-    from papermill.engines import NBClientEngine, papermill_engines
-
-    class Engine(NBClientEngine):
-        @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, **how):
-            save, saved = nb_man.save, time.monotonic()
-
-            def now_and_then(**options):
-                nonlocal saved
-                if time.monotonic() - saved > WRITTEN_EVERY:
-                    save(**options)
-                    saved = time.monotonic()
-
-            nb_man.save = now_and_then
-            try:
-                super().execute_managed_notebook(nb_man, kernel_name, **how)
-            finally:
-                save()
-
-    papermill_engines.register("mia", Engine)
-    return "mia"
-
-
 def _tidy(notebook) -> None:
     """Take away what Papermill leaves: timings, paths, empty tags and a random id."""
     notebook.metadata.pop("papermill", None)
@@ -504,12 +468,6 @@ def _tidy(notebook) -> None:
         cell.metadata.pop("execution", None)
         if not cell.metadata.get("tags", True):
             del cell.metadata["tags"]
-
-
-def _write(path: Path, notebook) -> None:
-    import nbformat
-
-    write_whole(path, nbformat.writes(notebook))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -538,8 +496,6 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         MiaError: bad input, before anything runs.
         NotebookFailed: a cell raised.
     """
-    import nbformat
-
     root = find_root(root)
     values = validate(name, given or {}, preset, root)
     fetch(values)
@@ -549,22 +505,16 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     bars = bars or Bars()
     check_output(folder)
     record = run_record(target)
-    if output and record is None and target.exists() and not is_partial(target):
+    if output and record is None and target.exists() and '"papermill"' not in target.read_text(encoding="utf-8"):
         raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
                        "is not lost.")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
-        _write(target, nbformat.from_dict(notebook))
+        write_whole(target, json.dumps(notebook, indent=1))
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
         record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
     return target
-
-
-def free_bytes(folder: Path) -> int:
-    """Free space on the disk that holds `folder` or the nearest parent that exists."""
-    folder = Path(folder).resolve()
-    return shutil.disk_usage(next(p for p in [folder, *folder.parents] if p.exists())).free

@@ -1,7 +1,7 @@
 """The scorecard: every claim of every chapter, what the paper printed, and what its run found.
 
-The page, its three counters and what `mia scorecard` prints are made from the verdicts that the outputs of executed notebooks
-carry, and of nothing typed. A row is a claim with what became of it, as plain data:
+The page and its three counters are made from the verdicts that the outputs of executed notebooks carry, and of nothing typed.
+A row is a claim with what became of it, as plain data:
 
 - paper, title, chapter (name of its notebook), claim, text, exhibit, printed (what the paper shows), rule;
 - kind: "paper", "ours" or "proof": what only an error could refute is counted as a proof, whoever claims it;
@@ -11,15 +11,11 @@ carry, and of nothing typed. A row is a claim with what became of it, as plain d
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
-from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import outputs, templates
-from mia_lib.publish.parameters import find_root
+from mia_lib.publish import outputs
 
 STAGED = "book/scorecard.json"  # in the staging folder, beside the page that offers it
 KINDS = {"paper": "The papers' claims", "ours": "This book's additions", "proof": "Proofs and identities"}
@@ -61,7 +57,7 @@ def page(card: Sequence[Mapping]) -> str:
     """Markdown of the scorecard: three counters, then a section and a table a paper."""
     where = {"On the paper's own data": claims.OWN_DATA, "On other data": claims.STAND_IN, "About no data set": ""}
     groups = {name: [row for row in card if row["kind"] == "paper" and row["data"] == data] for name, data in where.items()}
-    return templates.render(
+    return outputs.render(
         "scorecard.md", papers=[list(group) for _, group in itertools.groupby(card, lambda row: row["paper"])], kinds=KINDS,
         of_kind=OF_KIND, of_data=OF_DATA, of_filter=FOR_FILTER, totals=totals(card), verdicts=claims.VERDICTS,
         by_data={name: _in_words(Counter(row["verdict"] for row in group)) for name, group in groups.items() if group})
@@ -71,58 +67,8 @@ def _in_words(count: Counter) -> str:
     return ", ".join(f"{count[verdict]} {verdict}" for verdict in claims.VERDICTS if count[verdict]) or "none"
 
 
-def read(folder: Path | None = None, root: Path | None = None) -> list[dict]:
-    """The scorecard of the last built book, or of what notebooks in a folder show.
-
-    Args:
-        folder: with executed notebooks, in it or below, such as `runs`; the latest of each chapter counts. A notebook will do.
-            None for the book.
-        root: folder of the book.
-
-    Raises:
-        MiaError: no book was built yet; nothing in the folder has verdicts.
-    """
-    if folder is None:
-        path = find_root(root) / "_build" / "book" / STAGED
-        if not path.is_file():
-            raise MiaError("There is no scorecard yet, since no book was built. Run `mia build` or `make book` first, or name "
-                           "a folder with executed notebooks: `mia scorecard runs`.")
-        return json.loads(path.read_text(encoding="utf-8"))
-    folder = Path(folder)
-    latest: dict[str, tuple[str, dict]] = {}
-    for path in sorted(folder.rglob("*.ipynb")) if folder.is_dir() else [folder] if folder.is_file() else []:
-        try:
-            notebook = json.loads(path.read_text(encoding="utf-8"))
-            record = notebook["metadata"]["mia"]
-        except (ValueError, KeyError, TypeError):  # a notebook that `mia` did not run
-            continue
-        if record["date"] >= latest.get(record["notebook"], ("",))[0]:
-            latest[record["notebook"]] = record["date"], notebook
-    card = rows(verdict for _, notebook in latest.values() for verdict in of_notebook(notebook))
-    if not card:
-        raise MiaError(f"folder = {folder} holds no executed notebook with verdicts. `mia run NAME` leaves one in runs/.")
-    return card
-
-
 def of_notebook(notebook: dict) -> list[dict]:
     """The verdicts that an executed notebook's outputs carry, each with the notebook's name and preset."""
     record = notebook["metadata"].get("mia", {})
     run = {"notebook": record.get("notebook", ""), "preset": record.get("preset", "")}
     return [{**run, **verdict} for verdict in outputs.displayed(notebook).claims]
-
-
-def show(card: Sequence[Mapping]) -> None:
-    """Print the scorecard as a table, with its three counters."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    caption = "\n".join(f"{KINDS[kind]}: {_in_words(count)}" for kind, count in totals(card).items())
-    table = Table(title="Scorecard", caption=caption, show_lines=True)
-    table.add_column("claim", no_wrap=True)
-    for column, ratio in (("what is claimed", 4), ("the paper", 3), ("this run", 4)):
-        table.add_column(column, ratio=ratio, overflow="fold")
-    for row in card:
-        result = row["verdict"] + (f": {row['brief']}" if row["brief"] else "")
-        table.add_row(*map(Text, (f"{row['paper']} {row['claim']}", row["text"], row["printed"], result)))
-    Console().print(table)

@@ -34,7 +34,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.publish import build as book
-from mia_lib.publish import outputs, primer_page, prose, quiz, templates
+from mia_lib.publish import outputs, primer_page, prose
 from mia_lib.publish.parameters import PUBLISHED, find_root
 
 FOLDER, OUT = "book/slides", "slides"
@@ -110,13 +110,13 @@ def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
     for name in {name for lesson in decks for name in lesson.figures}:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
     for lesson in decks:
-        page = templates.render("deck.html", title=lesson.title, chapter=lesson.chapter, slides=lesson.slides)
+        page = outputs.render("deck.html", title=lesson.title, chapter=lesson.chapter, slides=lesson.slides)
         (out / f"{lesson.name}.html").write_text(page, encoding="utf-8")
     asked, answered = sheets(source, {lesson.name: lesson.title for lesson in decks})
     (out / "quiz.html").write_text(asked, encoding="utf-8")
     (out / "answers.html").write_text(answered, encoding="utf-8")
     index = out / "index.html"
-    index.write_text(templates.render("decks.html", title="Slides", decks=decks), encoding="utf-8")
+    index.write_text(outputs.render("decks.html", title="Slides", decks=decks), encoding="utf-8")
     return index
 
 
@@ -238,22 +238,22 @@ def _cell(value) -> str:
 def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
     """A question with its options, the right one marked by the next step; and what the speaker has against the others."""
     name, _, number = asked.partition(" ")
-    questions = quiz.load(name, source.root)
+    questions = prose.quiz_questions(name, source.root)
     if not number.isdigit() or not 1 <= int(number) <= len(questions):
         raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
     question = questions[int(number) - 1]
     reasons = "\n".join(f"- **{letter}** {'(right)' if option.right else '(no)'}: {option.why}"
-                        for letter, option in zip(quiz.LETTERS, question.options, strict=False))
+                        for letter, option in zip(prose.LETTERS, question.options, strict=False))
     answer = source.html(question.options[question.answer].why, where)
-    return templates.render("ask.html", question=_in_html(question, where, source), answer=answer), reasons
+    return outputs.render("ask.html", question=_in_html(question, where, source), answer=answer), reasons
 
 
-def _in_html(question: quiz.Question, where: str, source: _Source) -> dict:
+def _in_html(question: prose.Question, where: str, source: _Source) -> dict:
     """A question with its texts as HTML, and with reasons for and against its options."""
     return {"asks": source.html(question.asks, where), "options": [
         {"says": source.html(option.says, where), "right": option.right, "reason": source.html(
             f"**{letter}** {'is right' if option.right else 'is wrong'}. {option.why}", where)}
-        for letter, option in zip(quiz.LETTERS, question.options, strict=False)]}
+        for letter, option in zip(prose.LETTERS, question.options, strict=False)]}
 
 
 def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
@@ -263,8 +263,10 @@ def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
         source: of roles in them.
         titles: name of a quiz -> its title, where it has another than its name.
     """
-    of_all = {titles.get(path.stem, path.stem.capitalize()): [
-        _in_html(question, f"{quiz.FOLDER}/{path.name}", source) for question in quiz.load(path.stem, source.root)]
-        for path in sorted((source.root / quiz.FOLDER).glob("*.yaml"))}
-    return tuple(templates.render("sheets.html", title=title, sheets=of_all, answers=title == "Answers")
+    of_all = {}
+    for path in sorted((source.root / prose.QUIZZES).glob("*.yaml")):
+        of_all[titles.get(path.stem, path.stem.capitalize())] = [
+            _in_html(question, f"{prose.QUIZZES}/{path.name}", source)
+            for question in prose.quiz_questions(path.stem, source.root)]
+    return tuple(outputs.render("sheets.html", title=title, sheets=of_all, answers=title == "Answers")
                  for title in ("Quizzes", "Answers"))

@@ -1,5 +1,4 @@
-"""A Sphinx extension of this book's: building it takes a fraction of the time, a page loads what it needs and no more, and a
-link to a page can be shown with what it is about and a picture.
+"""A Sphinx extension of this book's: building it takes a fraction of the time, and a page loads what it needs and no more.
 
 Sphinx keeps each page it has read as a pickled tree, and unpickles it for every number of a figure and for every reference to
 one. Parts of a page that came from a docstring still point to the document they were read in, and through its settings to all
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -19,7 +17,6 @@ from sphinx.domains.std import StandardDomain
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
 UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</figure>)", re.DOTALL)
-CARD = "book/_extra/_static/card.png"  # the picture of a link to the book, if there is one
 
 
 def setup(app) -> dict:
@@ -28,7 +25,6 @@ def setup(app) -> dict:
     app.connect("html-page-context", draw_charts)
     app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
     app.connect("build-finished", keep_what_pages_load, priority=900)  # after MathJax was copied
-    app.connect("html-page-context", say_what_it_is)
     app.connect("html-page-context", name_figures)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -39,28 +35,6 @@ def forget_where_it_was_read(app, document) -> None:
     for node in document.findall():
         if node.__dict__.get("_document") not in (None, document):
             node._document = None
-
-
-def say_what_it_is(app, pagename, templatename, context, doctree) -> None:
-    """Title, first sentences and picture of a page for those who show a link to it (https://ogp.me).
-
-    They want the whole address of the picture, which only `html_baseurl` knows; it is set where the book is published.
-    """
-    if not doctree:
-        return
-    paragraphs = list(doctree.findall(nodes.paragraph))
-    first = [paragraph for paragraph in paragraphs if isinstance(paragraph.parent, nodes.section)] or paragraphs
-    text = " ".join(first[0].astext().split()) if first else ""
-    about = {"og:title": next(doctree.findall(nodes.title), nodes.Text(app.config.project)).astext(),
-             "og:type": "website", "og:site_name": app.config.project,
-             "og:description": text if len(text) <= 200 else text[:200].rpartition(" ")[0] + " …"}
-    if Path(app.srcdir, CARD).is_file():
-        picture = (f"{app.config.html_baseurl.rstrip('/')}/_static/card.png" if app.config.html_baseurl
-                   else context["pathto"]("_static/card.png", 1))
-        about |= {"og:image": picture, "og:image:width": "1200", "og:image:height": "630",
-                  "og:image:alt": "A figure of the book under its title", "twitter:card": "summary_large_image"}
-    context["metatags"] += "".join(f'\n<meta property="{name}" content="{escape(value)}" />' for name, value in about.items())
-    context["metatags"] += f'\n<meta name="description" content="{escape(about["og:description"])}" />'
 
 
 def name_figures(app, pagename, templatename, context, doctree) -> None:

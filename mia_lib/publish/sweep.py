@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from mia_lib import standalone
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import outputs, prose, run_page, runner
+from mia_lib.publish import outputs, prose, runner
 from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, validate
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
     for axis, of_axis in axes.items():
         check_choice("parameter", axis, known)
         if isinstance(of_axis, str):
-            between = "|" if "|" in of_axis or _is_list(known[axis]) else ","
+            between = "|" if "|" in of_axis or known[axis].is_list else ","
             of_axis = [part.strip() for part in of_axis.split(between) if part.strip()]
         values[axis] = list(of_axis)
         if not values[axis]:
@@ -97,10 +97,6 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
             if value in values[axis][:place]:
                 raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
     return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
-
-
-def _is_list(parameter) -> bool:
-    return parameter.type.startswith(("list", "tuple"))
 
 
 def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
@@ -125,6 +121,8 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
     code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
     folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
     runner.check_output(folder)
+    from mia_lib.publish import run_page  # slow to load, and a wrong grid is refused before
+
     cells = []
     for settings in wanted:
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(settings)}")
@@ -246,9 +244,9 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
     for place, axis in enumerate(cells[0].settings):
         values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
-        between = "|" if _is_list(known[axis]) or any("," in value for value in values) else ","
+        between = "|" if known[axis].is_list or any("," in value for value in values) else ","
         # A single word that holds a comma is told from a list of words by a bar at its end.
-        alone = between == "|" and len(values) == 1 and not _is_list(known[axis])
+        alone = between == "|" and len(values) == 1 and not known[axis].is_list
         words += ["-p", axis, between.join(values) + "|" * alone]
         swept[axis] = known[axis].meaning, (" | " if between == "|" else ", ").join(values)
     verdicts: dict[str, list[str]] = {}

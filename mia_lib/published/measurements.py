@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 _served: ContextVar[list[Piece] | None] = ContextVar("served", default=None)  # what a measurement in progress was made from
 
 
+def training_cost(parameters: Mapping) -> float:
+    """What training a model takes, up to a factor: epochs times records, where these are numbers."""
+    sizes = [parameters.get(name) for name in ("records", "epochs")]
+    return float(np.prod([max(size, 1) for size in sizes if isinstance(size, int | float)]))
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A function of plain parameters that returns named arrays, a row a model, for the models `index`.
@@ -42,6 +48,7 @@ class Measurement:
         defaults: parameters at which this measurement takes a function that several share.
         block: models in a published file. chunk: models that are measured, and kept, together.
         suffix: of its files: ".npz", or ".safetensors" for weights.
+        cost: of complete parameters, what a model takes, up to a factor: by it seconds that were measured are scaled.
     """
 
     name: str
@@ -52,6 +59,7 @@ class Measurement:
     block: int = 32
     chunk: int = 8
     suffix: str = ".npz"
+    cost: Callable[[Mapping], float] = training_cost
 
     # -------------------------------------------------------------------------------------------------------------- finding
 
@@ -330,26 +338,30 @@ class Measurement:
 
     # ----------------------------------------------------------------------------------------------------------------- cost
 
-    def seconds(self, models: int, parameters: dict, alike: Sequence[str] = ()) -> float | None:
-        """What measuring so many models takes on this device, from the nearest manifest that has the same parameters `alike`;
-        None where none tells."""
-        here, nearest = disk.device_kind(), None
+    def seconds(self, models: int, parameters: dict, alike: bool = False) -> float | None:
+        """What measuring so many models takes on this device, from the nearest manifest; None where none tells.
+
+        Args:
+            models: how many. parameters: complete ones. alike: go by none of another network, or of other targets of a
+                regression: how long these take differs by more than `cost` knows.
+        """
+        nearest = self._nearest(parameters, alike)
+        return nearest and models * nearest[0]
+
+    def _nearest(self, parameters: dict, alike: bool) -> tuple[float, dict] | None:
+        """Seconds a model, and the parameters that they were measured at."""
+        here, known = disk.device_kind(), []
         for piece in self.all_pieces():
-            measured = piece.manifest["parameters"]
-            sizes = [(parameters.get(name), measured.get(name)) for name in ("records", "epochs")]
-            sizes = [pair for pair in sizes if not any(isinstance(size, str | list | dict) for size in pair)]
-            if piece.manifest["device_kind"] != here or any(bool(a) != bool(b) for a, b in sizes) or any(
-                    measured.get(name) != parameters.get(name) for name in alike):
-                continue  # of another device, or of all records where these are some
-            apart = sum(measured.get(name) != value for name, value in parameters.items())
-            estimate = piece.manifest["seconds"] / len(piece.index) * float(np.prod([a / b for a, b in sizes if b]))
-            nearest = min(nearest or (apart, estimate), (apart, estimate))
-        return nearest and models * nearest[1]
+            measured = self.usual() | piece.manifest["parameters"]
+            of_all = bool(parameters.get("records")) != bool(measured.get("records"))  # one of all records, one of some
+            if piece.manifest["device_kind"] == here and not of_all and not (alike and _unlike(parameters, measured)):
+                scale = self.cost(parameters) / self.cost(measured)
+                apart = sum(measured.get(name) != value for name, value in parameters.items())
+                known.append((apart, abs(np.log(scale)), scale * piece.manifest["seconds"] / len(piece.index), measured))
+        return min(known, key=lambda one: one[:3])[2:] if known else None
 
     def _refuse_costly(self, models: int, parameters: dict) -> None:
-        # Of another network, or a regression on other targets, nothing tells well enough to refuse a run.
-        alike = ("architecture", "backbone", "recipe")
-        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, alike)
+        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, alike=True)
         if limit and estimate and estimate > float(limit):
             most = progress.duration(float(limit))
             raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {most} unasked: "
@@ -357,14 +369,23 @@ class Measurement:
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """What is said before measuring: what, and how long it takes here."""
-        seconds = self.seconds(models, parameters)
-        cost = "nothing tells how long that takes here" if seconds is None else f"about {progress.duration(seconds)} here"
+        nearest, cost = self._nearest(parameters, alike=False), "nothing tells how long that takes here"
+        if nearest:
+            cost = f"about {progress.duration(models * nearest[0])} here"
+            if unlike := _unlike(parameters, nearest[1]):
+                name = unlike[0]
+                cost += f", if {name} {parameters[name]} takes what {nearest[1].get(name)} does"
         what = ", ".join(f"{name} {parameters[name]}" for name in ("dataset", "records", "epochs") if parameters.get(name))
         return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({what})' * bool(what)}: {cost}"
 
 
+def _unlike(parameters: Mapping, measured: Mapping) -> list[str]:
+    """Names of what tells networks and targets of regressions apart, where two differ in it."""
+    return [name for name in ("architecture", "backbone", "recipe") if parameters.get(name) != measured.get(name)]
+
+
 def measurement(name: str, *, edition: int = 1, probe: dict, block: int = 32, chunk: int = 8, suffix: str = ".npz",
-                **defaults) -> Callable[[Callable], Measurement]:
+                cost: Callable[[Mapping], float] = training_cost, **defaults) -> Callable[[Callable], Measurement]:
     """Makes a measurement of a function, see `Measurement`. The function imports PyTorch itself, so that names, parameters and
     editions can be read without it.
 
@@ -376,7 +397,7 @@ def measurement(name: str, *, edition: int = 1, probe: dict, block: int = 32, ch
         if takes[:1] != ["index"] or not {*defaults, *probe} <= set(takes) or "index" not in probe:
             raise MiaError(f"{name}: a measurement takes index first, and its probe has one. {function.__name__} takes "
                            f"{', '.join(takes)}; its defaults are for {list(defaults)}, its probe has {list(probe)}.")
-        return Measurement(name, function, edition, probe, defaults, block, chunk, suffix)
+        return Measurement(name, function, edition, probe, defaults, block, chunk, suffix, cost)
 
     return make
 

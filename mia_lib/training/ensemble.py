@@ -169,7 +169,7 @@ class Ensemble:
 
     def modules(self) -> set[Path]:
         """Files with the code of architectures of the user's own."""
-        custom_here = custom.modules(self.config.architecture) if architectures.is_own(self.config.architecture) else ()
+        custom_here = custom.modules(self.config.architecture) if custom.is_own(self.config.architecture) else ()
         return {*custom_here, *(self.start[0].modules() if self.start else ())}
 
     @property

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from mia_lib import custom, store
 from mia_lib import models as architectures
-from mia_lib import store
 from mia_lib.training import devices, recipe
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
@@ -106,7 +106,7 @@ class Group:
             architectures.to_input(raw, self.config.scaling))
         self._y = torch.from_numpy(np.array(task.y, np.int64)[self._used]).to(device)
         self.network = self._fresh(task).to(device).train()
-        if not stacked and x.ndim == 4 and not architectures.is_own(self.config.architecture):
+        if not stacked and x.ndim == 4 and not custom.is_own(self.config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
         self._total = torch.zeros(len(task), device=device)

@@ -19,7 +19,6 @@ from mia_lib import models as architectures
 from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.training.losses import LOSSES
 
-AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 PRECISIONS = ("float32", "tf32", "bfloat16")
 SCHEDULES = ("constant", "step", "cosine", "one_cycle")
 WARM_UP = 0.3  # share of a cycle in which the rate rises
@@ -88,7 +87,7 @@ class TrainConfig:
             check_range(name, getattr(self, name), 0.0, most)
         if not isinstance(self.nesterov, bool):
             raise MiaError(f"nesterov = {self.nesterov!r}: True or False is needed.")
-        parse_augmentation(self.augmentation)
+        custom.parse_augmentation(self.augmentation)
         if self.momentum and self.optimizer == "adam":
             raise MiaError(f"momentum = {self.momentum!r} is SGD's, and optimizer = 'adam' would not use it: give "
                            "optimizer = 'sgd', or leave momentum out.")
@@ -97,7 +96,7 @@ class TrainConfig:
 
     def spec(self) -> dict:
         """What determines a model, as plain data."""
-        package = custom.package(self.architecture) if architectures.is_own(self.architecture) else ""
+        package = custom.package(self.architecture) if custom.is_own(self.architecture) else ""
         return asdict(self) | ({"package": package} if package else {})
 
 
@@ -129,17 +128,6 @@ def learning_rate(config: TrainConfig, epoch: float) -> float:
 # ------------------------------------------------------------------------------------------------------ augmentation
 
 
-def parse_augmentation(text: str) -> tuple[str, float]:
-    name, _, strength = str(text).partition(":")
-    check_choice("augmentation", name, AUGMENTATIONS)
-    try:
-        value = float(strength) if strength else {"flip_resized_crop": 0.08}.get(name, 4.0)
-    except ValueError:
-        raise MiaError(f"augmentation = {text!r}: what follows the colon must be a number, as in 'flip_crop:4'.") from None
-    check_range(f"augmentation = {text!r}: strength", value, *((0.01, 1.0) if "resized" in name else (0, 64)))
-    return name, value
-
-
 def draw_views(augmentation: str, count: int, generator: torch.Generator | None = None) -> torch.Tensor:
     """Random numbers that fix a view of each of `count` images.
 
@@ -152,7 +140,7 @@ def draw_views(augmentation: str, count: int, generator: torch.Generator | None 
         float32 [count, 5]: mirrored (0 or 1), then rows and columns of a shift and zeros, or height, width and centre of a
         crop in units of half the image; [count, 0] for "none".
     """
-    name, strength = parse_augmentation(augmentation)
+    name, strength = custom.parse_augmentation(augmentation)
     if name == "none":
         return torch.zeros(count, 0)
     views = torch.zeros(count, 5)
@@ -181,7 +169,7 @@ def augment(x: torch.Tensor, augmentation: str, views: torch.Tensor | None = Non
     Returns:
         images of the same shape.
     """
-    name, _ = parse_augmentation(augmentation)
+    name, _ = custom.parse_augmentation(augmentation)
     if name == "none":
         return x
     views = draw_views(augmentation, len(x)).to(x.device) if views is None else views

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from mia_lib import custom
 from mia_lib import models as architectures
 
 
@@ -86,7 +87,7 @@ def stackable(architecture: str, shape: tuple, classes: int) -> bool:
     Those of `models.build` do. Two of the user's own are tried with three records each, as they are trained and as they are
     asked: outputs, gradients and all that they hold afterwards must agree. What cannot be stacked is trained one by one.
     """
-    if not architectures.is_own(architecture):
+    if not custom.is_own(architecture):
         return True
     networks = [architectures.build(architecture, shape, classes, seed=seed) for seed in (0, 1)]
     if not all(weight.requires_grad for weight in networks[0].parameters()):

@@ -11,9 +11,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from PIL import Image
 
-from mia_lib.evidence import claims, plotting
+from mia_lib.evidence import claims
 from mia_lib.publish import scorecard
 
 pytestmark = pytest.mark.book
@@ -205,17 +204,6 @@ def test_a_finding_has_a_paragraph_and_a_figure_of_a_chapter_and_leads_there(bui
     for section in found:
         assert len(section.find("p").get_text().split()) > 60 and len(section.find_all("figure")) == 1
         assert any("notebooks/" in link["href"] for link in section.find_all("a", href=True))
-
-
-def test_a_link_to_a_page_can_be_shown_with_what_it_is_about_and_a_picture(built_book):
-    for page in PAGES:
-        path = built_book / f"{page}.html"
-        meta = {tag["property"]: tag["content"] for tag in soup(path).find_all("meta", property=True)}
-        assert meta["og:title"] in soup(path).find("h1").get_text() and meta["og:site_name"]
-        assert 20 < len(meta["og:description"]) <= 202, page
-        card = Image.open(path.parent / meta["og:image"])
-        assert card.size == (int(meta["og:image:width"]), int(meta["og:image:height"])) == plotting.CARD
-        assert (path.parent / soup(path).find("link", rel="icon")["href"]).is_file()
 
 
 def test_launch_buttons_name_files_of_the_repository(built_book):

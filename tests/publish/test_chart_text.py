@@ -7,8 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from mia_lib.evidence import explore, plotting
-from mia_lib.publish import chart_text
-from mia_lib.publish.pages import VEGA_LITE_VERSION
+from mia_lib.publish import pages
 
 RNG = np.random.default_rng(3)
 MEMBERS = RNG.random(300) < 0.5
@@ -18,7 +17,7 @@ WORDS = {"name": "fig-words", "alt": "what is seen", "instructions": "Move the t
 
 def rows(chart) -> dict[str, list[str]]:
     """Setting -> lines that the chart writes there."""
-    page = BeautifulSoup(chart_text.table(plotting.specification_of_chart(chart, **WORDS), VEGA_LITE_VERSION), "html.parser")
+    page = BeautifulSoup(pages.chart_in_words(plotting.specification_of_chart(chart, **WORDS)), "html.parser")
     assert [head.text for head in page.select("thead th[scope=col]")] == ["setting", "what the chart says"]
     assert page.find("details") and not page.find("script"), "folded, and no script"
     found = {row.th.text: list(row.td.stripped_strings) for row in page.select("tbody tr")}
@@ -55,4 +54,4 @@ def test_data_above_the_view_are_found_too():
 def test_a_chart_that_says_nothing_has_no_words():
     alt = plotting.altair()
     chart = alt.Chart(alt.Data(values=[{"x": 1}])).mark_point().encode(x="x:Q")
-    assert chart_text.table(plotting.specification_of_chart(chart, **WORDS), VEGA_LITE_VERSION) == ""
+    assert pages.chart_in_words(plotting.specification_of_chart(chart, **WORDS)) == ""

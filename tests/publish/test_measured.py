@@ -151,10 +151,17 @@ def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(ow
     monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
     published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
     four = {"measurement": "bank/cifar10-small", "models": 4, "minutes": {"cpu": 60}}
-    alike, other = ({**four, "parameters": {**TINY, **changed}} for changed in ({"epochs": 2}, {"outputs": 50}))
+    alike, other = ({**four, "parameters": {**TINY, **changed}} for changed in ({"epochs": 2}, {"architecture": "mlp:4"}))
     (own_folder / "queue.yaml").write_text(yaml.safe_dump([alike, other]))
     first, second = measured.queue()
     assert first.each() < 60 and second.each() == 900
+
+
+def test_every_measurement_says_what_its_cost_depends_on():
+    for one in published.catalogue().values():
+        assert one.cost(one.complete({name: value for name, value in one.probe.items() if name != "index"})) > 0, one.name
+    walked = measured.find("calibration/cifar10-small")
+    assert walked.cost(walked.complete({"queries": 1000})) == 501 * walked.cost(walked.complete({}))
 
 
 def test_what_does_not_fit_is_left_for_the_next_time(own_folder, monkeypatch):

@@ -16,7 +16,7 @@ from mia_lib import metrics, plotting
 from mia_lib.errors import MiaError
 from mia_lib.evidence import explore, game_cards
 from mia_lib.progress import Bars
-from mia_lib.publish import build, outputs, pages, play_page, run_page
+from mia_lib.publish import build, outputs, pages, run_page
 
 RNG = np.random.default_rng(1)
 N, R, COUNT = 120, 6, 6
@@ -87,7 +87,7 @@ def soup(html, name: str) -> BeautifulSoup:
 
 def test_without_a_deal_the_page_says_how_to_get_one(ran):
     assert outputs.displayed(ran).deals == [json.loads(json.dumps(game_cards.deal(**DEALT)))]
-    assert "`mia build`" in play_page.game([]) and "mia-game" not in play_page.game([])
+    assert "`mia build`" in pages.game([]) and "mia-game" not in pages.game([])
     assert game_cards.MIME == outputs.GAME
 
 

@@ -254,7 +254,9 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
                  "2026-01-02 03:04 UTC", "1 min 15 s", "an abacus"):
         assert part in text, part
     assert "left out and said so" in text
-    assert "left out" not in run_page.banner(record, changes, "small.ipynb", None, bound=False)
+    assert "left out" not in run_page.banner(record, changes, "small.ipynb", None, bound=False) and "Your own" not in text
+    record["parameters"]["word"] = "/home/me/mine.npz"
+    assert "**Your own:** `/home/me/mine.npz`; the paper's" in run_page.banner(record, changes, "small.ipynb", None)
 
 
 def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, tmp_path, monkeypatch):

@@ -138,6 +138,29 @@ def test_the_same_parameters_by_another_preset_are_shown_under_its_name(tiny):
     assert runner.run_record(first)["preset"] == "other"
 
 
+OWN = '''# %% tags=["parameters"]
+dataset: str = "german_credit"  # records [data set]
+net: str = "mlp:4"  # network [architecture]
+
+# %%
+from mia_lib import custom, data
+
+print(data.load(dataset), custom.from_text(net).function((3,), 2))
+'''
+
+
+@pytest.mark.kernel
+def test_a_run_takes_records_and_a_network_from_the_folder_in_which_it_is_asked_for(tiny, monkeypatch):
+    (tiny / "notebooks" / "own.py").write_text(OWN)
+    (folder := tiny / "mine").mkdir()
+    np.savez(folder / "mine.npz", x=np.eye(6), y=[0, 1] * 3)
+    (folder / "own_module_of_runs.py").write_text("def net(shape, classes):\n    return f'a net of {shape} and {classes}'\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    text = runner.run("own", {"dataset": "mine.npz", "net": "own_module_of_runs:net"}).read_text()
+    assert "mine: 6 records of 6 numbers, 2 classes a net of (3,) and 2" in text
+
+
 @pytest.mark.kernel
 def test_a_dead_kernel_is_explained(tiny):
     (tiny / "notebooks" / "dies.py").write_text("# %%\nimport os\n\n# %%\nos.kill(os.getpid(), 9)\n")
@@ -149,10 +172,10 @@ def test_a_full_disk_is_said(tiny, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(runner, "_write", full)
+    monkeypatch.setattr(runner, "write_whole", full)
     with pytest.raises(MiaError, match="disk is full"):
         runner.run("tiny")
-    monkeypatch.setattr(runner, "_write", lambda *_: (_ for _ in ()).throw(PermissionError("no")))
+    monkeypatch.setattr(runner, "write_whole", lambda *_: (_ for _ in ()).throw(PermissionError("no")))
     with pytest.raises(PermissionError):
         runner.run("tiny")
 
@@ -245,7 +268,7 @@ def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
     class Impatient(Bars):
-        def tick(self):
+        def wait(self, *_, **__):
             if (tiny / "pids").exists():
                 raise KeyboardInterrupt
 

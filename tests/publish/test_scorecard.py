@@ -4,11 +4,10 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
 from mia_lib.evidence import claims
-from mia_lib.publish import outputs, scorecard
-from mia_lib.publish.cli import app
+from mia_lib.publish import scorecard
+from mia_lib.publish.parameters import find_root
 
 
 def verdict(paper, claim, verdict="reproduced", **more):
@@ -68,56 +67,10 @@ def test_what_was_not_run_says_why_and_where_it_counts(data, mark, words):
     assert r"no \| ImageNet" in row and f'data-verdict="not run" data-data="{mark}"' in row and words in page
 
 
-def mia(*words):
-    return CliRunner().invoke(app, ["scorecard", *map(str, words)])
-
-
-def leave(folder, name, date, of_all="reproduced"):
-    """An executed notebook with all verdicts of its paper."""
-    output = {"output_type": "display_data", "data": {outputs.CLAIMS: verdicts(name, of_all)}}
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.ipynb").write_text(json.dumps({
-        "metadata": {"mia": {"notebook": name, "preset": "smoke", "date": date}},
-        "cells": [{"cell_type": "code", "metadata": {}, "source": "", "outputs": [output]}]}))
-
-
-def test_without_a_book_the_command_to_run_is_named(tiny):
-    done = mia()
-    assert done.exit_code == 2 and "Run `mia build` or `make book` first" in done.stderr and done.stderr.count("\n") == 1
-    done = mia(tiny)
-    assert done.exit_code == 2 and "no executed notebook with verdicts" in done.stderr
-
-
-def test_the_latest_run_of_each_chapter_in_a_folder_is_printed(tmp_path):
-    leave(tmp_path / "bayes-new", "bayes", "2026-02-01", "contradicted")
-    leave(tmp_path / "bayes-old", "bayes", "2026-01-01")
-    leave(tmp_path / "iha-one", "iha", "2025-01-01")
-    (tmp_path / "other.ipynb").write_text('{"metadata": {}, "cells": []}')
-    rows = json.loads(mia(tmp_path, "--json").stdout)
-    assert [row["claim"] for row in rows] == [*claims.claims("bayes"), *claims.claims("iha")]
-    assert {(row["paper"], row["verdict"]) for row in rows} == {("bayes", "contradicted"), ("iha", "reproduced")}
-    assert json.loads(mia(tmp_path / "iha-one" / "iha.ipynb", "--json").stdout) == [
-        row for row in rows if row["paper"] == "iha"]
-
-
-def test_the_table_has_every_claim_and_the_three_counters(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
-    leave(tmp_path, "bayes", "2026-01-01")
-    said = mia(tmp_path).stdout
-    assert all(re.search(rf"bayes {claim}\b", said) for claim in claims.claims("bayes"))
-    assert all(title in said for title in scorecard.KINDS.values()) and "reproduced: 1.000" in said
-
-
-def test_help_names_every_field_of_the_records(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
-    said = mia("--help").output
-    assert all(re.search(rf"\b{field}\b", said) for field in scorecard.rows(verdicts())[0])
-
-
-def test_the_built_book_is_read_by_default(built_book, tmp_path, monkeypatch):
-    monkeypatch.setattr(scorecard, "find_root", lambda root=None: tmp_path)
-    (tmp_path / "_build").symlink_to(built_book.parents[2])
-    rows = json.loads(mia("--json").stdout)
+def test_the_page_offers_records_of_every_field_and_says_what_they_are(built_book):
+    rows = json.loads((built_book.parents[1] / scorecard.STAGED).read_text())
     shown = (built_book / "book" / "scorecard.html").read_text()
     assert all(f'id="{row["paper"]}-{row["claim"]}"' in shown for row in rows)
     assert {row["preset"] for row in rows} == {"smoke"} and len(rows) > 90
+    page = (find_root() / "book" / "scorecard.md").read_text()
+    assert all(re.search(rf"\b{field}\b", page) for field in rows[0])

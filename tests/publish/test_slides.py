@@ -9,7 +9,7 @@ import yaml
 from test_written import loose
 
 from mia_lib.errors import MiaError
-from mia_lib.publish import prose, quiz, slides
+from mia_lib.publish import prose, slides
 from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
@@ -71,7 +71,7 @@ def run() -> prose.Run:
 def source(tmp_path):
     made = slides._Source({}, tmp_path)
     made.runs, made.pictures = {"tiny": run()}, {"fig-one": b"PNG"}
-    folder = tmp_path / quiz.FOLDER
+    folder = tmp_path / prose.QUIZZES
     folder.mkdir(parents=True)
     (folder / "tiny.yaml").write_text(
         "- asks: Why?\n  options:\n    - {says: So., why: 'Since $x < 1$.', right: true}\n    - {says: Not so., why: Odd.}\n")
@@ -159,7 +159,7 @@ def test_decks_hold_all_that_they_show(folder):
         assert not re.search(r"https?:|\{(?:ours|says|printed|param|term|numref)\}|:::", text), path.name
     assert {path.stem for path in folder.glob("*.html")} == {*LESSONS, "index", "quiz", "answers"}
     asked, answered = ((folder / name).read_text() for name in ("quiz.html", "answers.html"))
-    questions = sum(len(quiz.load(path.stem)) for path in (ROOT / quiz.FOLDER).glob("*.yaml"))
+    questions = sum(len(prose.quiz_questions(path.stem)) for path in (ROOT / prose.QUIZZES).glob("*.yaml"))
     assert "</strong> is right" not in asked and answered.count("</strong> is right") == questions
 
 

@@ -95,8 +95,9 @@ def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cel
 
 
 @pytest.mark.parametrize("axes, says", [
-    ({}, "nothing to sweep"), ({"stepz": "1,2"}, "Did you mean 'steps'"), ({"steps": "1,x"}, "steps = 'x' has the wrong type"),
-    ({"steps": "1,11"}, "from 1 to 10"), ({"steps": ","}, "steps has no values"),
+    ({}, "nothing to sweep"), ({"stepz": "1,2"}, "Did you mean 'steps'"),
+    ({"steps": "1,x"}, "steps = 'x': Input should be a valid integer"),
+    ({"steps": "1,11"}, "less than or equal to 10"), ({"steps": ","}, "steps has no values"),
     ({"steps": "1,2", "rate": "1,1.0"}, "rate = 1.0 is given twice"),
     ({"sizes": "1,2|1, 2"}, "sizes = 1,2 is given twice"), ({"mode": "plain,a,b"}, "mode = 'a' is not known"),
     ({"rate": [k / 100 for k in range(101)], "steps": "1,2"}, "101 x 2 = 202 cells. Allowed: up to 200"),

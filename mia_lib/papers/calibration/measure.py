@@ -13,7 +13,7 @@ import numpy as np
 from mia_lib.errors import check_whole
 from mia_lib.membership import at_most, calibration_splits
 from mia_lib.papers.banks import PROBE as BANK_PROBE
-from mia_lib.papers.banks import models_of, with_models
+from mia_lib.papers.banks import evaluations, models_of, with_models
 from mia_lib.published import measurement
 
 SIGNALS = ("margin", "top", "gradient")
@@ -258,7 +258,13 @@ tables = measurement("calibration/tables", block=20, chunk=10, probe={
     "index": range(1, 3), "dataset": "german_credit", "epochs": 3, "batch_size": 40, "architecture": "mlp:5", "judged": 20,
     "ended": 1, "queries": 0, "forgetting_epochs": 1})(on_tables)
 WALK_PROBE = {**BANK_PROBE, "asked": 40}
-cifar10_small = measurement("calibration/cifar10-small", probe=WALK_PROBE, chunk=4, dataset="cifar10",
+
+
+def _walked(parameters) -> float:
+    return evaluations(parameters, parameters["asked"] * (2 + parameters["queries"]))
+
+
+cifar10_small = measurement("calibration/cifar10-small", probe=WALK_PROBE, chunk=4, cost=_walked, dataset="cifar10",
                             weights="bank/cifar10-small-weights")(further)
-cifar100_small = measurement("calibration/cifar100-small", probe=WALK_PROBE, chunk=4, dataset="cifar100",
+cifar100_small = measurement("calibration/cifar100-small", probe=WALK_PROBE, chunk=4, cost=_walked, dataset="cifar100",
                              weights="bank/cifar100-small-weights")(further)

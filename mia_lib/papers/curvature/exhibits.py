@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from mia_lib import metrics
-from mia_lib.data import Dataset
-from mia_lib.data.sets import TITLES
+from mia_lib.data import Dataset, sets
 from mia_lib.evidence import explore, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.curvature import study
@@ -24,7 +23,7 @@ TITLE_OF = {"auc": "AUC", "balanced_accuracy": "accuracy", "tpr_at_fpr=0.01": "T
 
 def name_of(data: str) -> str:
     """What tables call a data set."""
-    return "4,000 images of CIFAR-100" if data == study.MEMORISED else TITLES.get(data, data)
+    return "4,000 images of CIFAR-100" if data == study.MEMORISED else sets.title(data)
 
 
 def printed(*tables: str) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_lib.errors import check_choice, check_range, check_whole
-from mia_lib.papers.banks import RESNET, models_of, with_models
+from mia_lib.papers.banks import RESNET, evaluations, models_of, with_models
 from mia_lib.published import catalogue, measurement
 
 # The released code steps h = 1e-3 in images divided by their spread, .2667 on average; here they run from -1 to 1.
@@ -151,15 +151,25 @@ SMALL = {"asked": 4000, "precisely": 2000, "outside": 0, "shifted": True, "exact
 SMALL_PROBE = PROBE | {"augmentation": "none", "exactly": 5}
 SETS_PROBE = {name: value for name, value in SMALL_PROBE.items() if name not in ("precisely", "exactly")}
 RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "asked"}
-cifar100 = measurement("curvature/cifar100", probe=PROBE, block=16, chunk=2, dataset="cifar100", **RESNET)(curvatures)
-cifar10 = measurement("curvature/cifar10", probe=PROBE, block=16, chunk=2, dataset="cifar10", **RESNET)(curvatures)
-cifar10_small = measurement("curvature/cifar10-small", probe=SMALL_PROBE, chunk=2, dataset="cifar10",
+
+
+def _asked(parameters) -> float:
+    """In float64 an evaluation takes twice as long, and the trace of a Hessian as long as 140."""
+    each = 2 * parameters["views"] * parameters["iterations"]
+    return evaluations(parameters, each * (parameters["asked"] + 2 * parameters["precisely"]) + 140 * parameters["exactly"])
+
+
+cifar100 = measurement("curvature/cifar100", probe=PROBE, block=16, chunk=2, cost=_asked, dataset="cifar100",
+                       **RESNET)(curvatures)
+cifar10 = measurement("curvature/cifar10", probe=PROBE, block=16, chunk=2, cost=_asked, dataset="cifar10",
+                      **RESNET)(curvatures)
+cifar10_small = measurement("curvature/cifar10-small", probe=SMALL_PROBE, chunk=2, cost=_asked, dataset="cifar10",
                             weights="bank/cifar10-small-weights", **SMALL)(curvatures)
 # The references of Figures 6 and 7: the image alone, in float32.
-cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chunk=2, dataset="cifar100",
+cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chunk=2, cost=_asked, dataset="cifar100",
                              weights="bank/cifar100-small-weights", asked=4000, precisely=0, outside=0, views=1)(curvatures)
 # Networks that know their 2,000 members by heart, as the paper's do; flips in training, so that the mirror image is a view.
-memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, dataset="cifar100",
+memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, cost=_asked, dataset="cifar100",
                         architecture="strided_cnn:8,16,64", records=4000, epochs=60, batch_size=64, learning_rate=0.05,
                         weight_decay=1e-4, schedule="cosine", augmentation="flip", **SMALL | {"precisely": 4000})(curvatures)
 ranking = measurement("curvature/everywhere", probe=RANKING_PROBE, chunk=2, dataset="cifar100",

@@ -18,7 +18,7 @@ from scipy import stats
 
 from mia_lib import membership, signals
 from mia_lib.attacks import baselines, iha
-from mia_lib.data.sets import TITLES
+from mia_lib.data import sets
 from mia_lib.metrics import auc, by_repetition, by_target
 from mia_lib.papers.iha import theory
 from mia_lib.papers.iha.measure import square
@@ -79,7 +79,7 @@ def kind_of(dataset: str, architecture: str) -> str:
 
 def name_of(dataset: str, architecture: str) -> str:
     """What tables call a data set, as the paper does."""
-    return TITLES.get(dataset, dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
+    return sets.title(dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
 
 
 def measured(targets: int, models: int = 0, few: bool = False, make: bool = True, **recipe) -> Case | None:

@@ -19,7 +19,7 @@ from scipy.special import expit, ndtri
 
 from mia_lib import membership, metrics
 from mia_lib.attacks import baselines, calibration
-from mia_lib.data.sets import TITLES
+from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.papers.quantile import theory
@@ -110,7 +110,7 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
             `papers.banks.models_of`.
     """
     _check(models, targets)
-    piece, title = BANKS.get(data, ("cifar10-small", TITLES.get(data, data)))
+    piece, title = BANKS.get(data, ("cifar10-small", sets.title(data)))
     measurement = catalogue()[f"bank/{piece}"]
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}
@@ -151,7 +151,7 @@ def table_case(data: str, models: int, targets: int, judged: int, held: int, rec
     judged = min(judged, _pool(bank) // 2)
     how = {"dataset": data, "judged": judged, "held": held, **recipe}
     found = {name: known["quantile/tables"](targets, label=label, **how) for name, label in ((XY, True), (X, False))}
-    return Case(TITLES.get(data, data), "tables", bank, targets, _pool(bank), found, None, judged, held)
+    return Case(sets.title(data), "tables", bank, targets, _pool(bank), found, None, judged, held)
 
 
 def _check(models: int, targets: int) -> None:
