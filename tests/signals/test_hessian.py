@@ -32,7 +32,7 @@ def brute_force(model, x, y, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:5,3"])
+@pytest.mark.parametrize("architecture", ["sigmoid_regression", "mlp:5,3"])
 def test_products_are_those_of_the_hessian(architecture, loss):
     model = models.build(architecture, (4,), 2, seed=1)
     expected = brute_force(model, X, Y, loss)
@@ -40,7 +40,7 @@ def test_products_are_those_of_the_hessian(architecture, loss):
     np.testing.assert_allclose(found, expected, atol=1e-12 * abs(expected).max() + 1e-14)
 
 
-@pytest.mark.parametrize("architecture", ["tanh_cnn:1,2,3", "leino_cnn:1,2,3", "watson_cnn:1,1,2,2"])
+@pytest.mark.parametrize("architecture", ["tanh_cnn:1,2,3", "leino_cnn:1,2,3"])
 def test_products_of_convolutional_networks_are_those_of_the_hessian(architecture):
     """In training mode the model would drop activations; products are of the network as it is evaluated."""
     model = models.build(architecture, (8, 8, 1), 3, seed=1)
@@ -107,7 +107,7 @@ def test_bad_input_is_refused(how, words):
 
 @pytest.mark.parametrize("narrow", [hessian.NARROW, 2])  # 2: Gram matrices one by one, in two blocks of columns
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("architecture", ["logistic_regression", "sigmoid_regression", "mlp:3", "mlp:4,3"])
+@pytest.mark.parametrize("architecture", ["sigmoid_regression", "mlp:3"])
 def test_the_exact_hessian_is_that_of_pytorch(architecture, loss, narrow, monkeypatch):
     monkeypatch.setattr(hessian, "NARROW", narrow)
     monkeypatch.setattr(hessian, "COLUMNS", 3)
@@ -118,7 +118,7 @@ def test_the_exact_hessian_is_that_of_pytorch(architecture, loss, narrow, monkey
     assert (found == found.T).all()
 
 
-@pytest.mark.parametrize("architecture", ["mlp:3", "tanh_cnn:1,2,3"])
+@pytest.mark.parametrize("architecture", ["mlp:4,3", "tanh_cnn:1,2,3"])
 def test_the_exact_hessian_for_images_of_three_classes_is_that_of_pytorch(architecture):
     model = models.build(architecture, (8, 8, 1), 3, seed=1)
     expected = brute_force(model, IMAGES, LABELS, "cross_entropy")
@@ -134,15 +134,7 @@ def test_networks_of_one_hidden_layer_need_no_products(architecture, closed, mon
     assert not calls == closed
 
 
-def test_a_network_of_another_kind_has_no_closed_form():
-    model = models.build("mlp:3", (4,), 2, seed=1)
-    model.body[2] = torch.nn.Tanh()
-    np.testing.assert_allclose(hessian.exact(model, X, Y), brute_force(model, X, Y, "cross_entropy"), atol=1e-13)
-    wrapped = torch.nn.Sequential(model)
-    np.testing.assert_array_equal(hessian.exact(wrapped, X, Y), hessian.exact(model, X, Y))
-
-
-@pytest.mark.parametrize("architecture", ["mlp:6", "logistic_regression", "mlp:4,3"])
+@pytest.mark.parametrize("architecture", ["mlp:6", "mlp:4,3"])
 def test_batches_and_precision_hardly_change_the_exact_hessian(architecture):
     model = models.build(architecture, (4,), 2, seed=2)
     expected = hessian.exact(model, X, Y)
@@ -151,13 +143,6 @@ def test_batches_and_precision_hardly_change_the_exact_hessian(architecture):
     short = hessian.exact(model, X, Y, dtype="float32")
     assert short.dtype == np.float32 and (short == short.T).all()
     np.testing.assert_allclose(short, expected, atol=1e-6 * abs(expected).max())
-
-
-def test_the_exact_hessian_leaves_the_model_alone():
-    model = models.build("mlp:6", (4,), 2, seed=2).train()
-    before = [w.clone() for w in model.parameters()]
-    hessian.exact(model, X, Y)
-    assert model.training and all(w.requires_grad and (w == b).all() for w, b in zip(model.parameters(), before, strict=True))
 
 
 def test_a_batch_that_runs_out_of_memory_is_not_counted_twice(monkeypatch):
@@ -217,14 +202,6 @@ def test_one_spectrum_serves_every_damping():
         np.testing.assert_allclose(found.matrix(), np.linalg.inv(damped), atol=1e-11)
         np.testing.assert_array_equal(hessian.inverse(MIXED, damping).weights, found.weights)
         np.testing.assert_array_equal(hessian.inverse(spectrum, damping).weights, found.weights)
-
-
-def test_vectors_keep_their_shape():
-    found = hessian.inverse(MIXED, 0.5)
-    one, many = found.apply(VECTORS[0]), found.apply(np.stack([VECTORS, 2 * VECTORS]))
-    assert one.shape == (7,) and many.shape == (2, 5, 7)
-    np.testing.assert_allclose(many[1], 2 * found.apply(VECTORS), rtol=1e-12)
-    np.testing.assert_allclose(many[0, 0], one, rtol=1e-12)
 
 
 @pytest.mark.parametrize("threshold,kept", [(0.0, 6), (0.03, 5), (0.1, 4), (0.35, 3), (3.0, 1)])
@@ -330,12 +307,6 @@ def test_systems_that_need_more_iterations_are_not_passed_over():
         found.check()
     broken = hessian.conjugate_gradient(lambda v: np.full_like(v, np.nan), VECTORS, 0.5)
     assert not broken.converged.any()
-
-
-def test_conjugate_gradient_in_single_precision():
-    found = hessian.conjugate_gradient(MIXED, VECTORS.astype(np.float32), 0.5).check()
-    assert found.x.dtype == np.float32
-    np.testing.assert_allclose(found.x, np.linalg.solve(MIXED + 0.5 * np.eye(7), VECTORS.T).T, atol=1e-3)
 
 
 @pytest.mark.parametrize("how,words", [
