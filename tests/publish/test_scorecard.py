@@ -120,4 +120,4 @@ def test_the_built_book_is_read_by_default(built_book, tmp_path, monkeypatch):
     rows = json.loads(mia("--json").stdout)
     shown = (built_book / "book" / "scorecard.html").read_text()
     assert all(f'id="{row["paper"]}-{row["claim"]}"' in shown for row in rows)
-    assert {row["preset"] for row in rows} == {"smoke"} and len(rows) > 90
+    assert {row["preset"] for row in rows} == {"published"} and len(rows) > 90
