@@ -152,16 +152,6 @@ def test_a_record_without_spread_gets_that_of_all_records():
     assert_allclose(curvature.nll(signal, references, members), baselines.lira_online(signal, references, members), rtol=1e-12)
 
 
-def test_a_tied_variance_needs_the_spread_of_one_kind_only():
-    signal, references, members = (a.copy() for a in ONE_VIEW)
-    inside = members[:, 0]
-    references[inside, 0] = 7.0
-    out = references[~inside, 0]
-    pooled = ((out - out.mean()) ** 2).sum() / (R - 2)
-    expected = norm.logpdf(signal[0], 7.0, np.sqrt(pooled)) - norm.logpdf(signal[0], out.mean(), np.sqrt(pooled))
-    assert_allclose(curvature.nll(signal, references, members, tied=True)[0], expected, rtol=1e-9)
-
-
 few_values = st.sampled_from((0.0, 1.0, -50.65687, 1e-80, 1e-170, 1 / 3, 1e30))
 
 

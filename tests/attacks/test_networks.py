@@ -141,14 +141,6 @@ def test_a_network_that_sees_no_label_is_the_same_for_all_labels():
         networks.predict(told, TABLE)
 
 
-def test_batches_change_no_prediction(monkeypatch):
-    model = networks.fit(TABLE, TARGET, MLP, 2, networks.gaussian_loss, LABELS, K)
-    whole, features = networks.predict(model, TABLE, LABELS), networks.features(CNN, IMAGES)
-    monkeypatch.setattr(networks, "AT_ONCE", 7)
-    assert_allclose(networks.predict(model, TABLE, LABELS), whole, atol=1e-6)
-    assert_allclose(networks.features(CNN, IMAGES), features, atol=1e-6)
-
-
 def test_features_of_a_backbone_train_a_head_alone():
     config = replace(CNN, frozen=True, hidden=(8,))
     features = networks.features(config, IMAGES)

@@ -331,7 +331,6 @@ def test_bad_input_is_named(work, message):
         work()
 
 
-@BOTH
 @pytest.mark.parametrize("given, message", [
     ((X[:19], SCORE[:19]), "was given 19 public records to fit: at least 20"), ((X, INFINITE), "score holds 1 values"),
     ((X, SCORE[:30]), "score has length 30, x has 40"), ((X, np.ones(40)), "nothing to regress"),
@@ -339,15 +338,14 @@ def test_bad_input_is_named(work, message):
     ((X, SCORE, None, (X[:9], SCORE)), "validation: score has length"),
     ((X, SCORE, None, (X,)), "1 parts"), ((X, SCORE, None, (X[:, :2], SCORE)), "x has"),
 ])
-def test_public_records_that_do_not_fit_are_refused(model, given, message):
-    for regression in (GaussianQuantile(model), PinballQuantile(model, GRID)):
+def test_public_records_that_do_not_fit_are_refused(given, message):
+    for regression in (GaussianQuantile(MLP), PinballQuantile(TREES, GRID)):
         with pytest.raises(MiaError, match=message):
             regression.fit(*given)
 
 
-@BOTH
 @pytest.mark.parametrize("labels, message", [
     (Y[:9], r"\[40\] is needed"), (Y + 0.5, "no whole numbers"), (Y + 1, "labels = 2")])
-def test_labels_that_do_not_fit_are_refused(model, labels, message):
+def test_labels_that_do_not_fit_are_refused(labels, message):
     with pytest.raises(MiaError, match=message):
-        GaussianQuantile(model, 2).fit(X, SCORE, labels)
+        GaussianQuantile(MLP, 2).fit(X, SCORE, labels)

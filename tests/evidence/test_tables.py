@@ -162,10 +162,6 @@ def test_a_table_says_how_many_of_its_columns_are_labels(frame, labels):
     assert table["labels"] == labels and table["columns"] == list(tables._flat(frame).columns)
 
 
-def test_a_number_that_is_not_finite_stands_as_text():
-    assert tables.plain_table(pd.DataFrame({"a": [tables.cell(np.nan)]}), "tab", "")["rows"] == [["nan"]]
-
-
 def test_show_table_is_valid_myst(displayed):
     from markdown_it import MarkdownIt
 
@@ -173,12 +169,3 @@ def test_show_table_is_valid_myst(displayed):
     body = displayed[0][0]["text/markdown"].split("\n\n", 1)[1].rsplit(":::", 1)[0]
     html = MarkdownIt().enable("table").render(body)
     assert html.count("<td") == 2 and "$|s|$" in html and "x|y" in html
-
-
-def test_sentences_and_sources_are_displayed_as_markdown(monkeypatch):
-    shown = []
-    monkeypatch.setattr(tables, "display_bundle", lambda bundle, metadata=None: shown.append(bundle))
-    tables.say("AUC is 0.5.")
-    tables.show_source(tables.say)
-    assert shown[0]["text/markdown"] == "AUC is 0.5."
-    assert shown[1]["text/markdown"].startswith("```python\ndef say(text: str) -> None:\n    display_bundle(")

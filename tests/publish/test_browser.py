@@ -280,14 +280,6 @@ def test_the_scorecard_is_filtered_by_keyboard_and_says_how_many_are_left(browse
         assert not tab.errors
 
 
-def test_a_choice_of_claims_can_be_linked_to(browser, server):
-    with Visit(browser) as tab:
-        page = tab.go(f"{server}/book/scorecard.html#kind=ours&verdict=no+such+word")
-        assert any(shown for _, shown, _ in page.evaluate(ROWS))
-        kinds = page.locator("tr:visible .mia-claim").evaluate_all("all => all.map(one => one.dataset.kind)")
-        assert set(kinds) == {"ours"}
-
-
 def test_without_scripts_every_claim_is_there(browser, server):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(f"{server}/book/scorecard.html")

@@ -191,19 +191,6 @@ def test_streaming_changes_nothing(name):
     np.testing.assert_allclose(elsewhere[10], whole[10], rtol=1e-5)  # the others' places do not matter
 
 
-@pytest.mark.parametrize("name", ESTIMATES)
-def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(name):
-    loss, x, y = network("mlp:4", (5,), records=11)
-
-    def cramped(points, labels):
-        if len(points) > 40:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return loss(points, labels)
-
-    found = ESTIMATES[name](cramped, x, 7, y=y, batch=11) if name != "zero_order" else ESTIMATES[name](cramped, x, 7, y=y)
-    np.testing.assert_allclose(found, ESTIMATES[name](loss, x, 7, y=y), rtol=1e-5, atol=1e-9)
-
-
 def test_rounding_that_drowns_the_probes_is_said_with_its_size():
     loss, trace = softmax_head(size=300, classes=10)
     x, y = torch.tensor(RNG.normal(size=(40, 300))), torch.zeros(40, dtype=torch.long)

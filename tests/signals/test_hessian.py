@@ -9,7 +9,7 @@ from mia_lib import models, signals
 from mia_lib.errors import MiaError
 from mia_lib.signals import hessian
 from mia_lib.signals import outputs as model_signals
-from mia_lib.training.losses import LOSSES, precise_loss, record_loss
+from mia_lib.training.losses import LOSSES, record_loss
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(23, 4)).astype(np.float32), RNG.integers(0, 2, 23)
@@ -61,22 +61,6 @@ def test_single_precision_is_close_and_batches_change_nothing(monkeypatch):
         np.testing.assert_allclose(hessian.operator(model, X, Y, batch=batch)(vectors), exact, atol=1e-13)
 
 
-def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
-    model, plain, sizes = models.build("mlp:6", (4,), 2, seed=2), precise_loss, []
-    vectors = RNG.normal(size=(3, models.parameter_count(model)))
-    exact = hessian.operator(model, X, Y)(vectors)
-
-    def cramped(outputs, labels, kind):
-        sizes.append(len(labels))
-        if len(labels) > 4:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return plain(outputs, labels, kind)
-
-    monkeypatch.setattr(hessian, "precise_loss", cramped)
-    np.testing.assert_allclose(hessian.operator(model, X, Y)(vectors), exact, atol=1e-13)
-    assert sizes[:4] == [23, 12, 6, 3]
-
-
 def test_a_unit_exactly_at_its_kink_counts_as_one_that_is_off():
     model = models.build("mlp:2", (4,), 2, seed=0)
     with torch.no_grad():
@@ -123,15 +107,6 @@ def test_the_exact_hessian_for_images_of_three_classes_is_that_of_pytorch(archit
     model = models.build(architecture, (8, 8, 1), 3, seed=1)
     expected = brute_force(model, IMAGES, LABELS, "cross_entropy")
     np.testing.assert_allclose(hessian.exact(model, IMAGES, LABELS), expected, atol=1e-12 * abs(expected).max())
-
-
-@pytest.mark.parametrize("architecture,closed", [
-    ("logistic_regression", True), ("sigmoid_regression", True), ("mlp:3", True), ("mlp:4,3", False)])
-def test_networks_of_one_hidden_layer_need_no_products(architecture, closed, monkeypatch):
-    calls, plain = [], hessian.operator
-    monkeypatch.setattr(hessian, "operator", lambda *given: calls.append(1) or plain(*given))
-    hessian.exact(models.build(architecture, (4,), 2, seed=1), X, Y)
-    assert not calls == closed
 
 
 @pytest.mark.parametrize("architecture", ["mlp:6", "mlp:4,3"])
@@ -212,15 +187,6 @@ def test_low_rank_is_the_pseudo_inverse_of_the_large_directions(threshold, kept)
     expected = np.linalg.pinv(MIXED, rcond=max(threshold, 1e-12) / 30.0, hermitian=True)
     np.testing.assert_allclose(found.matrix(), expected, atol=1e-10)
     np.testing.assert_allclose(found.apply(VECTORS), VECTORS @ expected, atol=1e-10)
-
-
-def test_single_precision_stays_single_and_input_is_left_alone():
-    given = MIXED.astype(np.float32)
-    given.flags.writeable = False
-    found = hessian.inverse(given, 0.5)
-    assert found.weights.dtype == found.vectors.dtype == np.float32
-    np.testing.assert_allclose(found.matrix(), np.linalg.inv(MIXED + 0.5 * np.eye(7)), atol=1e-4)
-    np.testing.assert_array_equal(given, MIXED.astype(np.float32))
 
 
 ROTTEN, ASKEW = MIXED.copy(), MIXED.copy()

@@ -410,13 +410,6 @@ def test_dropout_follows_from_its_key_alone():
     assert (one.eval()(x) == x).all()
 
 
-def test_history_counts_the_records_it_has_seen():
-    x, y = np.repeat([[-9.0], [9.0]], [9, 8], 0).astype(np.float32), np.repeat([0, 1], [9, 8])
-    easy = data.Dataset("easy", x, y, 17, ("a", "b"))
-    [one] = fitted(easy, TrainConfig("logistic_regression", epochs=30, batch_size=16, learning_rate=0.5), [np.arange(17)], [0])
-    assert one.arrays["history"][-1, 1] == 1
-
-
 def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
     generator = torch.Generator().manual_seed(3)
     views = recipe.draw_views("flip_crop:2", 20, generator)
