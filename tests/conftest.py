@@ -10,10 +10,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]
+settings.register_profile("ours", max_examples=30, deadline=None)
+settings.load_profile("ours")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--no-first-run"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -138,7 +138,6 @@ def test_the_released_offline_test_has_two_sides():
 numbers = arrays(np.float64, N, elements=st.floats(-5, 5))
 
 
-@settings(max_examples=30, deadline=None)
 @given(shift=numbers, log_scale=numbers)
 def test_lira_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_scale):
     scale = np.exp(log_scale)
@@ -149,7 +148,6 @@ def test_lira_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_sc
                     baselines.lira_online(SIGNAL, REFERENCES, MEMBERS), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(shift=numbers, scale=st.floats(1e-3, 1e3))
 def test_lira_with_fixed_variance_is_unchanged_by_shifts_of_records_and_a_common_scale(shift, scale):
     for attack in LIRA.values():

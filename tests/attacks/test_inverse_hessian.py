@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from torch.func import functional_call, jacrev
@@ -211,7 +211,6 @@ def test_under_large_damping_no_hessian_is_left():
     assert (np.argsort(-(plain["I1"] + plain["I2"])) != np.argsort(limit)).any()
 
 
-@settings(max_examples=30, deadline=None)
 @given(damping=st.floats(1e-3, 10), decay=st.floats(1e-6, 0.5), seed=st.integers(0, 100))
 def test_weight_decay_is_felt_no_more_than_damping_lets_it(damping, decay, seed):
     """I3 / I1 <= alpha (2 - a alpha) / (2 (1 - a alpha) (sigma_min + epsilon))."""

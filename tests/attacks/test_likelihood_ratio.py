@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -108,7 +108,6 @@ def test_single_precision_gives_the_same_scores_to_its_rounding(score):
 numbers = arrays(np.float64, (N, A), elements=st.floats(-5, 5))
 
 
-@settings(max_examples=30, deadline=None)
 @given(shift=numbers, log_scale=numbers, sign=st.sampled_from((-1, 1)))
 def test_the_papers_score_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_scale, sign):
     scale = sign * np.exp(log_scale)
@@ -117,7 +116,6 @@ def test_the_papers_score_is_unchanged_by_an_affine_map_of_each_records_signal(s
                         curvature.nll(*DATA, tied=tied), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(scale=st.floats(1e-2, 1e2))
 def test_a_variance_for_a_deviation_makes_the_unit_of_the_signal_matter(scale):
     def released(factor):
@@ -155,7 +153,6 @@ def test_a_record_without_spread_gets_that_of_all_records():
 few_values = st.sampled_from((0.0, 1.0, -50.65687, 1e-80, 1e-170, 1 / 3, 1e30))
 
 
-@settings(max_examples=30, deadline=None)
 @given(signal=arrays(np.float64, (4, 2), elements=few_values), references=arrays(np.float64, (4, 4, 2), elements=few_values))
 def test_no_score_is_ever_nan(signal, references):
     members = np.array([True, True, False, False])[:, None].repeat(4, 1)

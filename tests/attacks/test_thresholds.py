@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
@@ -48,14 +48,12 @@ def brute_force(score, level):
     return min(t for t in score if sum(s <= t for s in score) >= need)
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=2, max_size=30), st.floats(0.01, 0.96))
 def test_marginal_is_that_of_a_loop(score, level):
     assume(level <= len(score) / (len(score) + 1))
     assert quantile.marginal(np.array(score), [level])[0] == brute_force(score, level)
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=3, max_size=25, unique=True), st.floats(0.01, 0.96))
 def test_each_record_left_out_in_turn_exceeds_the_others_threshold_with_the_conformal_rate(score, level):
     n, score = len(score) - 1, np.array(score)
@@ -121,7 +119,6 @@ def test_thresholds_and_positions_are_those_of_a_loop():
         assert_allclose(position[i], position_loop(score[i], ranked, z), atol=1e-9)
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=5, max_size=5), FINITE | st.integers(0, 4), st.floats(0.5, 0.99))
 def test_a_position_reaches_a_level_if_and_only_if_the_score_reaches_its_threshold(quantiles, score, level):
     score = quantiles[score] if isinstance(score, int) else score  # on a quantile, too

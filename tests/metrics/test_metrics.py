@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sk
@@ -14,7 +14,6 @@ from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking, resampling
 
-QUICK = settings(max_examples=30, deadline=None)
 TIED = st.integers(-4, 4)
 NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "conformal_tpr_at_fpr=0.2", "precision_at_fpr=0.2",
          "average_precision", "average_precision_non_members"]
@@ -43,7 +42,6 @@ def gaussian(rng, n, shift, targets=None):
 
 
 # ---- brute-force twins
-@QUICK
 @given(judged())
 def test_auc_counts_pairs_with_ties_one_half(pair):
     scores, members = pair
@@ -52,7 +50,6 @@ def test_auc_counts_pairs_with_ties_one_half(pair):
     assert metrics.auc(scores, members) == pytest.approx(pairs.mean())
 
 
-@QUICK
 @given(judged(), st.sampled_from([0, 0.01, 0.1, 0.29, 1 / 3, 0.5, 0.999]))
 def test_rates_at_fpr_by_loop(pair, fpr):
     scores, members = pair
@@ -66,7 +63,6 @@ def test_rates_at_fpr_by_loop(pair, fpr):
     assert metrics.precision_at_fpr(scores, members, fpr) == pytest.approx(precision)
 
 
-@QUICK
 @given(judged())
 def test_balanced_accuracy_by_loop(pair):
     scores, members = pair
@@ -75,7 +71,6 @@ def test_balanced_accuracy_by_loop(pair):
     assert metrics.balanced_accuracy(scores, members) == pytest.approx(max(each))
 
 
-@QUICK
 @given(judged())
 def test_curve_and_average_precision_equal_scikit_learn(pair):
     scores, members = pair
@@ -89,7 +84,6 @@ def test_curve_and_average_precision_equal_scikit_learn(pair):
         sk.average_precision_score(~members, -scores))
 
 
-@QUICK
 @given(judged(), st.data())
 def test_weights_equal_duplicated_records(pair, data):
     scores, members = pair
@@ -102,7 +96,6 @@ def test_weights_equal_duplicated_records(pair, data):
         np.testing.assert_allclose(core(tp, fp), twins)
 
 
-@QUICK
 @given(judged(), st.integers(0, 20))
 def test_pinball_loss_equals_scikit_learn(pair, twentieths):
     level = twentieths / 20
@@ -112,14 +105,12 @@ def test_pinball_loss_equals_scikit_learn(pair, twentieths):
 
 
 # ---- invariances, limits
-@QUICK
 @given(judged(st.floats(-5, 5).map(lambda x: round(x, 2))), st.sampled_from(NAMED))
 def test_strictly_monotone_map_leaves_everything_alone(pair, name):
     scores, members = pair
     assert value(name, np.exp(scores) * 3 - 1, members) == value(name, scores, members)
 
 
-@QUICK
 @given(judged())
 def test_negated_scores_with_members_flipped_keep_auc_and_accuracy(pair):
     scores, members = pair
@@ -129,7 +120,6 @@ def test_negated_scores_with_members_flipped_keep_auc_and_accuracy(pair):
         metrics.average_precision(scores, members))
 
 
-@QUICK
 @given(judged(st.integers(0, 1)))
 def test_zero_one_score_has_auc_equal_to_accuracy_of_that_decision(pair):
     scores, members = pair
@@ -170,7 +160,6 @@ def test_infinite_scores_and_single_precision_are_ranked():
 
 
 # ---- thresholds
-@QUICK
 @given(judged())
 def test_best_threshold_reaches_the_peak(pair):
     threshold = metrics.best_threshold(*pair)
@@ -242,7 +231,6 @@ def test_pairs_are_units_where_there_are_four_of_them():
 
 
 # ---- rates whose chance level is the rate
-@QUICK
 @given(st.data())
 def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
     """Brute force: each way to break the ties, and the threshold drawn between two whole numbers of false alarms."""

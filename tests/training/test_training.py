@@ -146,7 +146,7 @@ def test_a_killed_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path)
     script = tmp_path / "run.py"
     script.write_text(SLOW)
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 60
+    deadline = time.time() + 300  # on a machine that is busy otherwise
     while len(list(store.cache_dir().rglob("*.safetensors"))) < 2 and time.time() < deadline and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
