@@ -381,6 +381,6 @@ signals.loss(models, table)
 def test_why_a_script_without_a_guard_cannot_train_is_said_last(tmp_path, isolated_cache):
     script = tmp_path / "run.py"
     script.write_text(UNGUARDED)
-    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=600)
     last = ended.stderr.strip().splitlines()[-1]
     assert ended.returncode and "Put what it does under `if __name__ == '__main__':`." in last and "memory" not in last

@@ -241,16 +241,13 @@ def test_with_equal_spreads_tying_costs_nothing():
 
 @pytest.mark.parametrize("call,words", [
     (lambda: curvature.nll(*DATA, variant="released_code", tied=True), "tied = True .* 'paper' alone"),
-    (lambda: curvature.likelihood_ratio(*DATA, variant="released_code", tied=True), "tied = True .* 'paper' alone"),
     (lambda: curvature.nll(*DATA, variant="released"), "variant = 'released' .* Did you mean 'released_code'"),
     (lambda: curvature.likelihood_ratio(*DATA, variant="printed"), "Allowed: paper, released_code"),
     (lambda: curvature.nll(*DATA, lacking="ignore"), "lacking = 'ignore' .* refuse, drop"),
-    (lambda: curvature.nll(*DATA, lacking="dropp"), "Did you mean 'drop'"),
     (lambda: curvature.nll(VIEWS, REFERENCES[..., 0], MEMBERS), r"\[N, A\] and \[R, N, A\]"),
     (lambda: curvature.nll(VIEWS, REFERENCES, MEMBERS[1:]), "must agree"),
     (lambda: curvature.nll(VIEWS * np.nan, REFERENCES, MEMBERS), "not finite"),
-    (lambda: curvature.log_curvature([1.0], floor=0.0), "floor = 0.0 is out of range"),
-    (lambda: curvature.log_curvature(np.ones(1, np.float32), floor=1e-40), "floor = 1e-40 is out of range")])
+    (lambda: curvature.log_curvature([1.0], floor=0.0), "floor = 0.0 is out of range")])
 def test_bad_input_says_what_is_wrong(call, words):
     with pytest.raises(MiaError, match=words):
         call()

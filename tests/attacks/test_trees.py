@@ -100,14 +100,6 @@ def test_without_catboost_the_extra_is_named(monkeypatch):
             work()
 
 
-@pytest.mark.parametrize("name, value", [("iterations", 0), ("depth", 0), ("depth", 17), ("learning_rate", 0.0),
-                                         ("learning_rate", 1.5), ("l2_leaf_reg", -1.0), ("subsample", 0.0),
-                                         ("subsample", float("nan")), ("seed", -1)])
-def test_settings_out_of_range_are_refused(name, value):
-    with pytest.raises(MiaError, match=f"{name} = "):
-        TreeConfig(**{name: value})
-
-
 @pytest.mark.parametrize("work, message", [
     (lambda: trees.fit_gaussian(np.zeros((5, 4, 4, 1)), TARGET[:5], CONFIG), "Dataset.as_table"),
     (lambda: trees.fit_gaussian(X[:0], TARGET[:0], CONFIG), "not empty"),

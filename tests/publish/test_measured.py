@@ -98,7 +98,7 @@ def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_si
     for killed, code in ((True, {-signal.SIGKILL}), (False, {0, None})):
         process = processes.context().Process(target=worked_through, args=(own_folder, killed))
         process.start()
-        process.join(120)
+        process.join(600)
         assert process.exitcode in code
     trained = (own_folder.parent / "log").read_text().split()
     assert len(trained) == len(set(trained)) >= 2

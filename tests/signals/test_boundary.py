@@ -306,8 +306,6 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
 @pytest.mark.parametrize("call,words", [
     (lambda e: hop_skip_jump(linear, X, Y, None), "queries = None: give the number .* at least 222 for 20 inputs"),
     (lambda e: hop_skip_jump(linear, X, Y, 221), "queries = 221: .* at least 222"),
-    (lambda e: hop_skip_jump(linear, X, Y, 2500.0), r"queries = 2500\.0"),
-    (lambda e: hop_skip_jump(linear, X.half(), Y, 500), "float16"),
     (lambda e: hop_skip_jump(linear, X[0], Y, 500), r"shape \(20,\): give float32"),
     (lambda e: hop_skip_jump(linear, X, Y[:5], 500), r"labels have shape \(5,\): give \[60\]"),
     (lambda e: hop_skip_jump(linear, torch.where(X == X[3, 2], math.nan, X), Y, 500), "x holds 1 values that are not finite"),
@@ -317,9 +315,7 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     (lambda e: hop_skip_jump(linear, X, Y, 500, starts=-1), "starts = -1 is out of range"),
     (lambda e: hop_skip_jump(lambda z: z @ W, X, Y, 500), r"type torch.float64 for 60 inputs: it must give \[60\] integers"),
     (lambda e: hop_skip_jump(lambda z: linear(z)[:, None], X, Y, 500), r"shape \(60, 1\)"),
-    (lambda e: boundary.distance(e, TABLE, None), "queries = None"),
     (lambda e: boundary.distance(e, TABLE, 200), "queries = 200: .* at least 222 for 5 inputs"),
-    (lambda e: boundary.distance(e, TABLE, 400, starts=-1), "starts = -1"),
     (lambda e: boundary.distance(e, IMAGES, 400), "toy images have shape")])
 def test_bad_input_is_refused_before_any_work(ensemble, call, words):
     with pytest.raises(MiaError, match=words):

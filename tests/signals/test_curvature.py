@@ -286,19 +286,14 @@ X = torch.zeros(4, 3, dtype=torch.float64)
 
 @pytest.mark.parametrize("call,words", [
     (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, h=0.0), "h = 0.0 is out of range"),
-    (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, h=float("nan")), "h = nan is out of range"),
-    (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, 0), "iterations = 0 is out of range"),
     (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, variant="coded"), "Allowed: paper, released_code"),
     (lambda e: curvature.hutchinson_trace(quadratic(np.eye(3)), X, 0), "probes = 0 is out of range"),
     (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X.half()), "float16: give float64"),
     (lambda e: curvature.exact_trace(lambda x: x.mean(), X), r"shape \(\) for 4 inputs.*not their mean"),
     (lambda e: curvature.of(e, TABLE, "papre"), "Did you mean 'paper'"),
-    (lambda e: curvature.of(e, TABLE, h=-1.0), "h = -1.0"),
-    (lambda e: curvature.of(e, TABLE, iterations=0), "iterations = 0"),
     (lambda e: curvature.of(e, TABLE, iterations=2.9), "iterations = 2.9: a whole number"),
     (lambda e: curvature.of(e, TABLE, seed=1.9), "seed = 1.9: a whole number"),
     (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X, batch=-1), "batch = -1 is out of range"),
-    (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), 0), "iterations = 0"),
     (lambda e: curvature.of(e, TABLE, dtype="double"), "Allowed: float32, float64")])
 def test_bad_input_is_refused_before_any_work(ensemble, call, words):
     with pytest.raises(MiaError, match=words):

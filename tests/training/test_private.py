@@ -229,7 +229,6 @@ def test_an_epsilon_that_no_noise_reaches_is_refused_before_any_work(monkeypatch
 
 @pytest.mark.parametrize("call, words", [
     (lambda: Privacy(0), "epsilon = 0: .*above 0"), (lambda: Privacy(float("nan")), "epsilon = nan"),
-    (lambda: Privacy(float("inf")), "epsilon = inf"), (lambda: Privacy("1"), "epsilon = '1'"),
     (lambda: Privacy(1, delta=0), "delta = 0: .*between 0 and 1"), (lambda: Privacy(1, delta=1.0), "delta = 1.0"),
     (lambda: Privacy(1, clip=-1), "clip = -1: .*above 0"),
     (lambda: private(config=replace(MLP, batch_size=41)), "batch_size = 41, but .* 40 records.*at most 40"),
