@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import mia_lib  # noqa: F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]
+settings.register_profile("ours", max_examples=30, deadline=None)
+settings.load_profile("ours")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", "--no-first-run"]
 
@@ -60,10 +65,20 @@ def repo() -> Path:
 
 @pytest.fixture(scope="session")
 def built_book(tmp_path_factory) -> Path:
-    """Folder of the HTML of this repository's book, run at the smoke preset and built once a session."""
-    from mia_lib.publish.build import build
+    """Folder of the HTML of this repository's book, in a copy of `_build`, which `make book` and this fill alike: whichever
+    comes first runs the notebooks, from the published pieces, and the other finds that nothing changed."""
+    from mia_lib.publish import build
+    from mia_lib.publish.parameters import PUBLISHED
 
-    return build("smoke", root=REPO, folder=tmp_path_factory.mktemp("book")).parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MIA_WORKERS", raising=False)  # two notebooks at once, as `make book` runs them
+        build.build(root=REPO)
+    folder = tmp_path_factory.mktemp("book")
+    shutil.copytree(REPO / "_build" / "book", folder / "book", ignore=shutil.ignore_patterns(".doctrees"))
+    (folder / "executed").mkdir()
+    for name, notebook in build.executed_notebooks(PUBLISHED, REPO, REPO / "_build").items():
+        (folder / "executed" / f"{name}-{notebook['metadata']['mia']['key']}.ipynb").write_text(json.dumps(notebook))
+    return (folder / build.INDEX).parent
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +123,7 @@ kinds: list[str] = ["a"]  # what to draw [a | b]
 
 # %%
 import os
+import shutil
 import signal
 from pathlib import Path
 

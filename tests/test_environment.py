@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-HELP = ("setup", "book", "test", "run", "lab", "lint", "clean")
-
 
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -88,11 +86,6 @@ def test_every_import_of_the_library_is_a_declared_dependency(repo, project):
                 imported.add(node.module.split(".")[0])
     outside = {normal(m) for m in imported - set(sys.stdlib_module_names) - {"mia_lib"}}
     assert {as_package.get(m, m) for m in outside} <= declared
-
-
-def test_make_alone_prints_help(repo):
-    said = subprocess.run(["make"], cwd=repo, capture_output=True, text=True, check=True).stdout
-    assert all(f"make {target} " in said for target in HELP)
 
 
 def old_python(folder: Path, version: str) -> str:
@@ -172,14 +165,6 @@ def test_mia_refuses_an_old_python_before_importing_anything(repo):
     done = subprocess.run([sys.executable, "-c", pretend], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.strip() == "mia needs Python 3.11 or newer, and this is Python 3.10."
-
-
-def test_ci_script_is_bash_that_runs_both_commands(repo):
-    script = repo / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    subprocess.run(["bash", "-n", str(script)], check=True)
-    text = script.read_text()
-    assert "step make test" in text and "step make book" in text and "set -euo pipefail" in text
 
 
 def test_help_imports_nothing_heavy(repo):

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,12 +259,6 @@ def test_batch_normalisation_is_in_float32_where_the_rest_is_in_bfloat16():
     seen.clear()
     network.double()(x.double())
     assert seen == {(torch.float64, torch.float64)}, "what is longer stays so"
-
-
-def test_on_a_card_one_network_is_normalised_in_bfloat16():
-    short = SimpleNamespace(dtype=torch.bfloat16, device=torch.device("cuda"))
-    assert models._Long()(short) is short
-    assert models._Long()(torch.ones(2, dtype=torch.bfloat16)).dtype == torch.float32
 
 
 @pytest.mark.parametrize("architecture", ["batchnorm_cnn:2,3,4", "resnet9:2,3,4,5"])

@@ -11,8 +11,6 @@ import time
 import psutil
 import pytest
 
-from mia_lib import processes
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process is started from nothing")
 
 SCRIPT = """
@@ -50,26 +48,6 @@ def test_workers_are_forked_from_the_template_in_our_environment_and_end_with_us
     while any(map(psutil.pid_exists, others)) and time.time() < deadline:
         time.sleep(0.1)
     assert not any(map(psutil.pid_exists, others))
-
-
-def test_only_who_is_likely_to_train_here_starts_a_template(monkeypatch):
-    started = []
-    monkeypatch.setattr(processes, "_start", lambda: started.append(1))
-    monkeypatch.setattr(processes, "DRIVER", processes.Path("no such file"))
-    monkeypatch.delenv("MIA_DEVICE")  # which the tests set
-    monkeypatch.delenv("MIA_CLUSTER", raising=False)
-    monkeypatch.delitem(sys.modules, "distributed", raising=False)
-    processes.prepare()
-    assert len(started) == 1
-    for patch in (lambda one: one.setenv("MIA_CLUSTER", "tcp://x"), lambda one: one.setattr(sys, "platform", "darwin"),
-                  lambda one: one.setattr(processes, "DRIVER", processes.Path(__file__)),
-                  lambda one: one.setattr(processes, "_is_child", lambda: True)):
-        with monkeypatch.context() as one:
-            patch(one)
-            processes.prepare()
-    assert len(started) == 1
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert processes.context().get_start_method() == "spawn" and len(started) == 1
 
 
 def test_neither_pandas_nor_scipys_statistics_are_imported_before_they_are_needed():

@@ -80,14 +80,6 @@ def test_a_promised_name_says_its_types_and_has_an_example(one):
         assert not untyped and (isinstance(thing, type) or signature.return_annotation is not signature.empty)
 
 
-def test_a_broken_promise_is_named_with_what_to_do():
-    """The comparison above is not blind: of an argument that was renamed, taken away or given another default."""
-    def now(scores, members, fpr=0.01): ...
-
-    assert arguments(now) == "(scores, members, fpr=0.01)" not in {one.arguments for one in PROMISED}
-    assert meant("metrics.never") is None
-
-
 def test_the_examples_say_what_they_say(module_cache):
     names: dict = {}
     failed = []

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from absent import WITHOUT_TORCH
 
 from mia_lib import membership, published, store
 from mia_lib.errors import MiaError
@@ -468,21 +467,6 @@ def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
     with pytest.raises(MiaError, match="about 40 s here. A run measures at most 30 s unasked: `--preset quick` .* `--yes`"):
         one(index=[5, 6], width=2)
     assert len(one(index=[5], width=2)) == 1  # 20 s are few enough
-
-
-def test_published_banks_are_read_without_torch():
-    PARENT.publish(range(2), {})
-    code = WITHOUT_TORCH + (
-        "from mia_lib import published\n"
-        "from mia_lib.published import measurements as m\n"
-        "print(sorted(m.catalogue()))\n"
-        "def squares(index: range, scale: float = 1.0, source: str = 'none'): pass\n"
-        "one = published.measurement('toy/squares', probe={'index': range(2)})(squares)\n"
-        "m.catalogue = lambda: {'toy/squares': one}\n"
-        "print(published.ls().models.tolist(), published.load('toy/squares').margin.shape)\n")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "bank/cifar10-small" in done.stdout and "[2] (2, 5)" in done.stdout
 
 
 def test_model_7_is_the_same_in_a_bank_of_16_and_of_256():

@@ -46,12 +46,6 @@ def test_an_entry_comes_back_as_it_was_and_is_computed_once():
     assert store.size() > 0
 
 
-def test_the_schema_number_is_part_of_the_key(monkeypatch):
-    before = store.key(SPEC)
-    monkeypatch.setattr(store, "SCHEMA", store.SCHEMA + 1)
-    assert store.key(SPEC) != before
-
-
 def test_weights_are_safetensors():
     spec = {"kind": "model", "a": 1, "code": "of nothing"}
     store.keep(spec, {"w": np.ones((2, 3), np.float32)})
@@ -273,8 +267,3 @@ def test_fingerprints_tell_type_shape_and_values_apart():
     a = np.arange(6)
     prints = {store.fingerprint(v) for v in (a, a.reshape(2, 3), a.astype(float), a[::-1])}
     assert len(prints) == 4 and store.fingerprint(a) == store.fingerprint(a.copy())
-
-
-def test_default_cache_is_the_users(monkeypatch):
-    monkeypatch.delenv("MIA_CACHE")
-    assert store.cache_dir().name == "mia_lib"

@@ -44,7 +44,6 @@ NAMES = tuple("abcd")
 TABLE = data.Dataset("toy", X, LABELS, N, NAMES)
 NETWORK = models.build("mlp:3", (5,), K, seed=0)
 CONFIG = TrainConfig("mlp:3")
-INPUTS = torch.tensor(X[:5], dtype=torch.float64)
 
 
 def foreign(outputs: int = K, size: int = 36) -> nn.Module:
@@ -76,10 +75,11 @@ def of_losses(references=REFERENCES, members=MEMBERS, own=LOSS):
         "nll": lambda: likelihood.nll(own, references, members)}
 
 
+PERMUTED = np.stack([RNG.permutation(N) for _ in range(R)])
 MASKS = {"text": (np.where(MEMBERS, "yes", "no"), "such as .*Compare first"),
          "NaN": (np.where(MEMBERS, 1.0, np.nan), r"such as nan.*Leave out what is not known"),
          "a half": (np.where(MEMBERS, 1.0, 0.5), "such as 0.5.*a threshold"),
-         "a permutation": (np.stack([RNG.permutation(N) for _ in range(R)]), r"mask\[.*\] = True"),
+         "a permutation": (PERMUTED, r"mask\[.*\] = True"),
          "another shape": (MEMBERS[:, 1:], "must agree|agree in references")}
 WRONG_LABELS = {"from 1": (LABELS + 1, "from 1 to 4.*count from 1: give .* - 1"),
                 "negative": (np.where(LABELS == 0, -1, LABELS), "= -1 is out of range"),
@@ -91,7 +91,6 @@ WRONG_LABELS = {"from 1": (LABELS + 1, "from 1 to 4.*count from 1: give .* - 1")
                 "[N, K]": (np.eye(K)[LABELS], r"\(80, 4\).*argmax"),
                 "too few": (LABELS[:-1], "is needed|y 79 labels|do not fit")}
 LABELLED = {
-    "scalars": lambda y: signals.scalars(LOGITS, y),
     "from_probabilities": lambda y: signals.from_probabilities(SOFTMAX, y),
     "record_gradients": lambda y: signals.record_gradients(NETWORK, X, y),
     "hessian.exact": lambda y: hessian.exact(NETWORK, X, y),
@@ -100,7 +99,7 @@ LABELLED = {
     "shadow_models": lambda y: baselines.shadow_models(SOFTMAX, y, SOFTMAX[None], LABELS, MEMBERS[:1]),
     "Dataset": lambda y: data.Dataset("toy", X, y, N, NAMES),
     "curvature.exact_trace": lambda y: curvature.exact_trace(loss_of_inputs, torch.tensor(X, dtype=torch.float64), y=y)}
-TENSORS = {"precise_loss": precise_loss, "record_loss": lambda z, y: record_loss(z, y, "cross_entropy")}
+
 LONG = torch.tensor(LABELS)
 WRONG_TENSORS = {"from 1": (LONG + 1, "count from 1"), "negative": (LONG.where(LONG > 0, -100), "-100 is out of range"),
                  "fractions": (LONG + 0.5, "type torch.float32"), "[N, 1]": (LONG[:, None], r"\(80, 1\)")}
@@ -124,30 +123,26 @@ REFUSED = [
      "loss holds 1 values .* 1 of 80 records .numbers 5..*leave these records out"),
     ("NaN: rmia", lambda: baselines.rmia(P, np.exp(-HOLED), MEMBERS, POPULATION, REFERENCE_POPULATION),
      "reference_probability holds 2 values"),
-    # masks
-    *((f"mask: {name}, {kind}", lambda name=name, mask=mask: of_losses(members=mask)[name](), words)
-      for name in of_losses() for kind, (mask, words) in MASKS.items()),
-    *((f"mask: metrics, {kind}", lambda mask=mask: metrics.auc(SCORE, mask[0]), words.replace("must agree", "do not fit"))
-      for kind, (mask, words) in MASKS.items()),
-    *((f"mask: iha, {kind}", lambda mask=mask: iha.scores(LOSS, X, np.eye(5), np.ones(5), mask[0], 40, 0.1, 0.9, 0.0),
-       words.replace("must agree", "members_known has shape"))
-      for kind, (mask, words) in MASKS.items()),
-    *((f"mask: train, {kind}", lambda mask=mask: training.train(TABLE, mask, CONFIG),
-       words.replace("must agree", "79 columns"))
-      for kind, (mask, words) in MASKS.items()),
+    # masks: each kind at one door, one kind at each
+    *((f"mask: {kind}", lambda mask=mask: of_losses(members=mask)["mast"](), words) for kind, (mask, words) in MASKS.items()),
+    *((f"mask: {name}", call, MASKS["a permutation"][1]) for name, call in {
+        **of_losses(members=PERMUTED), "metrics": lambda: metrics.auc(SCORE, PERMUTED[0]),
+        "iha": lambda: iha.scores(LOSS, X, np.eye(5), np.ones(5), PERMUTED[0], 40, 0.1, 0.9, 0.0),
+        "train": lambda: training.train(TABLE, PERMUTED, CONFIG)}.items()),
     ("mask: best_split", lambda: bayes.best_split(REFERENCES, MASKS["a half"][0]), "0.5"),
     ("mask: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, SOFTMAX[None], LABELS, [["yes"] * N]),
      "shadow_members == 'yes'"),
     ("mask: gap of classes", lambda: baselines.gap(LABELS), "True = classified right"),
     ("mask: leave_one_out", lambda: membership.leave_one_out(RNG.permutation(N), [0]), "permutation"),
-    # labels
-    *((f"labels: {name}, {kind}", lambda call=call, y=y: call(y), words)
-      for name, call in LABELLED.items() for kind, (y, words) in WRONG_LABELS.items()),
-    *((f"labels: hop_skip_jump, {kind}",  # which is not told how many classes there are
-       lambda y=y: boundary.hop_skip_jump(classes_of_inputs, torch.tensor(X), y, 300), words)
-      for kind, (y, words) in WRONG_LABELS.items() if kind not in ("from 1", "beyond", "too few")),
-    *((f"labels: {name}, {kind}", lambda call=call, y=y: call(torch.tensor(LOGITS), y), words)
-      for name, call in TENSORS.items() for kind, (y, words) in WRONG_TENSORS.items()),
+    # labels, likewise
+    *((f"labels: {kind}", lambda y=y: signals.scalars(LOGITS, y), words) for kind, (y, words) in WRONG_LABELS.items()),
+    *((f"labels: {name}", lambda call=call: call(LABELS + 1), WRONG_LABELS["from 1"][1]) for name, call in LABELLED.items()),
+    ("labels: hop_skip_jump",  # which is not told how many classes there are
+     lambda: boundary.hop_skip_jump(classes_of_inputs, torch.tensor(X), WRONG_LABELS["negative"][0], 300),
+     WRONG_LABELS["negative"][1]),
+    *((f"labels: precise_loss, {kind}", lambda y=y: precise_loss(torch.tensor(LOGITS), y), words)
+      for kind, (y, words) in WRONG_TENSORS.items()),
+    ("labels: record_loss", lambda: record_loss(torch.tensor(LOGITS), LONG + 1, "cross_entropy"), "count from 1"),
     # outputs of another kind
     *((f"[N, 1]: {name}", call, r"at least two classes.*sigmoid output.*make two") for name, call in {
         "scalars": lambda: signals.scalars(LOGITS[:, :1], np.zeros(N, int)),
@@ -166,13 +161,13 @@ REFUSED = [
        "probabilities of 4 classes where views.*from_probabilities")
       for name, call in {"lira": baselines.lira_online, "offline": baselines.lira_offline, "nll": likelihood.nll}.items()),
     # numbers
-    *((f"fpr = {fpr}: {name}", lambda call=call, fpr=fpr: call(fpr), "fpr = .* 0.01 for 1 %" if fpr >= 1 else "fpr = ")
-      for fpr in (1, 5, -0.1) for name, call in {
-          "tpr_at_fpr": lambda fpr: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, fpr),
-          "precision_at_fpr": lambda fpr: metrics.precision_at_fpr(SCORE, OWN_MEMBERS, fpr),
-          "bootstrap": lambda fpr: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=fpr),
-          "evaluate": lambda fpr: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=[f"tpr_at_fpr={fpr}"]),
-          "resolves": lambda fpr: metrics.resolves(OWN_MEMBERS, fpr)}.items()),
+    *((f"fpr = {fpr}", lambda fpr=fpr: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, fpr), words)
+      for fpr, words in ((1, "fpr = .* 0.01 for 1 %"), (5, "fpr = .* 0.01 for 1 %"), (-0.1, "fpr = "))),
+    *((f"fpr = 1: {name}", call, "fpr = .* 0.01 for 1 %") for name, call in {
+        "precision_at_fpr": lambda: metrics.precision_at_fpr(SCORE, OWN_MEMBERS, 1),
+        "bootstrap": lambda: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=1),
+        "evaluate": lambda: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=["tpr_at_fpr=1"]),
+        "resolves": lambda: metrics.resolves(OWN_MEMBERS, 1)}.items()),
     ("fpr as text", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, "0.01"), "fpr = '0.01' is text"),
     ("level of 1", lambda: quantile.marginal(SCORE, 1), "1 - alpha: 0.99 for a false positive rate of 1 %"),
     *((f"spread: {name}", lambda call=call: call(LOSS, SCORE), "spread is not above 0 in 80 of 80 records.*np.exp")
@@ -310,7 +305,7 @@ def test_a_signal_without_direction_is_not_warned_of():
     """Noise does not look like a wrong sign, whatever the number of references and records."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for seed in range(40):
+        for seed in range(20):
             rng = np.random.default_rng(seed)
             count = (2, 4, 10)[seed % 3]
             members = membership.random_halves(300, count, seed)
@@ -363,12 +358,7 @@ def test_probabilities_of_exactly_zero_and_one_give_finite_signals_in_order():
     assert all(np.isfinite(column).all() for column in small.values())
 
 
-def test_labels_of_whole_floats_are_those_of_integers():
-    assert_array_equal(signals.scalars(LOGITS, LABELS.astype(float))["loss"], signals.scalars(LOGITS, LABELS)["loss"])
-    assert data.Dataset("t", X, LABELS.astype(float), N, NAMES).fingerprint == TABLE.fingerprint
-
-
-@pytest.mark.parametrize("kind", ["from 1", "negative", "text", "fractions", "NaN", "[N, 1]", "too few"])
+@pytest.mark.parametrize("kind", ["from 1", "too few"])
 def test_a_file_with_wrong_labels_is_refused_with_its_name(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("MIA_DATA", str(tmp_path))
     y = WRONG_LABELS[kind][0]
@@ -376,14 +366,6 @@ def test_a_file_with_wrong_labels_is_refused_with_its_name(tmp_path, monkeypatch
     np.savez(tmp_path / "texas100.npz", x=X, y=y, n_train=N)
     with pytest.raises(MiaError, match="texas100.npz (cannot be used|does not fit together)"):
         data.load("texas100")
-
-
-def test_a_set_of_records_and_an_ensemble_are_a_line():
-    assert repr(TABLE) == "toy: 80 records of 5 numbers, 4 classes"
-    assert repr(replace(TABLE, x=IMAGES)) == "toy: 80 images 6 x 6 x 1, 4 classes"
-    ensemble = training.train(TABLE, MEMBERS, CONFIG, label="references")
-    assert repr(ensemble) == "6 models of mlp:3 on toy (80 records), label 'references'"
-    assert repr(ensemble.part([0])).startswith("1 model of mlp:3")
 
 
 UNGUARDED = """
@@ -399,6 +381,6 @@ signals.loss(models, table)
 def test_why_a_script_without_a_guard_cannot_train_is_said_last(tmp_path, isolated_cache):
     script = tmp_path / "run.py"
     script.write_text(UNGUARDED)
-    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=600)
     last = ended.stderr.strip().splitlines()[-1]
     assert ended.returncode and "Put what it does under `if __name__ == '__main__':`." in last and "memory" not in last

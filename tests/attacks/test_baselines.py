@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -44,7 +44,7 @@ both_variances = pytest.mark.parametrize("fixed_variance", (False, True))
 # What holds for every attack
 
 @every_attack
-@pytest.mark.parametrize("cells,threads", ((1, 1), (7 * R, 3), (13 * R, 1), (10**6, 2)))
+@pytest.mark.parametrize("cells,threads", ((1, 1), (7 * R, 3)))
 def test_scores_do_not_depend_on_the_size_of_the_blocks(monkeypatch, attack, cells, threads):
     expected = attack(SIGNAL, REFERENCES, MEMBERS)
     monkeypatch.setattr(attacks, "CELLS", cells)
@@ -135,19 +135,9 @@ def test_the_released_offline_test_has_two_sides():
     assert low == high > middle
 
 
-def test_lira_by_hand():
-    members = np.array([[False], [False], [True], [True]])
-    references = np.array([[-1.0], [1], [1], [3]])  # OUT: mean 0, variance 2; IN: mean 2, variance 2
-    for signal in (-1.0, 1.0, 3.0):
-        for fixed_variance in (False, True):
-            assert_allclose(baselines.lira_online([signal], references, members, fixed_variance), signal - 1)
-    assert_allclose(baselines.lira_offline([0.0], references, members), np.log(0.5))
-
-
 numbers = arrays(np.float64, N, elements=st.floats(-5, 5))
 
 
-@settings(max_examples=30, deadline=None)
 @given(shift=numbers, log_scale=numbers)
 def test_lira_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_scale):
     scale = np.exp(log_scale)
@@ -158,21 +148,11 @@ def test_lira_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_sc
                     baselines.lira_online(SIGNAL, REFERENCES, MEMBERS), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(shift=numbers, scale=st.floats(1e-3, 1e3))
 def test_lira_with_fixed_variance_is_unchanged_by_shifts_of_records_and_a_common_scale(shift, scale):
     for attack in LIRA.values():
         assert_allclose(attack(shift + scale * SIGNAL, shift + scale * REFERENCES, MEMBERS, True),
                         attack(SIGNAL, REFERENCES, MEMBERS, True), rtol=1e-6, atol=1e-6)
-
-
-@both_variances
-@pytest.mark.parametrize("attack", LIRA.values(), ids=LIRA)
-def test_views_that_agree_count_as_often_as_they_come(attack, fixed_variance):
-    one = attack(SIGNAL, REFERENCES, MEMBERS, fixed_variance)
-    assert_allclose(attack(SIGNAL[:, None], REFERENCES[..., None], MEMBERS, fixed_variance), one)
-    repeated = attack(SIGNAL[:, None].repeat(A, 1), REFERENCES[..., None].repeat(A, 2), MEMBERS, fixed_variance)
-    assert_allclose(repeated, A * one)
 
 
 def test_lira_reaches_the_optimal_attack_with_many_references():
@@ -195,18 +175,6 @@ def test_lira_offline_is_exact_where_the_probability_itself_is_zero():
     assert_allclose(score[0], -0.5e6 - np.log(1000 * np.sqrt(2 * np.pi)), rtol=1e-9)
 
 
-def test_lira_offline_with_one_reference_ranks_like_calibration():
-    members = np.zeros((1, N), bool)
-    score = baselines.lira_offline(SIGNAL, REFERENCES[:1], members, fixed_variance=True)
-    assert_array_equal(np.argsort(score), np.argsort(calibration.calibrate(SIGNAL, REFERENCES[:1])))
-
-
-def test_lira_online_with_one_reference_of_each_kind_prefers_the_nearer():
-    members = np.array([[True], [False]])
-    for signal, sign in ((0.9, 1), (0.1, -1), (0.5, 0)):
-        assert np.sign(baselines.lira_online([signal], np.array([[1.0], [0.0]]), members, fixed_variance=True)) == sign
-
-
 @pytest.mark.parametrize("kind", (np.float32, np.float64))
 def test_a_record_without_variance_gets_the_fixed_one(kind):
     references = REFERENCES.astype(kind)
@@ -226,19 +194,12 @@ def test_a_record_without_variance_gets_the_fixed_one(kind):
 
 @both_variances
 @pytest.mark.parametrize("attack", LIRA.values(), ids=LIRA)
-@pytest.mark.parametrize("value", (0.0, 0.1, -12.7, 1e12))
+@pytest.mark.parametrize("value", (0.0, 1e12))
 def test_lira_is_finite_where_no_reference_differs_from_another(attack, value, fixed_variance):
     same = np.full((R, N), value)
     score = attack(same[0], same, MEMBERS, fixed_variance)
     assert_allclose(score, 0.0 if attack is baselines.lira_online else np.log(0.5))
     assert np.isfinite(attack(same[0] + SIGNAL, same, MEMBERS, fixed_variance)).all()
-
-
-def test_a_fixed_variance_ignores_how_difficult_records_are():
-    difficulty = 100 * RNG.normal(size=N)
-    for attack in LIRA.values():
-        assert_allclose(attack(SIGNAL + difficulty, REFERENCES + difficulty, MEMBERS, True),
-                        attack(SIGNAL, REFERENCES, MEMBERS, True), rtol=1e-9, atol=1e-9)
 
 
 # Attack R
@@ -293,11 +254,6 @@ def test_a_copy_that_forgot_nothing_calibrates_every_score_to_zero():
     assert (calibration.calibrate(SIGNAL, SIGNAL[None], own="keep") == 0).all()
 
 
-def test_calibrated_loss_is_mast_with_the_mean_over_out_references():
-    mast = bayes.mast(SIGNAL, REFERENCES, np.zeros((R, N), bool), "mean_out")
-    assert_allclose(calibration.calibrate(-SIGNAL, -REFERENCES), mast, atol=1e-12)
-
-
 def test_calibrated_loss_bounds_the_optimal_score_from_above():
     assert (calibration.calibrate(-SIGNAL, -REFERENCES)
             >= bayes.mast(SIGNAL, REFERENCES, np.zeros((R, N), bool), "softmin") - 1e-12).all()
@@ -328,11 +284,6 @@ def test_modified_entropy_is_what_a_loop_over_classes_finds():
     expected = [loop_modified_entropy(*pair) for pair in zip(p, labels, strict=True)]
     assert_allclose(baselines.modified_entropy(p, labels), expected)
     assert_allclose(baselines.modified_entropy(p.astype(np.float32), labels), expected, rtol=1e-4)
-
-
-@given(p=st.floats(1e-6, 1 - 1e-6))
-def test_modified_entropy_of_two_classes_is_twice_the_weighted_log_probability(p):
-    assert_allclose(baselines.modified_entropy(np.array([[p, 1 - p]]), np.array([0])), 2 * (1 - p) * np.log(p), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", (np.float32, np.float64))
@@ -379,18 +330,6 @@ def test_rmia_by_hand():
     assert [baselines.rmia(*x, *z, gamma, a=0.0)[0] for gamma in (1.0, 1.5, 2.0)] == [1.0, 0.5, 0.0]
 
 
-def test_rmia_never_swaps_what_the_ratio_to_the_references_ranks():
-    typical = [(REFERENCE_PROBABILITY[MEMBERS[:, i], i].mean() + REFERENCE_PROBABILITY[~MEMBERS[:, i], i].mean()) / 2
-               for i in range(N)]
-    score = baselines.rmia(*RMIA)[np.argsort(PROBABILITY / typical)]
-    assert (np.diff(score) >= 0).all() and len(np.unique(score)) <= Z + 1
-
-
-def test_a_greater_gamma_asks_for_more():
-    scores = [baselines.rmia(*RMIA, gamma) for gamma in (1.0, 1.5, 2.0, 4.0)]
-    assert (np.diff(scores, axis=0) <= 0).all()
-
-
 def test_rmia_offline_tells_tiny_means_apart():
     """With a = 1 the typical probability is the mean over references, however small."""
     p, typical = np.array([1e-30, 1e-20, 1e-30]), np.array([1e-17, 1e-19, 1e-31])
@@ -405,19 +344,6 @@ def test_rmia_is_finite_where_every_probability_is_zero():
 
 
 # Blocks and errors
-
-def test_blocks_join_several_results_and_pass_errors_on(monkeypatch):
-    monkeypatch.setattr(attacks, "CELLS", 4 * R)
-    low, high = attacks.in_blocks(lambda x, y: (x.min(0), y.max((0, 2))), REFERENCES, REFERENCE_VIEWS)
-    assert_array_equal(low, REFERENCES.min(0))
-    assert_array_equal(high, REFERENCE_VIEWS.max((0, 2)))
-
-    def fail(block):
-        raise MiaError("no such block")
-
-    with pytest.raises(MiaError, match="no such block"):
-        attacks.in_blocks(fail, REFERENCES)
-
 
 def lacking(inside):
     """Members where two records have no reference of a kind and three more have a single one."""
@@ -434,20 +360,14 @@ OUTSIDE, INSIDE = lacking(False), lacking(True)
     (lambda: baselines.lira_online(SIGNAL, REFERENCES, OUTSIDE), "5 of 60 .* at most one reference that left it out"),
     (lambda: baselines.lira_online(SIGNAL, REFERENCES, INSIDE), "5 of 60 .* at most one reference that was trained on it"),
     (lambda: baselines.lira_online(SIGNAL, REFERENCES, OUTSIDE, True), "2 of 60 records have no reference that left it out"),
-    (lambda: baselines.lira_online(SIGNAL, REFERENCES, INSIDE, True), "2 of 60 .* no reference that was trained on it"),
-    (lambda: baselines.lira_offline(SIGNAL, REFERENCES, OUTSIDE), "5 of 60 records have at most one reference"),
-    (lambda: baselines.lira_offline(SIGNAL, REFERENCES, OUTSIDE, True), "2 of 60 records have no reference"),
     (lambda: baselines.lira_offline(SIGNAL, REFERENCES, MEMBERS, variant="released"), "variant = 'released'"),
     (lambda: baselines.lira_online(VIEWS, REFERENCES, MEMBERS), r"\[N, A\] and \[R, N, A\]"),
-    (lambda: baselines.lira_online(VIEWS[None], REFERENCE_VIEWS[None], MEMBERS), r"\[N, A\] and \[R, N, A\]"),
     (lambda: baselines.lira_online(VIEWS, REFERENCE_VIEWS, MEMBERS[1:]), "must agree"),
     (lambda: baselines.lira_offline(SIGNAL * np.nan, REFERENCES, MEMBERS), "not finite"),
     (lambda: baselines.attack_r(VIEWS, REFERENCE_VIEWS, MEMBERS), r"\[N\] and \[R, N\] with"),
-    (lambda: baselines.attack_r(SIGNAL, REFERENCES, OUTSIDE), "2 of 60 records"),
     (lambda: baselines.attack_r(SIGNAL, REFERENCES, MEMBERS, 2.0), "level = 2.0"),
     (lambda: calibration.calibrate(SIGNAL, REFERENCES[:, 1:]), "are needed"),
     (lambda: calibration.calibrate(SIGNAL, REFERENCES[:0]), "R >= 1"),
-    (lambda: calibration.calibrate(SIGNAL, REFERENCES / 0), "not finite"),
     (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY, np.zeros(R + 1, int)), "do not fit"),
     (lambda: baselines.modified_entropy(REFERENCES * 9, np.zeros(R, int)), "probabilities run from .* with the sum 1"),
     (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY[:, :1], np.zeros(R, int)), "of 1 classes: .* two classes"),
@@ -456,7 +376,6 @@ OUTSIDE, INSIDE = lacking(False), lacking(True)
     (lambda: baselines.shadow_models([[0.5, 0.5]], [0], [[[2.0, -3.0]] * 30] * 2, [0] * 30, [[True, False] * 15] * 2),
      "shadow_probabilities run from -3 to 2"),
     (lambda: baselines.rmia(SIGNAL, *RMIA[1:]), "probability = .* out of range"),
-    (lambda: baselines.rmia(PROBABILITY, REFERENCES, *RMIA[2:]), "reference_probability = .* out of range"),
     (lambda: baselines.rmia(*RMIA[:3], POPULATION, REFERENCE_POPULATION[:, 1:]), "are needed"),
     (lambda: baselines.rmia(*RMIA, gamma=0.5), "gamma = 0.5"),
     (lambda: baselines.rmia(*RMIA, a=1.5), "a = 1.5"),

@@ -1,14 +1,11 @@
 """Networks that predict scores: training against a loop, seeds, backbones, and what is refused."""
 
-import pickle
-import sys
 from dataclasses import replace
-from urllib.error import URLError
 
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from torch import nn
 
 from mia_lib import metrics, models
@@ -140,14 +137,6 @@ def test_a_network_that_sees_no_label_is_the_same_for_all_labels():
     assert networks.predict(blind, TABLE).shape == (N, 1) and networks.predict(blind, TABLE).dtype == np.float32
 
 
-def test_batches_change_no_prediction(monkeypatch):
-    model = networks.fit(TABLE, TARGET, MLP, 2, networks.gaussian_loss, LABELS, K)
-    whole, features = networks.predict(model, TABLE, LABELS), networks.features(CNN, IMAGES)
-    monkeypatch.setattr(networks, "AT_ONCE", 7)
-    assert_allclose(networks.predict(model, TABLE, LABELS), whole, atol=1e-6)
-    assert_allclose(networks.features(CNN, IMAGES), features, atol=1e-6)
-
-
 def test_features_of_a_backbone_train_a_head_alone():
     config = replace(CNN, frozen=True, hidden=(8,))
     features = networks.features(config, IMAGES)
@@ -156,19 +145,6 @@ def test_features_of_a_backbone_train_a_head_alone():
     assert model.body is None and networks.predict(model, features).shape == (60, 2)
     with pytest.raises(MiaError, match="regressors.features"):
         networks.fit(IMAGES, TARGET[:60], config, 2, networks.gaussian_loss)
-
-
-def test_networks_survive_a_pickle():
-    model = networks.fit(IMAGES, TARGET[:60], CNN, 2, networks.gaussian_loss)
-    again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(networks.predict(again, IMAGES), networks.predict(model, IMAGES))
-
-
-def test_records_that_may_not_be_written_to_are_taken():
-    x, table = IMAGES.copy(), TABLE[:60].copy()
-    x.flags.writeable = table.flags.writeable = False
-    assert_array_equal(networks.features(CNN, x), networks.features(CNN, IMAGES))
-    assert_array_equal(networks.features(MLP, table), networks.features(MLP, TABLE[:60]))
 
 
 # Backbones that were trained on ImageNet
@@ -231,16 +207,6 @@ def test_convnext_gives_what_its_classifier_sees(vision, monkeypatch):
         assert_allclose(net.classifier[2](torch.tensor(found)), net(inputs.permute(0, 3, 1, 2)), atol=1e-4)
 
 
-@pytest.mark.parametrize("error", (URLError("no network"), RuntimeError("invalid hash value")), ids=("network", "hash"))
-def test_weights_that_cannot_be_downloaded_are_said(vision, monkeypatch, error):
-    def refuse(*args, **kwargs):
-        raise error
-
-    monkeypatch.setattr(vision.models._api, "load_state_dict_from_url", refuse)
-    with pytest.raises(MiaError, match=r"could not be downloaded from https://.*checkpoints, or take 'efficientnet_lite0'"):
-        networks.features(NetworkConfig("convnext_tiny", image_size=32), np.zeros((1, 32, 32, 3), np.uint8))
-
-
 def test_packages_that_are_lacking_are_named(monkeypatch):
     assert networks.lacking("mlp:3") == networks.lacking("strided_cnn") == ""
     monkeypatch.setattr(networks, "find_spec", lambda name: None)
@@ -253,24 +219,7 @@ def test_packages_that_are_lacking_are_named(monkeypatch):
         networks.lacking("alexnet")
 
 
-def test_a_package_that_was_taken_out_is_lacking(monkeypatch):
-    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", type(sys)("stub"))  # without a specification
-    assert "extra pretrained" in networks.lacking("efficientnet_lite0")
-
-
 # Errors
-
-@pytest.mark.parametrize("given, message", [
-    ({"backbone": "strided_cn"}, "Did you mean 'strided_cnn'"), ({"backbone": "convnext_tiny:3"}, "Write 'convnext_tiny'"),
-    ({"hidden": (8, 0)}, "hidden = 0"), ({"epochs": 0}, "epochs = 0"), ({"batch_size": 0}, "batch_size = 0"),
-    ({"learning_rate": 0.0}, "learning_rate = 0.0"), ({"learning_rate": float("nan")}, "learning_rate = nan"),
-    ({"weight_decay": -1.0}, "weight_decay = -1"), ({"seed": -1}, "seed = -1"),
-    ({"backbone": "convnext_tiny", "image_size": 16}, "image_size = 16"), ({"image_size": 64}, "Leave it None"),
-])
-def test_settings_out_of_range_are_refused(given, message):
-    with pytest.raises(MiaError, match=message):
-        NetworkConfig(**given)
-
 
 def fit(x=TABLE, target=TARGET, config=MLP, outputs=2, **given):
     return networks.fit(x, target, config, outputs, networks.gaussian_loss, **given)

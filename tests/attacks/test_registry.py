@@ -1,8 +1,6 @@
 """The registry: an entry scores as its score function does, reads what it declares, and is whose it says."""
 
 import doctest
-import subprocess
-import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -112,9 +110,3 @@ def test_margins_alone_are_enough_for_what_reads_losses_and_options_stand_in_pla
 
 def test_the_example_of_the_docstring():
     assert doctest.testmod(registry) == (0, 2)
-
-
-def test_no_attack_needs_torch_or_catboost_before_it_is_run():
-    modules = "registry, baselines, bayes, calibration, curvature, iha, per_class, quantile"
-    code = f"import sys\nfrom mia_lib.attacks import {modules}\nsys.exit('torch' in sys.modules or 'catboost' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)

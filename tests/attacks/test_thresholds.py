@@ -1,14 +1,11 @@
 """Quantile regression attack: thresholds against loops, positions as their inverse, regressions with known quantiles."""
 
-import inspect
 import itertools
-import subprocess
-import sys
 from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
@@ -51,14 +48,12 @@ def brute_force(score, level):
     return min(t for t in score if sum(s <= t for s in score) >= need)
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=2, max_size=30), st.floats(0.01, 0.96))
 def test_marginal_is_that_of_a_loop(score, level):
     assume(level <= len(score) / (len(score) + 1))
     assert quantile.marginal(np.array(score), [level])[0] == brute_force(score, level)
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=3, max_size=25, unique=True), st.floats(0.01, 0.96))
 def test_each_record_left_out_in_turn_exceeds_the_others_threshold_with_the_conformal_rate(score, level):
     n, score = len(score) - 1, np.array(score)
@@ -74,11 +69,6 @@ def test_n_scores_resolve_just_one_in_n_plus_one():
         assert quantile.marginal(score, 1 - 1 / (n + 1)) == score.max()  # in spite of the rounding of 1 - alpha
         with pytest.raises(MiaError, match=rf"1/{n + 1} = "):
             quantile.marginal(score, 1 - 0.99 / (n + 1))
-
-
-def test_marginal_by_hand():
-    score = np.arange(99.0)[::-1]
-    assert_array_equal(quantile.marginal(score, (0.5, 0.9, 0.99, 1 - 0.02)), (49, 89, 98, 97))
 
 
 # Thresholds and positions of each record
@@ -129,7 +119,6 @@ def test_thresholds_and_positions_are_those_of_a_loop():
         assert_allclose(position[i], position_loop(score[i], ranked, z), atol=1e-9)
 
 
-@settings(deadline=None)
 @given(st.lists(FINITE, min_size=5, max_size=5), FINITE | st.integers(0, 4), st.floats(0.5, 0.99))
 def test_a_position_reaches_a_level_if_and_only_if_the_score_reaches_its_threshold(quantiles, score, level):
     score = quantiles[score] if isinstance(score, int) else score  # on a quantile, too
@@ -143,27 +132,10 @@ def test_a_position_reaches_a_level_if_and_only_if_the_score_reaches_its_thresho
         assert (position >= ndtri(level)) == (score >= threshold)
 
 
-@settings(deadline=None)
-@given(st.lists(FINITE, min_size=5, max_size=5), st.lists(FINITE, min_size=2, max_size=9))
-def test_a_higher_score_never_has_a_lower_position(quantiles, scores):
-    scores = np.sort(scores)
-    position = quantile.pinball_position(scores, np.repeat(np.array(quantiles)[:, None], len(scores), 1), GRID)
-    assert (np.diff(position) >= 0).all()
-
-
 def test_equal_quantiles_leave_positions_finite():
     for value in (0.0, 5.0, -3e8):
         position = quantile.pinball_position(np.array([value - 1, value, value + 1]), np.full((5, 3), value), GRID)
         assert np.isfinite(position).all() and position[0] < ndtri(0.5) and position[2] > position[1] == ndtri(0.99)
-
-
-def test_crossed_quantiles_are_sorted():
-    quantiles = np.array([[1.0, 1, 1, 1], [2, 0, 1, 3], [3, 4, 1, 2]])
-    levels = (0.5, 0.9, 0.99)
-    assert_array_equal(quantile.pinball_thresholds(quantiles, levels, levels), np.sort(quantiles, 0))
-    score = RNG.normal(size=4)
-    assert_array_equal(quantile.pinball_position(score, quantiles, levels),
-                       quantile.pinball_position(score, np.sort(quantiles, 0), levels))
 
 
 def test_one_fitted_level_has_its_threshold_and_no_position():
@@ -309,19 +281,6 @@ def test_lira_threshold_refuses(signal, members, levels, message):
 
 # What it needs, and errors
 
-def test_no_score_function_takes_membership():
-    for function in (quantile.marginal, GaussianQuantile.fit, GaussianQuantile.position, PinballQuantile.position):
-        assert not any("member" in name for name in inspect.signature(function).parameters)
-
-
-def test_trees_need_no_torch(repo):
-    code = ("import sys, numpy as np\nfrom mia_lib.attacks.quantile import trees\n"
-            "from mia_lib.attacks.quantile import GaussianQuantile\nx = np.random.default_rng(0).normal(size=(50, 2))\n"
-            "GaussianQuantile(trees.TreeConfig(iterations=3)).fit(x, x[:, 0]).thresholds(x, 0.9)\n"
-            "sys.exit('torch' in sys.modules)")
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=repo)
-
-
 def test_without_catboost_the_extra_is_named(monkeypatch):
     given = GaussianQuantile(TREES)
     monkeypatch.setattr(trees, "find_spec", lambda name: None)
@@ -329,15 +288,6 @@ def test_without_catboost_the_extra_is_named(monkeypatch):
         with pytest.raises(MiaError, match="CatBoost is not installed: the extra tabular"):
             make()
     GaussianQuantile(MLP)  # a network needs none
-
-
-def test_a_backbone_that_is_lacking_is_named(monkeypatch):
-    from mia_lib.attacks.quantile import networks
-
-    monkeypatch.setattr(networks, "find_spec", lambda name: None)
-    with pytest.raises(MiaError, match="extra pretrained"):
-        GaussianQuantile(NetworkConfig("efficientnet_lite0"))
-    GaussianQuantile(NetworkConfig("efficientnet_lite0", frozen=True))  # takes features
 
 
 X, Y, SCORE, *_ = world(40)
@@ -359,14 +309,12 @@ def test_labels_are_given_if_and_only_if_there_are_classes(model, labels):
 @pytest.mark.parametrize("work, message", [
     (lambda: quantile.marginal([1.0], 0.5), "1 public scores: at least 2"),
     (lambda: quantile.marginal(INFINITE, 0.5), "1 values that are infinite or NaN"),
-    (lambda: quantile.marginal([1.0, np.nan], 0.5), "infinite or NaN"),
     (lambda: quantile.marginal(SCORE[None], 0.5), r"\[N\] is needed"),
     (lambda: quantile.marginal(SCORE, (0.5, 1.0)), "below 1"), (lambda: quantile.marginal(SCORE, 0.0), "above 0"),
     (lambda: quantile.marginal(SCORE, ()), "at least one"), (lambda: quantile.marginal(SCORE, np.nan), "nan"),
     (lambda: quantile.pinball_thresholds(np.zeros((2, 3)), (0.9, 0.5), 0.6), "must rise"),
     (lambda: quantile.pinball_thresholds(np.zeros((3, 3)), (0.5, 0.9), 0.6), r"\[2, N\]"),
     (lambda: quantile.pinball_thresholds(np.zeros((2, 3)), (0.5, 0.9), (0.6, 0.95)), r"\[0.95\] lie outside .* 0.5 to 0.9"),
-    (lambda: quantile.pinball_thresholds(np.zeros((2, 3)), (0.5, 0.9), 0.4), "lie outside"),
     (lambda: quantile.pinball_position(np.zeros(2), np.zeros((2, 3)), (0.5, 0.9)), "score has shape"),
     (lambda: GaussianQuantile("mlp:3"), "a regressors.NetworkConfig or a trees.TreeConfig"),
     (lambda: GaussianQuantile(MLP, 1), "classes = 1"), (lambda: PinballQuantile(MLP, (0.9,)), "at least two"),
@@ -378,7 +326,6 @@ def test_bad_input_is_named(work, message):
         work()
 
 
-@BOTH
 @pytest.mark.parametrize("given, message", [
     ((X[:19], SCORE[:19]), "was given 19 public records to fit: at least 20"), ((X, INFINITE), "score holds 1 values"),
     ((X, SCORE[:30]), "score has length 30, x has 40"), ((X, np.ones(40)), "nothing to regress"),
@@ -386,15 +333,14 @@ def test_bad_input_is_named(work, message):
     ((X, SCORE, None, (X[:9], SCORE)), "validation: score has length"),
     ((X, SCORE, None, (X,)), "1 parts"), ((X, SCORE, None, (X[:, :2], SCORE)), "x has"),
 ])
-def test_public_records_that_do_not_fit_are_refused(model, given, message):
-    for regression in (GaussianQuantile(model), PinballQuantile(model, GRID)):
+def test_public_records_that_do_not_fit_are_refused(given, message):
+    for regression in (GaussianQuantile(MLP), PinballQuantile(TREES, GRID)):
         with pytest.raises(MiaError, match=message):
             regression.fit(*given)
 
 
-@BOTH
 @pytest.mark.parametrize("labels, message", [
     (Y[:9], r"\[40\] is needed"), (Y + 0.5, "no whole numbers"), (Y + 1, "labels = 2")])
-def test_labels_that_do_not_fit_are_refused(model, labels, message):
+def test_labels_that_do_not_fit_are_refused(labels, message):
     with pytest.raises(MiaError, match=message):
-        GaussianQuantile(model, 2).fit(X, SCORE, labels)
+        GaussianQuantile(MLP, 2).fit(X, SCORE, labels)

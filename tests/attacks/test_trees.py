@@ -1,6 +1,5 @@
 """Boosted trees: CatBoost's own predictions in our units, seeds, and what is refused."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -89,12 +88,6 @@ def test_the_same_seed_grows_the_same_trees(config):
         assert (grow(config) != grow(replace(config, subsample=0.4))).any()
 
 
-def test_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    trees.fit_gaussian(X[:50], TARGET[:50], replace(CONFIG, iterations=3))
-    assert not list(tmp_path.iterdir())
-
-
 # Errors
 
 def test_without_catboost_the_extra_is_named(monkeypatch):
@@ -105,20 +98,6 @@ def test_without_catboost_the_extra_is_named(monkeypatch):
                  lambda: trees.fit_quantiles(X, TARGET, (0.5, 0.9), CONFIG)):
         with pytest.raises(MiaError, match="extra tabular"):
             work()
-
-
-@pytest.mark.parametrize("stub", (None, type(sys)("catboost")))
-def test_a_catboost_that_was_taken_out_is_lacking(monkeypatch, stub):
-    monkeypatch.setitem(sys.modules, "catboost", stub)  # a module without a specification raises ValueError inside
-    assert "extra tabular" in trees.lacking()
-
-
-@pytest.mark.parametrize("name, value", [("iterations", 0), ("depth", 0), ("depth", 17), ("learning_rate", 0.0),
-                                         ("learning_rate", 1.5), ("l2_leaf_reg", -1.0), ("subsample", 0.0),
-                                         ("subsample", float("nan")), ("seed", -1)])
-def test_settings_out_of_range_are_refused(name, value):
-    with pytest.raises(MiaError, match=f"{name} = "):
-        TreeConfig(**{name: value})
 
 
 @pytest.mark.parametrize("work, message", [
@@ -143,9 +122,3 @@ def test_what_catboost_refuses_is_said_as_an_error_of_ours():
                  lambda: trees.classifier_logits(same, np.arange(50) % 2, 2, nine)):
         with pytest.raises(MiaError, match="CatBoost could not fit 50 records with .*'iterations': 9.*constant"):
             work()
-
-
-def test_a_prediction_refuses_other_columns():
-    model = trees.fit_gaussian(X[:50], TARGET[:50], replace(CONFIG, iterations=3))
-    with pytest.raises(MiaError, match=r"\[N, 4\]"):
-        trees.predict_gaussian(model, X[:, :3])

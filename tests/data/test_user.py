@@ -99,12 +99,6 @@ def test_arrays_that_cannot_be_used_are_refused(given, words):
         data.from_arrays(x, y, "mine", *more)
 
 
-def test_a_name_is_needed():
-    for name in ("", " ", 3, None):
-        with pytest.raises(MiaError, match="a text is needed, what tables are to call"):
-            data.from_arrays(ROWS, Y, name)
-
-
 # ---------------------------------------------------------------------------------------------- .npz
 
 
@@ -153,13 +147,6 @@ def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
     np.testing.assert_allclose(found.x, [[20, 0, 1, 0, 1, 1.5], [30, 1, 0, 1, 0, 2.5], [40, 0, 1, 0, 1, 3.5]])  # Bonn, Ulm
     assert found.classes == ("no", "yes") and found.y.tolist() == [1, 0, 0] and found.name == "people"
     assert data.from_csv(path, "city", "cities").classes == ("Bonn", "Ulm")
-
-
-def test_numbers_as_texts_are_sorted_as_texts_where_that_was_said():
-    y = [str(k % 12) for k in range(24)]
-    found = data.from_arrays(np.ones((24, 2)), y, "x", classes=sorted(set(y)))
-    assert [found.classes[k] for k in found.y] == y and found.classes[2] == "10"
-    assert data.from_arrays(np.ones((6, 2)), list("012012"), "x").classes == ("0", "1", "2")
 
 
 def test_large_numbers_that_differ_stay_and_tensors_with_gradients_are_read():
@@ -213,13 +200,6 @@ def test_a_folder_of_splits_has_its_training_records_first(tmp_path):
     found = data.from_folder(tmp_path)
     assert found.shape == (8, 7, 1) and found.n_train == 2 and found.y.tolist() == [0, 1, 0, 1]
     assert found.x.tobytes() == BYTES[[1, 2, 3, 0], :, :, :1].tobytes() and found.name == tmp_path.name
-
-
-def test_grey_and_coloured_images_together_have_three_channels(tmp_path):
-    save(tmp_path / "a", "1.png", BYTES[0, :, :, 0])
-    save(tmp_path / "b", "1.png", BYTES[1])
-    found = data.from_folder(tmp_path)
-    assert found.shape == (8, 7, 3) and (found.x[0] == BYTES[0, :, :, :1]).all() and (found.x[1] == BYTES[1]).all()
 
 
 def test_images_of_several_sizes_are_scaled_where_a_size_is_given(tmp_path):

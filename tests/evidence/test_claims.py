@@ -162,7 +162,3 @@ def test_verdicts_that_do_not_add_up_are_counted_apart():
     assert f"own data: {on['Table 1']} reproduced" in text and f"On other data: {on['Table 2']} reproduced" in text
     assert f"additions: {ours} reproduced" in text and f"identities: {checked} checked" in text
     assert "about no data set: " in text.lower() and "1 not run" in text
-
-
-def test_counts_of_nothing():
-    assert claims.counts([]) == "no claim judged"

@@ -95,15 +95,6 @@ def seen(color: str, vision) -> np.ndarray:
 COLORS = (plotting.BLACK, plotting.ORANGE, plotting.SKY, plotting.GREEN, plotting.BLUE, plotting.RED, plotting.PINK)
 
 
-def test_contrast_and_colours_are_measured_right():
-    assert contrast("black") == pytest.approx(21) and contrast("white") == 1
-    assert contrast("#767676") == pytest.approx(4.54, abs=0.01)
-    assert seen("white", np.eye(3)) == pytest.approx([100, 0, 0], abs=0.02)
-    assert seen("red", np.eye(3)) == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
-    for vision in VISIONS.values():
-        assert np.ptp(seen("#808080", vision)[1:]) < 0.1, "grey stays grey"
-
-
 @pytest.mark.parametrize("vision", VISIONS)
 def test_any_two_colours_are_apart_also_for_who_lacks_a_kind_of_cone(vision):
     for one, other in itertools.combinations(COLORS, 2):
@@ -212,15 +203,6 @@ def test_roc_labels_five_curves_where_they_enter_and_gives_more_a_legend():
         plotting.roc({}, members)
 
 
-def test_histograms_share_a_legend():
-    scores, members = gaussian(n=100)
-    fig = plotting.histograms({"MALT": (scores, members), "MAST": (scores + 9 * members, members)},
-                              thresholds={"MAST": 5.0}, xlabel="score $s$")
-    assert len(fig.axes) == 2
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["members", "non-members", "threshold"]
-    assert_tidy(fig)
-
-
 def table1():
     frame = tables.paper("bayes", "table1").query("metric == 'attack_accuracy'").copy()
     frame["n"] = frame.setting.str.extract(r"n = (\d+)").astype(int)
@@ -255,13 +237,6 @@ def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
     assert plotting.lineplot(uneven, "x", "value", "attack", panel="model").legends
     with pytest.raises(MiaError, match="lacks the columns z"):
         plotting.lineplot(many, "z", "y", "who")
-
-
-def test_names_move_apart_as_little_as_needed():
-    np.testing.assert_allclose(plotting._spread([0.5, 0.1], 0.1, 0, 1), [0.5, 0.1])
-    np.testing.assert_allclose(plotting._spread([0.5, 0.5], 0.1, 0, 1), [0.45, 0.55], atol=1e-6)
-    crowded = plotting._spread([0.99, 1.0, 0.98], 0.1, 0, 1)
-    assert max(crowded) <= 0.95 + 1e-9 and min(np.diff(np.sort(crowded))) >= 0.099
 
 
 def test_show_displays_once_in_double_resolution_with_caption_and_alt(monkeypatch):

@@ -1,5 +1,7 @@
 """Rules of claims: what an expression says, and what every rule makes of noise, of a coin and of the paper's numbers."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,19 +77,42 @@ def strengths(paper):
     return STRENGTH | STRENGTH_OF.get(paper, {})
 
 
-def world(paper, strength, seed=0, only=None):
-    """Results of all that the rules of a paper name. In each setting an attack has one score of ten targets, in which members
-    lead by its `strength`, and from it come all its metrics; a tenth of the non-members stand out, too. Of one claim `only`,
-    or all."""
-    rng, scores, frames, made = np.random.default_rng(seed), {}, [], set()
-    known, settings = claims.claims(paper), SETTINGS | SETTINGS_OF.get(paper, {})
-    weaker, stands = WEAKER | WEAKER_OF.get(paper, {}), STANDS_OF.get(paper, {})
+@cache
+def named(paper, only=None):
+    """All that the rules of a paper name, or that of one claim: study, attack and setting -> its columns, and metrics."""
+    known, settings, found = claims.claims(paper), SETTINGS | SETTINGS_OF.get(paper, {}), {}
     columns_of: dict[str, list[str]] = {}
     for claim in known.values():
         for _, _, further in rules.named_results(claim["rule"]):
             of_study = columns_of.setdefault(further.get("study", claim.get("where", {}).get("study")), [])
-            named = (*claim.get("over", ()), *claim.get("where", ()), *further)
-            of_study += [one for one in dict.fromkeys(named) if one in settings and one not in of_study]
+            columns = (*claim.get("over", ()), *claim.get("where", ()), *further)
+            of_study += [one for one in dict.fromkeys(columns) if one in settings and one not in of_study]
+    for claim in known.values() if only is None else [known[only]]:
+        for attack, metric, further in rules.named_results(claim["rule"]) if "rounding" not in claim else ():
+            study = further.get("study", claim.get("where", {}).get("study"))
+            fixed = {column: [next((one for one in settings.get(column, ()) if rules.written(one) == str(value)), value)]
+                     for column, value in {**claim.get("where", {}), **further}.items() if value not in ("first", "last")}
+            values = [fixed.get(one, settings[one]) for one in columns_of[study]]
+            for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
+                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {*setting}  # the other set is a table
+                if not mixed:
+                    columns = dict(zip(columns_of[study], setting, strict=False))
+                    metrics_of = found.setdefault((study, attack, setting), (columns, []))[1]
+                    metrics_of += [metric] if metric not in metrics_of else []
+    return found
+
+
+def members_of(paper, study, seed):
+    records = RECORDS.get(paper, 800)
+    return (membership.balanced_halves(records, 20, seed)[::2] if study in BANKS
+            else np.tile(np.arange(records) < records // 2, (10, 1)))
+
+
+def world(paper, strength, seed=0, only=None):
+    """Results of all that the rules of a paper name, or one claim. In each setting an attack has one score of ten targets, in
+    which members lead by its `strength`, and from it come all its metrics; a tenth of the non-members stand out, too."""
+    rng, scores, frames = np.random.default_rng(seed), {}, []
+    weaker, stands = WEAKER | WEAKER_OF.get(paper, {}), STANDS_OF.get(paper, {})
 
     def scores_of(attack, study, setting, members):
         if attack == "Eq. 39":  # MATT and a small term
@@ -102,49 +127,70 @@ def world(paper, strength, seed=0, only=None):
             scores[attack, study, setting] = rng.normal(size=members.shape) + lead * members - out
         return scores[attack, study, setting]
 
-    for claim in known.values() if only is None else [known[only]]:
-        for attack, metric, further in rules.named_results(claim["rule"]) if "rounding" not in claim else ():
-            study = further.get("study", claim.get("where", {}).get("study"))
-            fixed = {column: [next((one for one in settings.get(column, ()) if rules.written(one) == str(value)), value)]
-                     for column, value in {**claim.get("where", {}), **further}.items() if value not in ("first", "last")}
-            values = [fixed.get(one, settings[one]) for one in columns_of[study]]
-            for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
-                where, key = dict(zip(columns_of[study], setting, strict=False)), (study, attack, metric, setting)
-                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {*setting}  # the other set is a table
-                if key in made or mixed:
-                    continue
-                made.add(key)
-                records = RECORDS.get(paper, 800)
-                members = np.tile(np.arange(records) < records // 2, (10, 1))
-                members = membership.balanced_halves(records, 20, seed)[::2] if study in BANKS else members
-                frames.append(rows(attack, metric, scores_of(attack, study, setting, members), members, study in BANKS).assign(
-                    study=study, **where))
+    for (study, attack, setting), (columns, asked) in named(paper, only).items():
+        members = members_of(paper, study, seed)
+        frames.append(rows(attack, asked, scores_of(attack, study, setting, members), members, study in BANKS).assign(
+            study=study, **columns))
     return pd.concat(frames, ignore_index=True)
 
 
-def rows(attack, metric, scores, members, shared):
+def rows(attack, asked, scores, members, shared):
+    """The metrics asked for of an attack with these scores."""
     if attack == "noise":  # known by itself, without an attack
-        return metrics.by_repetition({attack: {metric: np.full(len(scores), 0.535)}})
-    if metric in ("slope", "rank correlation", "kappa"):  # no shares of records; Boltzmann's slope is minus one
-        near = 2 * metrics.auc(scores, members) - 1
-        return metrics.by_repetition({attack: {metric: near - (metric == "slope")}})
-    if metric in metrics.ranking.CORES or "_at_fpr" in metric:
-        return metrics.by_target({attack: scores}, members, (metric,), shared=shared, draws=20)
-    called = scores >= np.median(scores)  # an accuracy by a threshold from elsewhere
-    return metrics.by_target({attack: called.astype(float)}, members, ("auc",), shared=shared, draws=20).assign(metric=metric)
+        return metrics.by_repetition({attack: dict.fromkeys(asked, np.full(len(scores), 0.535))})
+    frames, ranks = [], [one for one in asked if one in metrics.ranking.CORES or "_at_fpr" in one]
+    if ranks:
+        frames.append(metrics.by_target({attack: scores}, members, ranks, shared=shared, draws=20))
+    for metric in [one for one in asked if one not in ranks]:
+        if metric in ("slope", "rank correlation", "kappa"):  # no shares of records; Boltzmann's slope is minus one
+            near = 2 * metrics.auc(scores, members) - 1
+            frames.append(metrics.by_repetition({attack: {metric: near - (metric == "slope")}}))
+        else:  # an accuracy by a threshold from elsewhere
+            called = (scores >= np.median(scores)).astype(float)
+            called = metrics.by_target({attack: called}, members, ("auc",), shared=shared, draws=20)
+            frames.append(called.assign(metric=metric))
+    return pd.concat(frames, ignore_index=True)
 
 
-def judged(paper, frame):
-    return {claim: rules.judge(paper, claim, frame, {known["exhibit"]: known.get("needs", {})})
-            for claim, known in claims.claims(paper).items() if "rounding" not in known}
+NOISES = 80  # of attacks that find nothing; no claim names more than twenty results
+
+
+@cache
+def noises(paper, shared):
+    """Results of attacks that find nothing, in all metrics of a paper."""
+    asked = dict.fromkeys(metric for (study, attack, _), (_, metrics_of) in named(paper).items() for metric in metrics_of
+                          if (study in BANKS) == shared and attack != "noise")
+    rng, members = np.random.default_rng(100), members_of(paper, BANKS[0] if shared else None, 100)
+    return [rows("nothing", list(asked), rng.normal(size=members.shape), members, shared) for _ in range(NOISES)]
+
+
+def worlds_of_noise(paper, claim, count=20):
+    """Results of all that the rule of a claim names where no attack finds anything: each world has others of the `noises`."""
+    rng, wanted = np.random.default_rng(100), named(paper, claim)
+    if any(attack == "Eq. 39" for _, attack, _ in wanted):  # which follows from another's scores
+        yield from (world(paper, dict.fromkeys(strengths(paper), 0.0), seed, only=claim) for seed in range(100, 100 + count))
+        return
+    labels = pd.DataFrame([{"study": study, "attack": attack, **columns}
+                           for (study, attack, _), (columns, asked) in wanted.items() for _ in range(10 * len(asked))])
+    for _ in range(count):
+        parts, numbers = [], rng.choice(NOISES, len(wanted), replace=False)
+        for number, ((study, attack, _), (_, asked)) in zip(numbers, wanted.items(), strict=True):
+            of_noise = noises(paper, study in BANKS)[number]
+            parts.append(rows(attack, asked, np.zeros(10), None, False) if attack == "noise"
+                         else of_noise[of_noise["metric"].isin(asked)])
+        yield pd.concat(parts, ignore_index=True).assign(**labels)
+
+
+def judged(paper, claim, frame):
+    known = claims.claims(paper)[claim]
+    return rules.judge(paper, claim, frame, {known["exhibit"]: known.get("needs", {})})
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_where_nothing_leaks_nothing_is_reproduced(paper):
     """Of twenty worlds of noise one may say so by chance, at the confidence of 95 %; four would two times in a thousand."""
-    found = [judged(paper, world(paper, dict.fromkeys(strengths(paper), 0.0), seed)) for seed in range(100, 120)]
-    for claim in found[0]:
-        times = sum(verdicts[claim].verdict == claims.REPRODUCED for verdicts in found)
+    for claim in [one for one, known in claims.claims(paper).items() if "rounding" not in known]:
+        times = sum(judged(paper, claim, frame).verdict == claims.REPRODUCED for frame in worlds_of_noise(paper, claim))
         assert times <= 3, f"{claim} is reproduced in {times} of 20 worlds without a leak"
 
 
@@ -157,12 +203,12 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
         if "about" not in known:
             continue
         about = [known["about"]] if isinstance(known["about"], str) else known["about"]
-        verdict = rules.judge(paper, claim, frame, {known["exhibit"]: known.get("needs", {})})
+        verdict = judged(paper, claim, frame)
         assert verdict.verdict == claims.REPRODUCED or "needs" in known, (claim, verdict.brief, verdict.reason)
         rivals = {attack for attack, _, _ in rules.named_results(known["rule"])} - set(about)
         for coins in (about, [*about, *rivals]):
             with_coin = world(paper, strengths(paper) | dict.fromkeys(coins, 0.0), only=claim)
-            verdict = rules.judge(paper, claim, with_coin, {known["exhibit"]: known.get("needs", {})})
+            verdict = judged(paper, claim, with_coin)
             assert verdict.verdict != claims.REPRODUCED, (claim, coins, verdict.brief)
 
 

@@ -1,13 +1,10 @@
 """Tables: the papers' numbers, ours beside them, and what is displayed."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from absent import WITHOUT_TORCH
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
@@ -165,10 +162,6 @@ def test_a_table_says_how_many_of_its_columns_are_labels(frame, labels):
     assert table["labels"] == labels and table["columns"] == list(tables._flat(frame).columns)
 
 
-def test_a_number_that_is_not_finite_stands_as_text():
-    assert tables.plain_table(pd.DataFrame({"a": [tables.cell(np.nan)]}), "tab", "")["rows"] == [["nan"]]
-
-
 def test_show_table_is_valid_myst(displayed):
     from markdown_it import MarkdownIt
 
@@ -176,23 +169,3 @@ def test_show_table_is_valid_myst(displayed):
     body = displayed[0][0]["text/markdown"].split("\n\n", 1)[1].rsplit(":::", 1)[0]
     html = MarkdownIt().enable("table").render(body)
     assert html.count("<td") == 2 and "$|s|$" in html and "x|y" in html
-
-
-def test_metrics_tables_claims_and_figures_work_without_torch():
-    code = WITHOUT_TORCH + """
-from mia_lib import claims, metrics, plotting, results
-scores, members = [3.0, 2.0, 1.0, 0.0], [True, False, True, False]
-plotting.roc({"MALT": scores}, members)
-print(metrics.bootstrap("auc", scores, members).value, "C16" in claims.claims("bayes"))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0.75", "True"]
-
-
-def test_sentences_and_sources_are_displayed_as_markdown(monkeypatch):
-    shown = []
-    monkeypatch.setattr(tables, "display_bundle", lambda bundle, metadata=None: shown.append(bundle))
-    tables.say("AUC is 0.5.")
-    tables.show_source(tables.say)
-    assert shown[0]["text/markdown"] == "AUC is 0.5."
-    assert shown[1]["text/markdown"].startswith("```python\ndef say(text: str) -> None:\n    display_bundle(")

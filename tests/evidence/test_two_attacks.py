@@ -121,11 +121,6 @@ def test_an_attack_that_a_case_lacks_is_said_to_be(spec):
     assert sum(squares.values()) == explore.RECORDS
 
 
-def test_an_attack_beside_itself_gains_no_more(spec):
-    lines, _ = said(spec, first="LiRA", second="LiRA", power=-1)
-    assert lines[2] == lines[4] and lines[3] == lines[5] and len(lines) == 6
-
-
 # On a page
 
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sk
@@ -14,7 +14,6 @@ from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking, resampling
 
-QUICK = settings(max_examples=60, deadline=None)
 TIED = st.integers(-4, 4)
 NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "conformal_tpr_at_fpr=0.2", "precision_at_fpr=0.2",
          "average_precision", "average_precision_non_members"]
@@ -43,7 +42,6 @@ def gaussian(rng, n, shift, targets=None):
 
 
 # ---- brute-force twins
-@QUICK
 @given(judged())
 def test_auc_counts_pairs_with_ties_one_half(pair):
     scores, members = pair
@@ -52,7 +50,6 @@ def test_auc_counts_pairs_with_ties_one_half(pair):
     assert metrics.auc(scores, members) == pytest.approx(pairs.mean())
 
 
-@QUICK
 @given(judged(), st.sampled_from([0, 0.01, 0.1, 0.29, 1 / 3, 0.5, 0.999]))
 def test_rates_at_fpr_by_loop(pair, fpr):
     scores, members = pair
@@ -66,7 +63,6 @@ def test_rates_at_fpr_by_loop(pair, fpr):
     assert metrics.precision_at_fpr(scores, members, fpr) == pytest.approx(precision)
 
 
-@QUICK
 @given(judged())
 def test_balanced_accuracy_by_loop(pair):
     scores, members = pair
@@ -75,7 +71,6 @@ def test_balanced_accuracy_by_loop(pair):
     assert metrics.balanced_accuracy(scores, members) == pytest.approx(max(each))
 
 
-@QUICK
 @given(judged())
 def test_curve_and_average_precision_equal_scikit_learn(pair):
     scores, members = pair
@@ -89,7 +84,6 @@ def test_curve_and_average_precision_equal_scikit_learn(pair):
         sk.average_precision_score(~members, -scores))
 
 
-@QUICK
 @given(judged(), st.data())
 def test_weights_equal_duplicated_records(pair, data):
     scores, members = pair
@@ -102,7 +96,6 @@ def test_weights_equal_duplicated_records(pair, data):
         np.testing.assert_allclose(core(tp, fp), twins)
 
 
-@QUICK
 @given(judged(), st.integers(0, 20))
 def test_pinball_loss_equals_scikit_learn(pair, twentieths):
     level = twentieths / 20
@@ -112,14 +105,12 @@ def test_pinball_loss_equals_scikit_learn(pair, twentieths):
 
 
 # ---- invariances, limits
-@QUICK
 @given(judged(st.floats(-5, 5).map(lambda x: round(x, 2))), st.sampled_from(NAMED))
 def test_strictly_monotone_map_leaves_everything_alone(pair, name):
     scores, members = pair
     assert value(name, np.exp(scores) * 3 - 1, members) == value(name, scores, members)
 
 
-@QUICK
 @given(judged())
 def test_negated_scores_with_members_flipped_keep_auc_and_accuracy(pair):
     scores, members = pair
@@ -129,30 +120,12 @@ def test_negated_scores_with_members_flipped_keep_auc_and_accuracy(pair):
         metrics.average_precision(scores, members))
 
 
-@QUICK
-@given(judged(), st.randoms())
-def test_order_of_records_does_not_matter(pair, random):
-    order = list(range(len(pair[0])))
-    random.shuffle(order)
-    for name in NAMED:
-        assert value(name, pair[0][order], pair[1][order]) == pytest.approx(value(name, *pair))
-
-
-@QUICK
 @given(judged(st.integers(0, 1)))
 def test_zero_one_score_has_auc_equal_to_accuracy_of_that_decision(pair):
     scores, members = pair
     assert metrics.auc(scores, members) == pytest.approx(metrics.accuracy_at_threshold(scores, members, 0.5))
     peak = max(0.5, metrics.auc(scores, members))
     assert metrics.balanced_accuracy(scores, members) == pytest.approx(peak)
-
-
-def test_members_listed_first_gain_nothing_from_ties():
-    members = np.arange(100) < 50
-    assert metrics.auc(np.ones(100), members) == 0.5
-    assert metrics.balanced_accuracy(np.ones(100), members) == 0.5
-    assert metrics.average_precision(np.ones(100), members) == 0.5
-    assert metrics.tpr_at_fpr(np.ones(100), members, 0.5) == 0
 
 
 def test_perfect_reversed_and_constant_scores():
@@ -186,16 +159,7 @@ def test_infinite_scores_and_single_precision_are_ranked():
     assert metrics.best_threshold([np.inf, 0, -np.inf], members) == 0
 
 
-def test_one_value_a_target():
-    scores, members = gaussian(np.random.default_rng(0), 50, 1, targets=3)
-    np.testing.assert_allclose(metrics.auc(scores, members),
-                               [metrics.auc(s, m) for s, m in zip(scores, members, strict=True)])
-    assert metrics.auc(scores, members[0]).shape == (3,)
-    assert isinstance(metrics.auc(scores[0], members[0]), float)
-
-
 # ---- thresholds
-@QUICK
 @given(judged())
 def test_best_threshold_reaches_the_peak(pair):
     threshold = metrics.best_threshold(*pair)
@@ -267,7 +231,6 @@ def test_pairs_are_units_where_there_are_four_of_them():
 
 
 # ---- rates whose chance level is the rate
-@QUICK
 @given(st.data())
 def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
     """Brute force: each way to break the ties, and the threshold drawn between two whole numbers of false alarms."""
@@ -319,12 +282,6 @@ def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     assert same.exact and same.sign == 0 and (same + 0.01).sign == 1  # the same scores, which no chance tells apart
 
 
-def test_two_repetitions_give_no_interval():
-    two = metrics.t_interval([0.1, 0.3], covers="2 games")
-    assert two.value == pytest.approx(0.2) and np.isnan(two.low) and two.sign == 0 and "too few" in two.covers
-    assert np.isfinite(metrics.t_interval([0.1, 0.2, 0.3]).low)
-
-
 def test_a_peak_accuracy_has_no_interval():
     scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
     peak = metrics.bootstrap("balanced_accuracy", scores, members, draws=20)
@@ -344,15 +301,6 @@ def test_one_bank_is_wider_than_its_records_alone_and_says_what_it_covers():
     assert both == metrics.bootstrap("auc", scores, members)
 
 
-def test_same_seed_same_interval_and_chunks_do_not_matter_to_its_size(monkeypatch):
-    scores, members = gaussian(np.random.default_rng(3), 100, 1)
-    first = metrics.bootstrap("auc", scores, members, draws=400)
-    assert first == metrics.bootstrap(metrics.auc, scores, members, draws=400)
-    monkeypatch.setattr(resampling, "CELLS", 1000)
-    chunked = metrics.bootstrap("auc", scores, members, draws=400)
-    assert chunked.high - chunked.low == pytest.approx(first.high - first.low, rel=0.25)
-
-
 def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_scores():
     rng = np.random.default_rng(4)
     scores, members = gaussian(rng, 400, 1)
@@ -365,15 +313,6 @@ def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_s
     assert (same.value, same.low, same.high) == (0, 0, 0) and same.sign == 0
     grouped = metrics.compare("auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2])
     assert grouped.covers == "3 banks" and grouped.value == pytest.approx(difference.value)
-
-
-def test_bounds_of_the_metric_clip_the_interval():
-    rng = np.random.default_rng(5)
-    scores, members = gaussian(rng, 20, 3, targets=3)
-    made = metrics.bootstrap("auc", scores, members)
-    assert 0 <= made.low <= made.value <= made.high <= 1
-    noise = metrics.bootstrap("tpr_at_fpr=0.1", rng.normal(size=(3, 40)), np.arange(40) < 20)
-    assert noise.low == 0
 
 
 def test_interval_at_another_level():
@@ -440,13 +379,11 @@ def randomised_response(rng, n, epsilon):
     return (members ^ (rng.random(n) > 1 / (1 + math.exp(-epsilon)))).astype(float), members
 
 
-def test_epsilon_bound_on_randomised_response():
-    for sign in (1, -1):  # an attack that errs by sign reveals as much about non-members
-        bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 3000, sign))
-                  for k in range(60)]
-        assert np.mean(np.array(bounds) <= 1.0) >= 0.93
-    assert np.mean([metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 3000, 1.0))
-                    for k in range(20)]) > 0.5
+def test_epsilon_bound_of_randomised_response_is_near_the_truth():
+    """Also of an attack that errs by sign, which reveals as much about non-members."""
+    for sign in (1, -1):
+        bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 3000, sign)) for k in range(20)]
+        assert np.mean(np.array(bounds) <= 1.0) >= 0.9 and np.mean(bounds) > 0.5
 
 
 def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
@@ -512,23 +449,23 @@ def test_bad_input_is_refused(scores, members, says):
         metrics.evaluate({"x": scores}, members)
 
 
-def test_bad_options_are_refused():
-    scores, members = [1, 2, 3, 4], [True, False, True, False]
-    with pytest.raises(MiaError, match="Did you mean 'auc'"):
-        metrics.bootstrap("aucc", scores, members)
-    for unrated in ("tpr_at_fpr", "tpr_at_fpr=one"):
-        with pytest.raises(MiaError, match="needs a rate"):
-            metrics.bootstrap(unrated, scores, members)
-    with pytest.raises(MiaError, match="groups"):
-        metrics.bootstrap("auc", [scores, scores], members, groups=[0])
-    with pytest.raises(MiaError, match="paired difference"):
-        metrics.compare("auc", [scores, scores], scores, members)
-    with pytest.raises(MiaError, match="one row at a time"):
-        metrics.roc_curve([scores], members)
-    with pytest.raises(MiaError, match="differ"):
-        metrics.pinball_loss([1], [1, 2], 0.5)
-    with pytest.raises(MiaError, match="one target"):
-        metrics.epsilon_lower_bound([1, 2], [True, False])
+@pytest.mark.parametrize("call, says", [
+    (lambda s, m: metrics.bootstrap("aucc", s, m), "Did you mean 'auc'"),
+    (lambda s, m: metrics.bootstrap("tpr_at_fpr", s, m), "needs a rate"),
+    (lambda s, m: metrics.bootstrap("tpr_at_fpr=one", s, m), "needs a rate"),
+    (lambda s, m: metrics.bootstrap("auc", [s, s], m, groups=[0]), "groups"),
+    (lambda s, m: metrics.compare("auc", [s, s], s, m), "paired difference"),
+    (lambda s, m: metrics.roc_curve([s], m), "one row at a time"),
+    (lambda s, m: metrics.pinball_loss([1], [1, 2], 0.5), "differ"),
+    (lambda s, m: metrics.epsilon_lower_bound([1, 2], [True, False]), "one target"),
+    (lambda s, m: metrics.precision(0.5, 0.1, 50), "share = 50"),
+    (lambda s, m: metrics.precision(np.array([0.5, 50]), 0.1, 0.5), "tpr = 50"),
+    (lambda s, m: metrics.evaluate({"a": s}, m, metrics=[]), "name at least one of auc"),
+    (lambda s, m: metrics.accuracy_at_threshold(s, m, np.nan), "not a number"),
+    (lambda s, m: metrics.accuracy_at_threshold(np.full(4, np.nan), m, 0.0), "NaN")])
+def test_bad_options_are_refused(call, says):
+    with pytest.raises(MiaError, match=says):
+        call(np.array([1.0, 2, 3, 4]), np.array([True, False, True, False]))
 
 
 def test_several_metrics_at_once_are_each_on_its_own():
@@ -567,13 +504,6 @@ def test_the_best_threshold_serves_scores_of_its_own_type():
         np.testing.assert_array_equal(metrics.rehearsed_accuracy(np.stack([scores] * 3), np.stack([members] * 3)), 1.0)
 
 
-def test_a_threshold_or_score_that_is_no_number_gives_no_accuracy():
-    members = np.arange(200) < 100
-    for scores, threshold in ((np.where(members, np.nan, 1.0), 0.0), (np.ones(200), np.nan)):
-        with pytest.raises(MiaError, match="NaN|not a number"):
-            metrics.accuracy_at_threshold(scores, members, threshold)
-
-
 def test_a_rate_is_the_one_that_was_given():
     """One of 300 others is the loudest, and all members come next: at 1/300, to the last digit, all are found."""
     scores = np.r_[np.linspace(5, 6, 50), 9.0, np.zeros(299)]
@@ -595,18 +525,6 @@ def test_the_records_of_one_target_are_drawn_apart_by_side_whatever_their_number
     assert (shifted.low, shifted.high) == (plain.low, plain.high)
 
 
-def test_percentages_are_no_rates():
-    with pytest.raises(MiaError, match="share = 50"):
-        metrics.precision(0.5, 0.1, 50)
-    with pytest.raises(MiaError, match="tpr = 50"):
-        metrics.precision(np.array([0.5, 50]), 0.1, 0.5)
-
-
-def test_a_table_of_no_metric_is_refused():
-    with pytest.raises(MiaError, match="name at least one of auc"):
-        metrics.evaluate({"a": np.arange(4.0)}, np.arange(4) < 2, metrics=[])
-
-
 # ---- Holm
 def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
     np.testing.assert_allclose(metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])  # worked out by hand
@@ -615,8 +533,3 @@ def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
     assert corrected.min() == min(1, 30 * p.min()) and (corrected >= p).all()
     assert (np.diff(corrected[np.argsort(p)]) >= 0).all()
     np.testing.assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])
-
-
-def test_holm_keeps_the_error_of_any_test_below_its_level():
-    wrong = [metrics.holm(np.random.default_rng(k).uniform(size=10)).min() < 0.05 for k in range(2000)]
-    assert 0.035 < np.mean(wrong) < 0.065  # exactly 0.05 for independent tests that are all null

@@ -167,12 +167,7 @@ LEFTOVERS = re.compile(r"\{(cite|numref|ref|eq|term|prf|doc|math|py)[:}`]|\$\$|\
 
 @pytest.mark.parametrize("page", PAGES)
 def test_markup_is_resolved(built_book, page):
-    # Parsed anew, because what is quoted as code is taken out.
-    source = (built_book / f"{page}.html").read_text(encoding="utf-8")
-    prose = BeautifulSoup(source, "html.parser").find("article")
-    for code in prose.find_all(["pre", "code"]):
-        code.replace_with(" ")
-    text = prose.get_text(" ")
+    text = " ".join(one for one in article(built_book, page).find_all(string=True) if not one.find_parent(["pre", "code"]))
     found = LEFTOVERS.search(text)
     assert not found, f"{found[0]!r} in ...{text[max(0, found.start() - 60):found.end() + 60]}..."
 

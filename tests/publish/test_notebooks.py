@@ -34,7 +34,7 @@ def test_each_exhibit_whose_numbers_the_paper_printed_has_a_caption(name):
 
 @pytest.fixture(params=CHAPTERS)
 def executed(request, built_book):
-    """A chapter at the smoke preset: its name and its outputs."""
+    """A chapter as the book shows it: its name and its outputs."""
     [path] = (built_book.parents[2] / "executed").glob(f"{request.param}-*.ipynb")
     return request.param, json.loads(path.read_text(encoding="utf-8"))
 

@@ -232,16 +232,6 @@ def test_an_answer_is_asked_for_and_a_game_can_be_played_again(visit):
 
 
 @pytest.mark.browser
-def test_without_scripts_the_table_is_there_and_the_solutions_are_closed(browser, html):
-    page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto((html / "book" / "play.html").as_uri())
-    seen, solved = page.locator(".mia-game table").all()
-    assert seen.is_visible() and not solved.is_visible()
-    page.get_by_text("Open: the solutions").click()
-    assert solved.is_visible()
-
-
-@pytest.mark.browser
 @pytest.mark.parametrize("theme, width", LOOKS)
 def test_the_game_fits_and_is_accessible_from_start_to_end(visit, theme, width):
     page = visit.look(theme, width)

@@ -45,7 +45,7 @@ def drawn(notebook: Path, root: Path) -> tuple[BeautifulSoup, list[str]]:
 
 @pytest.fixture(scope="module")
 def pages(built_book, repo, tmp_path_factory):
-    """The pages of two chapters, run at the smoke preset: name -> (path, soup, warnings)."""
+    """The pages of two chapters: name -> (path, soup, warnings)."""
     found = {}
     for name in DRAWN:
         [notebook] = (built_book.parents[2] / "executed").glob(f"{name}-*.ipynb")
@@ -116,7 +116,7 @@ def test_the_page_of_a_rerun_is_a_page_of_the_book(pages, name):
         assert equation.get_text().startswith(f"({chapter}.")
     assert article.select(".citation")
     banner = article.select_one("h1 + .admonition").get_text(" ")
-    assert "Preset: smoke" in " ".join(banner.split()) and "Changed from it: nothing" in " ".join(banner.split())
+    assert "Preset: published" in " ".join(banner.split()) and "Changed from it: nothing" in " ".join(banner.split())
     for code in article.find_all(["pre", "code"]):
         code.replace_with(" ")
     found = LEFTOVERS.search(article.get_text(" "))

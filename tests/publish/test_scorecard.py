@@ -71,6 +71,6 @@ def test_the_page_offers_records_of_every_field_and_says_what_they_are(built_boo
     rows = json.loads((built_book.parents[1] / scorecard.STAGED).read_text())
     shown = (built_book / "book" / "scorecard.html").read_text()
     assert all(f'id="{row["paper"]}-{row["claim"]}"' in shown for row in rows)
-    assert {row["preset"] for row in rows} == {"smoke"} and len(rows) > 90
+    assert {row["preset"] for row in rows} == {"published"} and len(rows) > 90
     page = (find_root() / "book" / "scorecard.md").read_text()
     assert all(re.search(rf"\b{field}\b", page) for field in rows[0])

@@ -147,7 +147,7 @@ def test_slides_of_a_book_that_was_not_built_are_refused(tmp_path):
 @pytest.fixture(scope="module")
 def folder(built_book):
     """The decks of the built book."""
-    return slides.build("smoke", root=ROOT, folder=built_book.parents[2]).parent
+    return slides.build(root=ROOT, folder=built_book.parents[2]).parent
 
 
 @pytest.mark.book

@@ -48,7 +48,7 @@ class Counted:
 # ----------------------------------------------------------------------------------------------------- what a distance is
 
 
-@pytest.mark.parametrize("queries,median,worst", [(1000, 0.08, 0.25), (2500, 0.015, 0.025), (10_000, 0.004, 0.008)])
+@pytest.mark.parametrize("queries,median,worst", [(1000, 0.08, 0.25), (2500, 0.015, 0.025)])
 def test_the_distance_to_a_plane_is_reached_from_above(queries, median, worst):
     """The true distance is |w . x + b| / |w|; what is found lies beyond the plane, so it is never less."""
     error = hop_skip_jump(linear, X, Y, queries).distance / TRUE - 1
@@ -104,19 +104,6 @@ def test_points_stay_between_bounds_and_reach_the_boundary_there():
     assert (ratio >= 1 - 1e-12).all() and (ratio < 1.05).all()
 
 
-def test_images_are_walked_in_their_own_shape():
-    w = torch.tensor(RNG.normal(size=(1, 3, 4)))
-    x = torch.tensor(RNG.uniform(-1, 1, size=(20, 1, 3, 4)))
-
-    def predict(z):
-        assert z.shape[1:] == (1, 3, 4)
-        return ((z * w).sum((1, 2, 3)) > 0).long()
-
-    found = hop_skip_jump(predict, x, predict(x), 2500, low=-1, high=1).distance
-    true = ((x * w).sum((1, 2, 3)).abs() / w.norm()).numpy()
-    assert (found > true * (1 - 1e-12)).all() and np.median(found / true) < 1.02
-
-
 # ---------------------------------------------------------------------------------------------------- misclassified records
 
 
@@ -169,7 +156,7 @@ def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_anoth
 # --------------------------------------------------------------------------------------------------------------- the budget
 
 
-@pytest.mark.parametrize("queries", [222, 400, 1000])
+@pytest.mark.parametrize("queries", [222, 400])
 def test_no_record_is_asked_about_more_than_the_budget_and_the_account_is_exact(queries):
     x = Counted.records(9)
     low, high = torch.tensor([-400.0, -2.0, -2.0]), torch.tensor([8400.0, 2.0, 2.0])
@@ -182,11 +169,11 @@ def test_no_record_is_asked_about_more_than_the_budget_and_the_account_is_exact(
 
 
 def test_more_queries_never_give_a_longer_distance_and_in_the_end_a_shorter_one():
-    budgets = [222, 230, 250, 300, 371, 500, 800, 1300, 2500]
+    budgets = [222, 250, 371, 800, 2500]
     found = np.stack([hop_skip_jump(linear, X, Y, q).distance for q in budgets])
     assert (np.diff(found, axis=0) <= 0).all() and (found[-1] < 0.9 * found[0]).all()
     before = np.inf
-    for budget in range(42, 80):  # ends everywhere: in a direction, a step and a bisection
+    for budget in range(42, 60):  # ends everywhere: in a direction, a step and a bisection
         found = hop_skip_jump(linear, X, Y, budget, starts=0, evaluations=20)
         assert (found.distance <= before).all() and (found.queries <= budget).all()
         before = found.distance
@@ -216,20 +203,6 @@ def test_the_seed_decides_and_neither_batches_nor_company_do():
     state = torch.random.get_rng_state()
     hop_skip_jump(linear, X[:2], Y[:2], 300)
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_batches_halve_when_memory_runs_out():
-    def cramped(z):
-        if len(z) > 40:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return linear(z)
-
-    np.testing.assert_allclose(hop_skip_jump(cramped, X, Y, 300).distance, hop_skip_jump(linear, X, Y, 300).distance)
-
-
-def test_no_records_are_no_trouble():
-    found = hop_skip_jump(linear, X[:0], Y[:0], 300)
-    assert found.distance.shape == found.queries.shape == (0,)
 
 
 # -------------------------------------------------------------------------------------------------------------- the toolbox
@@ -333,8 +306,6 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
 @pytest.mark.parametrize("call,words", [
     (lambda e: hop_skip_jump(linear, X, Y, None), "queries = None: give the number .* at least 222 for 20 inputs"),
     (lambda e: hop_skip_jump(linear, X, Y, 221), "queries = 221: .* at least 222"),
-    (lambda e: hop_skip_jump(linear, X, Y, 2500.0), r"queries = 2500\.0"),
-    (lambda e: hop_skip_jump(linear, X.half(), Y, 500), "float16"),
     (lambda e: hop_skip_jump(linear, X[0], Y, 500), r"shape \(20,\): give float32"),
     (lambda e: hop_skip_jump(linear, X, Y[:5], 500), r"labels have shape \(5,\): give \[60\]"),
     (lambda e: hop_skip_jump(linear, torch.where(X == X[3, 2], math.nan, X), Y, 500), "x holds 1 values that are not finite"),
@@ -344,9 +315,7 @@ def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key
     (lambda e: hop_skip_jump(linear, X, Y, 500, starts=-1), "starts = -1 is out of range"),
     (lambda e: hop_skip_jump(lambda z: z @ W, X, Y, 500), r"type torch.float64 for 60 inputs: it must give \[60\] integers"),
     (lambda e: hop_skip_jump(lambda z: linear(z)[:, None], X, Y, 500), r"shape \(60, 1\)"),
-    (lambda e: boundary.distance(e, TABLE, None), "queries = None"),
     (lambda e: boundary.distance(e, TABLE, 200), "queries = 200: .* at least 222 for 5 inputs"),
-    (lambda e: boundary.distance(e, TABLE, 400, starts=-1), "starts = -1"),
     (lambda e: boundary.distance(e, IMAGES, 400), "toy images have shape")])
 def test_bad_input_is_refused_before_any_work(ensemble, call, words):
     with pytest.raises(MiaError, match=words):

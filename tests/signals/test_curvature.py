@@ -102,12 +102,6 @@ def test_estimates_are_unbiased_with_the_variances_of_theory(size):
         assert found.var() == pytest.approx(variance, rel=0.06)
 
 
-def test_more_probes_are_the_mean_of_more_draws():
-    h, x = symmetric(6), torch.zeros(5000, 6, dtype=torch.float64)
-    for estimate in (curvature.zero_order_trace, curvature.hutchinson_trace):
-        assert estimate(quadratic(h), x, 40).var() == pytest.approx(estimate(quadratic(h), x, 1).var() / 40, rel=0.15)
-
-
 def test_hutchinson_needs_one_probe_where_the_hessian_is_diagonal():
     x = torch.tensor(RNG.normal(size=(9, 4)))
     found = curvature.hutchinson_trace(lambda x: (x ** 3).sum(-1), x, 1)  # H = diag(6 x)
@@ -174,15 +168,6 @@ def test_probes_are_signs_without_a_pattern():
     assert other.dtype == torch.float32 and abs((other.double().numpy() * signs).mean()) < 0.02
 
 
-def test_the_32_signs_of_a_word_are_as_independent_as_those_of_different_words():
-    signs = curvature._probes(torch.zeros(40, 100, dtype=torch.float64), 0, 0, 0, 30).numpy().reshape(-1, 100)
-    assert abs(signs.mean(0)).max() < 4.5 / np.sqrt(len(signs))  # the sign bit and the last, short word, too
-    for lag in (1, 2, 5, 8, 13, 16, 31, 32, 33, 64):
-        along = (signs[:, lag:] * signs[:, :-lag]).mean()
-        assert abs(along) < 5 / np.sqrt(signs.size)
-    assert len(np.unique(signs, axis=0)) == len(signs)
-
-
 @pytest.mark.parametrize("shape", [(1,), (31,), (32,), (33,), (2, 5, 7)])
 def test_a_sign_depends_on_its_place_alone_not_on_how_many_places_there_are(shape):
     size, wide = int(np.prod(shape)), curvature._probes(torch.zeros(4, 200), 3, 5, 2, 6)
@@ -206,26 +191,6 @@ def test_streaming_changes_nothing(name):
     np.testing.assert_allclose(elsewhere[10], whole[10], rtol=1e-5)  # the others' places do not matter
 
 
-@pytest.mark.parametrize("name", ESTIMATES)
-def test_a_loss_may_hold_the_labels_itself(name):
-    loss, x, y = network("mlp:4", (5,), records=11)
-    mine = ESTIMATES[name](lambda z: loss(z, y), x, 7)
-    np.testing.assert_allclose(mine, ESTIMATES[name](loss, x, 7, y=y), rtol=1e-5, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ESTIMATES)
-def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(name):
-    loss, x, y = network("mlp:4", (5,), records=11)
-
-    def cramped(points, labels):
-        if len(points) > 40:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return loss(points, labels)
-
-    found = ESTIMATES[name](cramped, x, 7, y=y, batch=11) if name != "zero_order" else ESTIMATES[name](cramped, x, 7, y=y)
-    np.testing.assert_allclose(found, ESTIMATES[name](loss, x, 7, y=y), rtol=1e-5, atol=1e-9)
-
-
 def test_rounding_that_drowns_the_probes_is_said_with_its_size():
     loss, trace = softmax_head(size=300, classes=10)
     x, y = torch.tensor(RNG.normal(size=(40, 300))), torch.zeros(40, dtype=torch.long)
@@ -244,13 +209,6 @@ def test_rounding_that_drowns_the_probes_is_said_with_its_size():
         curvature.zero_order_trace(loss, x, 3, 1e-8, y=y)
     with pytest.warns(UserWarning, match="rounding floor"):  # so small that no point moves
         curvature.zero_order_trace(loss, x, 3, 1e-17, y=y)
-
-
-def test_a_loss_that_is_linear_or_constant_has_no_curvature():
-    x = torch.tensor(RNG.normal(size=(4, 3)))
-    for loss in (lambda z: z.sum(-1), lambda z: 0 * z.sum(-1)):
-        assert (curvature.exact_trace(loss, x) == 0).all() and (curvature.hutchinson_trace(loss, x, 2) == 0).all()
-    assert (curvature.zero_order_trace(lambda z: 0 * z.sum(-1), x) == 0).all()
 
 
 # -------------------------------------------------------------------------------------------------------------- an ensemble
@@ -328,19 +286,14 @@ X = torch.zeros(4, 3, dtype=torch.float64)
 
 @pytest.mark.parametrize("call,words", [
     (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, h=0.0), "h = 0.0 is out of range"),
-    (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, h=float("nan")), "h = nan is out of range"),
-    (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, 0), "iterations = 0 is out of range"),
     (lambda e: curvature.zero_order_trace(quadratic(np.eye(3)), X, variant="coded"), "Allowed: paper, released_code"),
     (lambda e: curvature.hutchinson_trace(quadratic(np.eye(3)), X, 0), "probes = 0 is out of range"),
     (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X.half()), "float16: give float64"),
     (lambda e: curvature.exact_trace(lambda x: x.mean(), X), r"shape \(\) for 4 inputs.*not their mean"),
     (lambda e: curvature.traces(e, TABLE, "papre"), "Did you mean 'paper'"),
-    (lambda e: curvature.traces(e, TABLE, h=-1.0), "h = -1.0"),
-    (lambda e: curvature.traces(e, TABLE, iterations=0), "iterations = 0"),
     (lambda e: curvature.traces(e, TABLE, iterations=2.9), "iterations = 2.9: a whole number"),
     (lambda e: curvature.traces(e, TABLE, seed=1.9), "seed = 1.9: a whole number"),
     (lambda e: curvature.exact_trace(quadratic(np.eye(3)), X, batch=-1), "batch = -1 is out of range"),
-    (lambda e: curvature.limit_trace(torch.sum, torch.zeros(1, 2), 0), "iterations = 0"),
     (lambda e: curvature.traces(e, TABLE, dtype="double"), "Allowed: float32, float64")])
 def test_bad_input_is_refused_before_any_work(ensemble, call, words):
     with pytest.raises(MiaError, match=words):

@@ -40,27 +40,32 @@ def test_losses_are_those_that_torch_computes_to_rounding(loss, scale):
         np.testing.assert_allclose(from_outputs.precise_loss(z, y, loss), expected, rtol=1e-12, atol=1e-300)
 
 
-def test_signals_and_records_need_no_torch(tmp_path):
+def test_nothing_but_models_needs_torch(tmp_path):
+    """Records, signals of answers, attacks, trees, what is published, metrics, tables, claims and figures."""
     np.savez(tmp_path / "mine.npz", x=X, y=np.arange(25) % 4)
     code = WITHOUT_TORCH + """
 import numpy as np
-from mia_lib import data, metrics, signals
-from mia_lib.attacks import bayes
+from mia_lib import claims, data, metrics, plotting, published, results, signals
+from mia_lib.attacks import baselines, bayes, calibration, curvature, iha, per_class, quantile, registry
 records = data.from_npz(sys.argv[1])
 def model(x):
     e = np.exp(x[:, :1] * [0, 1, 2, 3])
     return e / e.sum(1, keepdims=True)
 answers = signals.from_function(model, records, "probabilities", batch=7)
 loss = signals.from_probabilities(answers, records.y)["loss"]
-print(metrics.auc(bayes.malt(loss), np.arange(25) % 2 == 0))
+print(metrics.auc(bayes.malt(loss), np.arange(25) % 2 == 0), "catboost" in sys.modules)
 try:
     signals.loss
 except ImportError:
     print("loss needs it")
+from mia_lib.attacks.quantile import trees
+quantile.GaussianQuantile(trees.TreeConfig(iterations=3)).fit(records.x, loss).thresholds(records.x, 0.9)
+plotting.roc({"MALT": -loss}, np.arange(25) % 2 == 0)
+assert len(published.load("bank/cifar10-small", 2)) == 2 and len(published.ls()) > 10 and "C16" in claims.claims("bayes")
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine.npz")], capture_output=True, text=True, check=True)
     area, *words = done.stdout.split(maxsplit=1)
-    assert 0 < float(area) < 1 and words == ["loss needs it\n"]
+    assert 0 < float(area) < 1 and words == ["False\nloss needs it\n"]
 
 
 def test_examples_in_docstrings_run():
@@ -69,19 +74,10 @@ def test_examples_in_docstrings_run():
         assert found.attempted > 1 and not found.failed
 
 
-def test_a_lazy_room_has_what_it_had():
-    for name in signals.__all__:
-        assert getattr(signals, name).__module__ in ("mia_lib.signals.from_outputs", "mia_lib.signals.mapping",
-                                                     "mia_lib.signals.outputs", "mia_lib.training.losses")
-        assert name in dir(signals)
-    with pytest.raises(AttributeError, match="has no attribute 'los'"):
-        _ = signals.los
-
-
 # ---------------------------------------------------------------------------------------------- answers of a function
 
 
-@pytest.mark.parametrize("batch", [1, 7, 25, 1000])
+@pytest.mark.parametrize("batch", [7, 1000])
 def test_answers_are_those_of_one_call(batch):
     sizes = []
 
@@ -185,11 +181,6 @@ def test_wrong_questions_are_refused_before_anything_is_asked(tmp_path):
         signals.from_function(softmax(X), X)
 
 
-def test_the_number_of_classes_must_stay():
-    with pytest.raises(MiaError, match="answered with 3 classes, where 4 were answered before"):
-        signals.from_function(lambda x: x @ W if x[0, 0] == X[0, 0] else x, X, batch=10)
-
-
 def test_the_same_answer_for_all_is_warned_of():
     with pytest.warns(UserWarning, match="gives all 25 records the same answer"):
         signals.from_function(lambda x: np.tile([1.0, 2.0], (len(x), 1)), X)
@@ -249,19 +240,6 @@ def test_an_interrupted_call_goes_on_too(tmp_path):
         signals.from_function(function, X, batch=10, keep=tmp_path / "a.npz")
     np.testing.assert_allclose(signals.from_function(function, X, batch=10, keep=tmp_path / "a.npz"), X @ W)
     assert asked == [10, 10, 5, 5]
-
-
-def test_an_array_that_a_model_uses_again_is_not_kept_by_reference():
-    held = np.empty((5, 4))
-
-    def reuses(x):
-        return softmax_into(x, held)
-
-    def softmax_into(x, out):
-        out[:len(x)] = softmax(x)
-        return out[:len(x)]
-
-    np.testing.assert_array_equal(signals.from_function(reuses, X, "probabilities", batch=5), softmax(X))
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,12 +55,12 @@ def losses(records, config, outcome):
 
 
 RECIPES = [
-    (TABLE, TrainConfig("logistic_regression", epochs=5)), (TABLE, TrainConfig("mlp:8,4", epochs=5, schedule="cosine")),
+    (TABLE, TrainConfig("mlp:8,4", epochs=5, schedule="cosine")),
     (TABLE, TrainConfig("sigmoid_regression", epochs=5, loss="brier", optimizer="sgd", learning_rate=0.1, momentum=0.9)),
-    (TABLE, TrainConfig("mlp:4", epochs=5, loss="double_softmax", weight_decay=1e-2)),
+
     (IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=3, batch_size=8, augmentation="flip_crop:2")),
     (IMAGES, TrainConfig("leino_cnn:2,3,8", epochs=3, batch_size=8, augmentation="flip_resized_crop")),  # with dropout
-    (IMAGES, TrainConfig("watson_cnn:4,4,4,4", epochs=3, batch_size=8, optimizer="sgd", momentum=0.9, nesterov=True)),
+
     (IMAGES, TrainConfig("resnet10", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01))]  # batch normalisation
 
 
@@ -95,32 +96,14 @@ def test_in_double_precision_stacked_training_is_exact(architecture):
 
 
 @pytest.mark.parametrize("config", [
-    TrainConfig("mlp:7", epochs=10), TrainConfig("logistic_regression", epochs=10, batch_size=7),
-    TrainConfig("mlp:5,3", epochs=10, batch_size=16, optimizer="sgd", momentum=0.9, weight_decay=1e-3)])
+    TrainConfig("logistic_regression", epochs=6, batch_size=7),
+    TrainConfig("mlp:5,3", epochs=6, batch_size=16, optimizer="sgd", momentum=0.9, weight_decay=1e-3)])
 def test_how_many_are_stacked_does_not_matter_to_the_last_bit(config):
     rows = halves(TABLE, 12)
     all_at_once = fitted(TABLE, config, rows, list(range(12)))
     for part in ([0], [2, 5], [1, 4, 6, 7, 10], list(range(9))):
         for m, outcome in zip(part, fitted(TABLE, config, [rows[m] for m in part], part), strict=True):
             assert all((outcome.arrays[k] == all_at_once[m].arrays[k]).all() for k in outcome.arrays)
-
-
-def test_small_networks_are_stacked_and_convolutions_are_not():
-    assert loop.stacks("mlp:64", (100,), 10)
-    assert not loop.stacks("mlp:64", (28, 28, 1), 10) and not loop.stacks("tanh_cnn:2,3,4", (12, 12, 1), 3)
-
-
-def test_groups_share_the_work_and_hold_equally_large_training_sets():
-    members = np.vstack([membership.balanced_halves(80, 8), membership.random_subsets(80, 10, 3)])
-    ensemble = training.train(TABLE, members, TrainConfig("mlp:4"), workers=2)
-    groups = ensemble._groups(list(range(11)))
-    assert sorted(sum(groups, [])) == list(range(11))
-    assert all(len(set(members[group].sum(1))) == 1 for group in groups) and [len(g) for g in groups] == [3, 8]
-    assert ensemble._groups([4, 9]) == [[9], [4]]
-    store.keep(loop.checkpoint_slots(ensemble._checkpoint(list(range(8))))[1], {"epoch": np.array(1)})
-    assert ensemble._groups([4, 9]) == [[9], list(range(8))]  # what was stopped goes on as the group it was
-    large = training.train(IMAGES, np.ones((3, 60), bool), TrainConfig("tanh_cnn"), workers=2)
-    assert [len(g) for g in large._groups([0, 1, 2])] == [1, 1, 1]
 
 
 # ------------------------------------------------------------------------------------------------- stopped and resumed
@@ -131,10 +114,9 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("records,config", [
-    (TABLE, TrainConfig("mlp:8", epochs=6)), (IMAGES, RECIPES[5][1]),
+    (IMAGES, RECIPES[3][1]),
     (TABLE, TrainConfig("mlp:8", epochs=6, optimizer="sgd", momentum=0.9, schedule="step", step_epochs=2))])
-@pytest.mark.parametrize("stacked", [True, False])
-@pytest.mark.parametrize("validated", [True, False])
+@pytest.mark.parametrize("stacked, validated", [(True, True), (False, False)])
 def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(monkeypatch, records, config, stacked,
                                                                                  validated):
     rows, numbers = (halves(records, 4)[:3], [0, 1, 2]) if stacked else (halves(records, 4)[:1], [0])
@@ -223,11 +205,10 @@ def test_a_model_that_diverges_leaves_the_others_alone():
 # ------------------------------------------------------------------------------------- where to start, and when to stop
 
 
-@pytest.mark.parametrize("stacked", [True, False])
-@pytest.mark.parametrize("records,config", [
-    (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9)),
-    (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02)),
-    (IMAGES, TrainConfig("resnet10", epochs=2, batch_size=15))])
+@pytest.mark.parametrize("records, config, stacked", [
+    (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9), True),
+    (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02), True),
+    (IMAGES, TrainConfig("resnet10", epochs=2, batch_size=15), False)])
 def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
     rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
     held = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]
@@ -261,16 +242,6 @@ def test_a_warm_start_goes_on_from_the_weights_it_names():
     assert np.linalg.norm(on.parameters(0) - first.parameters(2)) < np.linalg.norm(afresh.parameters(0) - first.parameters(2))
     other = started(replace(config, epochs=1), first, [1, 0], members[:2])
     assert len({store.key(e.spec(0)) for e in (still, on, afresh, other)}) == 4
-
-
-def test_warm_starts_are_the_same_one_by_one_and_together():
-    config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
-    first = training.train(TABLE, members, config)
-    weights = [ensembles.weights_among(first.arrays(m)) for m in range(4)]
-    rows = [np.flatnonzero(row) for row in members]
-    together = fitted(TABLE, config, rows, [0, 1, 2, 3], start=weights)
-    [alone] = fitted(TABLE, config, rows[2:3], [2], start=weights[2:3])
-    assert all((together[2].arrays[name] == alone.arrays[name]).all() for name in alone.arrays)
 
 
 def test_a_part_of_an_ensemble_holds_the_same_models_and_trains_no_others():
@@ -329,17 +300,6 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     assert sizes == [6, 3, 2, 1, 2, 1] and most == 2 and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
     np.testing.assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
-
-
-def test_a_card_too_small_for_one_model_is_said(monkeypatch):
-    def none(*_, **__):
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(gpu, "fit_group", none)
-    monkeypatch.setattr(gpu, "stack_size", lambda *_: 1)
-    with pytest.raises(MiaError, match="too little memory for one mlp:4 with batch_size = 64"):
-        gpu.fit_on_gpu(task_of(TABLE, TrainConfig("mlp:4"), halves(TABLE, 2), [0, 1]), CPU, dict().__setitem__, "models",
-                       lambda numbers: {"kind": "checkpoint", "code": ""})
 
 
 @pytest.mark.parametrize("speeds,expected", [
@@ -408,12 +368,6 @@ def test_true_float32_is_set_for_a_while_whatever_was_set_before():
         torch.set_float32_matmul_precision(before)
 
 
-def test_a_card_says_in_many_ways_that_it_is_full():
-    for text in ("CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", "unable to find an engine"):
-        assert devices.out_of_memory(RuntimeError(text))
-    assert not devices.out_of_memory(RuntimeError("shapes cannot be multiplied"))
-
-
 def test_streams_halve_their_batch_when_memory_runs_out():
     asked = []
 
@@ -453,13 +407,6 @@ def test_dropout_follows_from_its_key_alone():
     zeros = torch.stack([first == 0, second == 0]).float() - 0.25
     assert abs((zeros[0] * zeros[1]).mean()) < 0.01 and abs((zeros[0, 1:] * zeros[0, :-1]).mean()) < 0.01
     assert (one.eval()(x) == x).all()
-
-
-def test_history_counts_the_records_it_has_seen():
-    x, y = np.repeat([[-9.0], [9.0]], [9, 8], 0).astype(np.float32), np.repeat([0, 1], [9, 8])
-    easy = data.Dataset("easy", x, y, 17, ("a", "b"))
-    [one] = fitted(easy, TrainConfig("logistic_regression", epochs=30, batch_size=16, learning_rate=0.5), [np.arange(17)], [0])
-    assert one.arrays["history"][-1, 1] == 1
 
 
 def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
@@ -524,7 +471,7 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
 
 @pytest.fixture
 def dask(tmp_path):
-    """A scheduler and three workers as processes of their own, and the scheduler's address."""
+    """A scheduler and two workers as processes of their own, and the scheduler's address."""
     pytest.importorskip("distributed", reason="needs the extra `cluster`")
     file = tmp_path / "scheduler.json"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__LOGGING": "{}",
@@ -537,14 +484,14 @@ def dask(tmp_path):
     while not file.is_file() and time.time() < deadline:
         time.sleep(0.1)
     started += [subprocess.Popen([*command, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny",
-                                  "--no-dashboard", "--local-directory", str(tmp_path)], **quiet) for _ in range(3)]
+                                  "--no-dashboard", "--local-directory", str(tmp_path)], **quiet) for _ in range(2)]
     import json
 
     address = json.loads(file.read_text())["address"]
     from distributed import Client
 
     with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(3, timeout=120)
+        client.wait_for_workers(2, timeout=120)
     from dask import config
 
     # On a machine that is busy otherwise nobody is to be given up but who was killed.
@@ -564,11 +511,11 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
     address, workers = dask
     bank = published.catalogue()["bank/cifar10-small"]
     tiny = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,16", "records": 400, "epochs": 3}
-    expected = bank(11, **tiny).arrays
+    expected = bank(7, **tiny).arrays
     monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
     monkeypatch.setenv("MIA_CLUSTER", address)
-    assert pool.at_once() == 3
+    assert pool.at_once() == 2
     monkeypatch.setattr(published.Measurement, "keep_probe", lambda self: None)
     real, trained = store.keep, []
 
@@ -580,11 +527,11 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
         return real(spec, *arguments, **notes)
 
     monkeypatch.setattr(store, "keep", keep)
-    [piece] = bank.publish(range(11), tiny)
-    assert workers[0].wait(10) == -signal.SIGKILL and len(trained) == len(set(trained)) == 11
+    [piece] = bank.publish(range(7), tiny)
+    assert workers[0].wait(10) == -signal.SIGKILL and len(trained) == len(set(trained)) == 7
     there = published.load("bank/cifar10-small")
     assert all((there.arrays[name] == array).all() for name, array in expected.items())
-    assert bank.publish(range(11), tiny) == [] and len(trained) == 11
+    assert bank.publish(range(7), tiny) == [] and len(trained) == 7
 
 
 def test_a_scheduler_that_goes_away_is_said():
@@ -635,24 +582,10 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     assert pool.cluster() is None
 
 
-def test_workers_that_do_not_share_the_store_or_the_version_are_refused(monkeypatch):
-    class Client:
-        def __init__(self, answers):
-            self.answers = answers
-
-        def scheduler_info(self):
-            return {"workers": self.answers}
-
-        def run(self, function, path):
-            return self.answers
-
-    for answers, words in (({}, "has no workers yet"), ({"tcp://a": (False, "2.0")}, "does not see.*MIA_CACHE"),
-                           ({"tcp://a": (True, "1.0")}, "has PyTorch 1.0")):
-        with pytest.raises(MiaError, match=words):
-            pool._meet(Client(answers), "tcp://x")
-    assert pool._greet(__file__) == (True, torch.__version__.partition("+")[0])
-
-
-def test_a_process_that_does_not_see_the_records_says_where_they_should_be():
-    with pytest.raises(MiaError, match="does not see .*MIA_CACHE"):
-        training.open_records("/nowhere/x.npy")
+@pytest.mark.parametrize("answers, words", [
+    ({}, "has no workers yet"), ({"tcp://a": (False, "2.0")}, "does not see.*MIA_CACHE"),
+    ({"tcp://a": (True, "1.0")}, "has PyTorch 1.0")])
+def test_workers_that_do_not_share_the_store_or_the_version_are_refused(answers, words):
+    client = SimpleNamespace(scheduler_info=lambda: {"workers": answers}, run=lambda *_: answers)
+    with pytest.raises(MiaError, match=words):
+        pool._meet(client, "tcp://x")

@@ -71,8 +71,7 @@ def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
 
 
 @pytest.mark.parametrize("records, architecture, augmentation", [
-    (TABLE, "mlp:7", "none"), (IMAGES, "tanh_cnn:2,3,4", "none"), (GREY, "watson_cnn:3,4,5,6", "none"),
-    (GREY, "watson_cnn:3,4,5,6", "crop:0"),
+    (TABLE, "mlp:7", "none"), (IMAGES, "tanh_cnn:2,3,4", "none"), (GREY, "watson_cnn:3,4,5,6", "crop:0"),
     (IMAGES, "watson_cnn:3,4,5,6", "crop:0")])  # this leaves images as they are, but with channels last in memory
 def test_each_record_is_clipped_by_itself(records, architecture, augmentation):
     config, clip = replace(ONE_STEP, architecture=architecture, batch_size=len(records), learning_rate=20.0,
@@ -148,12 +147,6 @@ def test_the_same_models_come_out_again_and_other_ones_otherwise():
     assert not (vector(fit(config, records, epsilon=2.0).arrays) == first).all()
 
 
-def test_models_with_the_same_start_have_noise_of_their_own():
-    start = {name: value.numpy() for name, value in models.build("mlp:7", (5,), 3, seed=0).state_dict().items()}
-    one, two = (vector(dp.fit(TABLE.x, TABLE.y, 3, MLP, Privacy(2.0), m, start=start).arrays) for m in (0, 1))
-    assert not (one == two).any()
-
-
 def test_the_pool_trains_what_this_process_does(tmp_path, monkeypatch):
     there = [private().parameters(m) for m in (0, 1)]
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another"))
@@ -215,12 +208,6 @@ def test_nothing_that_opacus_warns_of_in_passing_reaches_the_user():
         fit(replace(MLP, batch_size=80), epsilon=1e6)
 
 
-def test_why_nothing_can_be_trained_privately_is_said_without_an_import(monkeypatch):
-    assert dp.lacking() == ""
-    monkeypatch.setattr(dp.importlib.util, "find_spec", lambda name: None if name == "opacus" else pytest.fail(name))
-    assert "Opacus is not installed" in dp.lacking() and "pip install -e '.[dp]'" in dp.lacking()
-
-
 def test_opacus_is_asked_for_when_a_model_is_trained(monkeypatch):
     monkeypatch.setitem(sys.modules, "opacus", None)
     monkeypatch.setattr(pool, "run_tasks", lambda *a: pytest.fail("work was begun"))
@@ -239,17 +226,8 @@ def test_an_epsilon_that_no_noise_reaches_is_refused_before_any_work(monkeypatch
         dp.train(TABLE, membership.balanced_halves(80, 2), MLP, Privacy(0.1, delta=1e-9)).fit()
 
 
-def test_a_loss_that_is_no_number_names_model_epoch_and_what_to_lower():
-    wild = TrainConfig("mlp:" + ",".join(["8"] * 12), epochs=3, batch_size=10, optimizer="sgd", learning_rate=999.0,
-                       loss="squared_error")
-    with pytest.raises(MiaError, match=r"Model \d .*diverged.*epoch \d of 3\. Lower learning_rate \(999 was given\)"):
-        private(config=wild).fit()
-    assert private(config=wild).missing() == [0, 1]
-
-
 @pytest.mark.parametrize("call, words", [
     (lambda: Privacy(0), "epsilon = 0: .*above 0"), (lambda: Privacy(float("nan")), "epsilon = nan"),
-    (lambda: Privacy(float("inf")), "epsilon = inf"), (lambda: Privacy("1"), "epsilon = '1'"),
     (lambda: Privacy(1, delta=0), "delta = 0: .*between 0 and 1"), (lambda: Privacy(1, delta=1.0), "delta = 1.0"),
     (lambda: Privacy(1, clip=-1), "clip = -1: .*above 0"),
     (lambda: private(config=replace(MLP, batch_size=41)), "batch_size = 41, but .* 40 records.*at most 40"),
