@@ -198,8 +198,8 @@ results.name({f"closed-{name.lower()}": value for name, value in closed.items()}
              | {f"gaussian-{name.lower()}": number(figure_1, name, "auc") for name in closed})
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
-    caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis. With one threshold for all "
-            "(MALT, scores centred) members and others overlap; with one for each record (MAST) they part. AUC over 200 games: "
+    caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis, with one "
+            "threshold for all (MALT, scores centred) and with one for each record (MAST). AUC over 200 games: "
             "MALT {ours}`gaussian-malt` (in closed form {ours}`closed-malt`), MAST {ours}`gaussian-mast` ({ours}`closed-mast`).",
     alt="Two histograms of scores of members and of non-members over the same axis. AUC over all games: MALT {ours}`gaussian-malt:value`, MAST "
         "{ours}`gaussian-mast:value`.")
@@ -228,7 +228,7 @@ results.show_table(
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
             "and images. Shadow models are tried on {param}`shadow_records` of the images. The networks are right on {ours}`fit-in` of their "
             "training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. *Small bank*: the same "
-            "attacks on networks that generalise better, {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
+            "attacks on the networks of {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
 
 # %% [markdown]
 # :::{finding}

@@ -51,11 +51,6 @@ class Case:
     bank: Bank | None = None
 
     @property
-    def kind(self) -> str:
-        """What its records are."""
-        return "table" if self.audit.parameters["dataset"] == "location30" else "images"
-
-    @property
     def n(self) -> int:
         """Records in the training set."""
         return self.audit.parameters["records"] // 2
@@ -172,11 +167,11 @@ def lira_scores(case: Case) -> dict[str, np.ndarray]:
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS in each target; and the
     scores with who is a member."""
-    members = case.audit.members
+    members, kind = case.audit.members, "table" if case.audit.parameters["dataset"] == "location30" else "images"
     attacks = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
                IHA: scores(case, members)}
     alike = [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
-    return pd.concat([by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
+    return pd.concat([by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind),
                       by_repetition({SIF: {"rank correlation": np.array(alike)}}, study="alike", data=case.name)],
                      ignore_index=True), attacks, members
 
@@ -354,37 +349,29 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
-    """Study "costs": operations of attacks on 1,000 records of one target, "once" and for "each" record, and what share the
-    exact inverse has of those of the others.
+    """Study "costs": operations, counted (`papers.costs`), of attacks on 1,000 records of one target, "once" and for "each"
+    record, and what share the exact inverse has of those of the others.
 
     Args:
         iterations: that conjugate gradients take for a system.
     """
-    work = operations(case)
-    spent = {IHA: (work["once"], 2 * work["rotation"]), CG: (0.0, 2 * iterations * work["product"]),
-             LIRA: (128 * work["reference"], 0.0)}
-    whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
-    shares = {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
-    return by_repetition({name: {"once": once, "each": each, "1,000 records": whole[name], **(shares if name == IHA else {})}
-                          for name, (once, each) in spent.items()}, study="costs", data=case.name)
-
-
-def operations(case: Case) -> dict[str, float]:
-    """Floating-point operations, counted (`papers.costs`): to train one "reference"; of Hessian and decomposition, "once"; to
-    rotate one gradient, "rotation"; and of one "product" of the Hessian with a vector."""
     from mia_lib import models
     from mia_lib.papers import costs
     from mia_lib.training import TrainConfig
 
-    how = case.audit.parameters
-    shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 10)
-    odd = how["architecture"] == "sigmoid_regression"
+    how, odd = case.audit.parameters, case.audit.parameters["architecture"] == "sigmoid_regression"
+    shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
     config = TrainConfig(how["architecture"], epochs=how["epochs"], batch_size=how["batch_size"],
                          loss="brier" if odd else "cross_entropy")
-    network = models.build(config.architecture, shape, 2 if odd else classes, seed=0)
+    network = models.build(config.architecture, shape, classes, seed=0)
     parameters, game = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
-    return {"reference": costs.training(config, shape, 2 if odd else classes, case.n), "rotation": 2.0 * parameters**2,
-            "once": costs.hessian_itself(*game) + costs.decomposition(parameters), "product": costs.hessian_product(*game)}
+    spent = {IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
+             CG: (0.0, 2 * iterations * costs.hessian_product(*game)),
+             LIRA: (128 * costs.training(config, shape, classes, case.n), 0.0)}
+    whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
+    shares = {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
+    return by_repetition({name: {"once": once, "each": each, "1,000 records": whole[name], **(shares if name == IHA else {})}
+                          for name, (once, each) in spent.items()}, study="costs", data=case.name)
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
