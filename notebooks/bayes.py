@@ -69,7 +69,7 @@ results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for at
               for name, metric in (("accuracy", "accuracy"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
 plotting.show(
     plotting.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
-    caption="How many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate), on logarithmic axes, "
+    caption="So many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate); the axes are logarithmic, "
             "so that low rates can be read. MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
             "networks, with a band from the lowest to the highest; dashed: guessing.",
     alt="ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the members and MAST "
@@ -269,7 +269,7 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: C7 reproduced, C7m no difference, C7r no difference, C8 reproduced, C10 reproduced
-# By the paper's protocol MATT beats MALT, by {ours}`matt-lead` points on average over $n$, and both get weaker as $n$ grows. The weights are not why: at
+# By the paper's protocol MATT beats MALT, by {ours}`matt-lead` points on average over $n$, and both get weaker as $n$ grows. The weights are not the reason: at
 # $n =$ {ours}`n-small` the loss minus that of one reference has AUC {ours}`calibrated-auc:value`, MATT {ours}`matt-auc:value`, MALT {ours}`malt-auc-1:value`.
 #
 # A part of these accuracies is luck: the table's random numbers are above one half, too. With a threshold from other splits the leads shrink below half a
@@ -366,7 +366,7 @@ results.show_table(
 theory_results, errors = study.theorems(seed)
 results.show_table(
     errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e"),
-    caption="Largest error of each theorem against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
+    caption="Each theorem errs by at most this against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
             "before the model is seen. Last two columns: how far apart the posteriors of one record are under two models with the same loss on *it*, "
             "and under two with the same loss on *all* records. So where the other records are unknown, one loss is not enough, and all losses are.")
 
@@ -409,8 +409,8 @@ results.name({"held-in-kept": half, "held-out-kept": half + 1, "count-kept": kep
                                                               for attack in ("MAST", "LiRA")}})
 plotting.show(
     exhibits.complement(with_partner), name="bayes-complement",
-    caption="AUC of three attacks, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the references. "
-            "*Counting* scores an image by minus the number of references that hold it; dashed: guessing. With the complement MAST's AUC changes by "
+    caption="Three attacks have these AUCs, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
+            "references. *Counting* scores an image by minus the number of references that hold it; dashed: guessing. With the complement MAST's AUC changes by "
             "{ours}`complement-mast` and LiRA's by {ours}`complement-lira`.",
     alt="AUC of counting, MAST and LiRA on each target. With the complement put aside counting is at {ours}`count-aside:value`, with it among the "
         "references at {ours}`count-kept:value`.")

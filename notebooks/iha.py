@@ -74,8 +74,8 @@ results.name({"references": models - 2, "members-each": last.n, "table-members":
               "solved-last": last.audit.parameters["solved"], "inner": last.audit.parameters["inner"], "swept": last.audit.parameters["swept"]})
 plotting.show(
     exhibits.told_figure(attacked), name="iha-told",
-    caption="AUC of the audit (IHA) that is told who is a member, of one that is told random flags and judged by these, and of one that is told nothing; "
-            "beside them LiRA. {param}`targets` targets of each data set, 95 % intervals. Hollow: what the paper prints. Dashed: guessing.",
+    caption="The audit (IHA) has these AUCs when it is told who is a member, when it is told random flags and judged by these, and when it is told nothing; "
+            "LiRA stands beside it. Means over {param}`targets` targets, with 95 % intervals. Hollow: what the paper prints. Dashed: guessing.",
     alt="AUC for each data set. On {ours}`last-name` IHA has {ours}`iha-last:value`, random flags are found with {ours}`flags-last:value`, told nothing it has "
         "{ours}`nothing-last:value`, and LiRA has {ours}`lira-last:value`.")
 
@@ -106,9 +106,9 @@ idea = exhibits.idea(data.load("german_credit"), (1, 12), seed=seed)
 results.name({"nearer-with": idea.nearer[0], "nearer-without": idea.nearer[1], "idea-records": len(idea.others.x) + 1, "idea-runs": len(idea.ends[0])}, ".0%")
 plotting.show(
     exhibits.idea_figure(idea), name="iha-idea",
-    caption="Contours: the loss of all but the most influential record. Dots: where {ours}`idea-runs` runs of SGD ended, trained with that record (left) and "
-            "without it (right). Nearer to their own minimum than to the other are {ours}`nearer-with` and {ours}`nearer-without`. Arrows: the Newton steps "
-            "from one end to both minima.",
+    caption="The contours are of the loss of all but the most influential record. Each dot is where one of {ours}`idea-runs` runs of SGD ended, with that record "
+            "(left) and without it (right): {ours}`nearer-with` and {ours}`nearer-without` are nearer to their own minimum than to the other. Arrows are the "
+            "Newton steps from one end to both minima.",
     alt="Two panels of elliptic contours: a cloud of dots about the minimum with the record, left, and about that without it, right; arrows to both minima.")
 
 # %% [markdown]
@@ -231,8 +231,8 @@ if len(trained):
             ("iha", "IHA"), ("decay", study.DECAY), ("gradient", study.ALONE))}})
     plotting.show(
         exhibits.epochs_figure(trained), name="iha-epochs",
-        caption="AUC against the epochs of training, with a learning rate that falls along a cosine: the audit, random flags that it was told and is judged "
-                "by, the audit with the weight decay in $I_2$, the gradient alone, and the loss. {param}`targets` targets, 95 % intervals. Dashed: guessing.",
+        caption="After so many epochs, with a learning rate that falls along a cosine, this is the AUC of the audit, of random flags that it was told, of "
+                "the audit with the weight decay in $I_2$, of the gradient alone, and of the loss; 95 % intervals. Dashed: guessing.",
         alt="A panel for each data set: AUC against epochs on a logarithmic axis for five tests.")
 
 # %% [markdown]
