@@ -416,9 +416,9 @@ results.name({f"core-{word}": metrics.estimate(frame, study.NLL, "auc", kind="co
 frame = pd.concat([frame, study.theorems(seed)])
 of_first = frame[frame["data"].isna() | (frame["data"] == first)]
 own = {"dataset": first, "architecture": architecture, "epochs": epochs}
-ran = own
+ran = {name: by_heart[name] for name in own} if memorised else own
 if memorised:
-    ran = {name: by_heart[name] for name in own} | {"members": by_heart["records"] // 2}
+    ran["members"] = by_heart["records"] // 2
 by_exhibit = {claim["exhibit"]: ran for claim in claims.claims("curvature").values()}
 by_exhibit |= dict.fromkeys(("Figure 6", "Figure 7"), own | {"dataset": "cifar100"})
 claims.show("curvature", rules.judge_all("curvature", of_first, by_exhibit))
