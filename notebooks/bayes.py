@@ -26,12 +26,11 @@ shadow_records: int = 2000  # records on which it is tried [40..60000]
 architecture: str = "tanh_cnn:16,32,128"  # of the networks of Table 2 [architecture]
 epochs: int = 25  # of the networks of Table 2 [1..500]
 learning_rate: float = 0.001  # Adam's, of the networks of Table 2 and of the feature extractor [1e-6..1.0]
-small_bank: str = "bank/cifar10-small"  # networks that generalise better, attacked as those of Table 2 are [bank/cifar10-small | bank/fashion-small | none]
+small_bank: str = "bank/cifar10-small"  # networks that generalise better, attacked as those of Table 2 are [bank/cifar10-small | bank/fashion-small]
 classes: list[int] = [9, 8]  # the two classes of Table 1, by number: truck and ship [0..; 2 items; distinct]
 source: str = "cifar100"  # what the feature extractor of Table 1 is trained on: a set, or the other classes [other classes | data set]
 feature_architecture: str = "batchnorm_cnn:64,128,256"  # of the feature extractor [architecture by name]
 feature_epochs: int = 10  # of the feature extractor [1..500]
-feature_augmentation: str = "flip_crop:4"  # of the feature extractor [augmentation]
 sizes: list[int] = [400, 1000, 2000, 4000, 6000]  # n of Table 1 [40..; even; ascending; not empty]
 seeds: int = 100  # splits for each n of Table 1 [2..1000]
 sweep_dataset: str = "cifar100"  # records of Table 3 (see `mia data ls`) [data set]
@@ -40,9 +39,7 @@ augmentations: list[str] = ["none", "flip_crop:1", "flip_resized_crop:0.25"]  # 
 sweep_models: int = 8  # networks for each cell of Table 3, all attacked [4..64; even]
 sweep_epochs: int = 20  # of the networks of Table 3 [1..500]
 gaussian_dimension: int = 2000  # d of Figure 1 [1..20000]
-gaussian_games: int = 200  # repetitions of the Gaussian game behind Figure 1 [2..5000]
-hand_models: int = 10  # networks trained in "One target by hand" [6..64; even]
-hand_epochs: int = 20  # of these [1..500]
+hand_epochs: int = 20  # of the networks trained in "One target by hand" [1..500]
 draws: int = 100  # resamples of records behind each interval [10..10000]
 
 # %% tags=["hide-input"]
@@ -54,14 +51,15 @@ from mia_lib.attacks import baselines, bayes
 from mia_lib.evidence import rules
 from mia_lib.papers.bayes import exhibits, measure, study, theory
 
-
 def number(frame, attack, metric, **where):
     return metrics.estimate(frame, attack, metric, **where).interval()
 
+recipe = {"dataset": dataset, "records": records, "architecture": architecture, "epochs": epochs, "learning_rate": learning_rate,
+          "outputs": shadow_records, "seed": seed}
+extractor = {"dataset": dataset, "classes": classes, "source": source, "architecture": feature_architecture, "epochs": feature_epochs,
+             "learning_rate": learning_rate, "seed": seed}
+
 # %%
-recipe = {"dataset": dataset, "records": records, "architecture": architecture,
-          "epochs": epochs, "learning_rate": learning_rate, "outputs": shadow_records,
-          "seed": seed}
 bank = measure.table2(max(references + 2, 2 * targets), **recipe)
 table_2, scores = study.attack_bank(bank, targets, references, draws=draws)
 
@@ -71,7 +69,7 @@ results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for at
               for name, metric in (("accuracy", "accuracy"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
 plotting.show(
     plotting.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
-    caption="How many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate), on logarithmic axes, "
+    caption="So many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate); the axes are logarithmic, "
             "so that low rates can be read. MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
             "networks, with a band from the lowest to the highest; dashed: guessing.",
     alt="ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the members and MAST "
@@ -79,15 +77,13 @@ plotting.show(
 
 # %% [markdown]
 # Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal Strategies for Membership
-# Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or with other settings, `mia run bayes -p references 8` ([how to
-# rerun](../book/rerun.md)).
+# Inference*, ICML 2019 {cite}`sablayrolles2019white`. Run it again: `mia run bayes`, or `mia run bayes -p references 8` ([how to rerun](../book/rerun.md)).
 #
 # ## What the attacker wants
 #
 # Somebody trained a network on half of {param}`records` images; for each image a coin decided whether it was used. The attacker holds one of the images and
 # its label, and wants to know how the coin fell. It may ask the network for its loss on that image, and it may train networks of its own on other halves of
-# such images, which are called {term}`reference models <reference model>`. That is the [membership game](../book/game.md). The attacks of this chapter differ
-# in what they need:
+# such images, which are called {term}`reference models <reference model>`. That is the [membership game](../book/game.md). Attacks differ in what they need:
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -102,25 +98,21 @@ results.show_table(
 #
 # ## The idea: some images are easy
 #
-# Each dot below is one image of this run. Its place says how high its loss is under networks that were not trained on it (to the right: harder) and under
-# networks that were (upwards: harder).
-
-# %%
-losses = study.mean_losses(bank)  # of each image, with and without training on it
-threshold = -metrics.best_threshold(scores["MALT"][0], attacked[0])  # one for all
+# Each dot below is one image. Its place says how high its loss is under networks that were not trained on it (to the right) and under those that were (upwards).
 
 # %% tags=["hide-input"]
+losses = study.mean_losses(bank)  # of each image, with and without training on it
+threshold = -metrics.best_threshold(scores["MALT"][0], attacked[0])  # one for all
 results.name({"told-apart": float(exhibits.told_apart(losses, threshold).mean()),
               "below-diagonal": float(np.mean(losses["inside"] < losses["outside"]))}, ".0%")
 plotting.explore(
     exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea",
-    instructions="Move the one threshold. Which images does it tell apart, and which are on one side of it whether or not a network was trained on "
-                 "them? Point at a dot for its losses under single networks.",
-    caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are one "
-            "threshold for all images. It tells the images in the lower right quarter apart, {ours}`told-apart` of all: their mean loss is above it "
-            "without training and below it with. Lower losses are drawn at 0.0001.",
-    alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. A horizontal and a vertical line at the "
-        "same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
+    instructions="Move the one threshold. Which images does it tell apart? Point at a dot for its losses under single networks.",
+    caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are one threshold for "
+            "all images. It tells those in the lower right quarter apart, {ours}`told-apart` of all: their mean loss is above it without training and below "
+            "it with. Lower losses are drawn at 0.0001.",
+    alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. Two lines at the same loss cut it into "
+        "quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
 
 # %% [markdown]
 # A single threshold calls an easy image a member, because its loss is low, and a hard image a non-member, because its loss is high. Both calls can be wrong.
@@ -128,12 +120,11 @@ plotting.explore(
 #
 # ## One target by hand
 #
-# This cell runs the whole experiment on 2,000 images of FashionMNIST, which lie in the repository. It trains {param}`hand_models` small networks, each on
-# half of the images, and attacks the first one twice.
+# This cell trains ten small networks, each on half of 2,000 images of FashionMNIST, which lie in the repository, and attacks the first one twice.
 
 # %%
 images = data.load("fashion_mnist_20k").take(np.arange(2000))
-members = membership.balanced_halves(2000, models=hand_models, seed=seed)
+members = membership.balanced_halves(2000, models=10, seed=seed)
 config = training.TrainConfig("tanh_cnn:8,16,64", epochs=hand_epochs,
                               learning_rate=0.002, seed=seed)
 models = training.train(images, members, config)
@@ -143,14 +134,10 @@ hand = {"MALT": bayes.malt(loss[0]),
         "MAST": bayes.mast(loss[0], loss[others], members[others])}
 {name: round(metrics.auc(score, members[0]), 3) for name, score in hand.items()}
 
-# %% tags=["remove-input"]
-results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for name, score in hand.items()})
-
 # %% [markdown]
 # An {term}`AUC` of one half is guessing. MALT (*membership attack, loss threshold*) scores an image by minus its loss. MAST (*sample-dependent threshold*)
 # scores it by its own threshold minus its loss; that threshold best separates the references trained on the image from the rest. The networks come in pairs
-# that share no image; the partner of the target stays out, because [counting](#bayes-complement-part) which references hold an image would give the answer
-# away.
+# that share no image; the target's partner stays out, because [counting](#bayes-complement-part) the references that hold an image would give it away.
 #
 # ## The best possible attack
 #
@@ -189,9 +176,9 @@ results.name({f"hand-{name.lower()}": float(metrics.auc(score, members[0])) for 
 # it is $p_{\mathcal T}(\theta)$. In the ratio $p_{\mathcal T}(\theta)$ cancels, and only the loss on $z_1$ is left.
 #
 # Two things follow. First, whoever can ask for losses learns nothing more from the weights, as long as training behaves like a draw from {eq}`bayes-gibbs`.
-# Second, the threshold $\tau(z)$ belongs to the record. **MALT** takes one $\tau$ for all records. **MAST** estimates $\tau(z)$ from reference models, in one
-# of the ways below. **MATT** is for models with a single minimum: its $\tau(z)$ is the loss under one reference $\theta_0^*$, and the difference from the
-# target's loss is approximated to first order in the weights, $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
+# Second, the threshold $\tau(z)$ belongs to the record. **MALT** takes one $\tau$ for all. **MAST** estimates $\tau(z)$ from reference models, in one of the
+# ways below. **MATT** is for models with a single minimum: its $\tau(z)$ is the loss under one reference $\theta_0^*$, and the difference from the target's
+# loss is taken to first order in the weights, $-(\theta - \theta_0^*)^\top \nabla_\theta \ell(\theta_0^*, z)$.
 
 # %% tags=["hide-input"]
 results.show_source(bayes.mast, bayes.best_split)
@@ -199,25 +186,23 @@ results.show_source(bayes.mast, bayes.best_split)
 # %% [markdown]
 # ## A threshold for each record: Figure 1
 #
-# In this example everything is known exactly. Draw $n = 100$ records from a normal distribution in $d$ dimensions, publish the mean of half of them, and let
-# the loss be half the squared distance to that mean.
+# Draw $n = 100$ records from a normal distribution in $d$ dimensions, publish the mean of half of them, and let the loss be half the squared distance to it.
 
 # %%
-played = theory.gaussian_games(n=100, d=gaussian_dimension,
-                               games=gaussian_games, seed=seed)
+played = theory.gaussian_games(n=100, d=gaussian_dimension, games=200, seed=seed)
 figure_1 = study.figure_1(played)
 closed = theory.gaussian_auc(gaussian_dimension, members=50)
 
 # %% tags=["hide-input"]
-results.name({**{f"gaussian-{name.lower()}": number(figure_1, name, "auc") for name in ("MALT", "MAST")},
-              **{f"closed-{name.lower()}": value for name, value in closed.items()}})
+results.name({f"closed-{name.lower()}": value for name, value in closed.items()}
+             | {f"gaussian-{name.lower()}": number(figure_1, name, "auc") for name in closed})
 plotting.show(
     exhibits.figure_one(played), name="bayes-figure-1",
-    caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis. With one threshold for all "
-            "(MALT, scores centred) members and others overlap; with one for each record (MAST) they part. AUC over {param}`gaussian_games` games: "
+    caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis, with one "
+            "threshold for all (MALT, scores centred) and with one for each record (MAST). AUC over 200 games: "
             "MALT {ours}`gaussian-malt` (in closed form {ours}`closed-malt`), MAST {ours}`gaussian-mast` ({ours}`closed-mast`).",
-    alt="Two histograms of scores of members and of non-members, MALT and MAST, over the same horizontal axis. AUC over all games is "
-        "{ours}`gaussian-malt:value` for MALT and {ours}`gaussian-mast:value` for MAST.")
+    alt="Two histograms of scores of members and of non-members over the same axis. AUC over all games: MALT {ours}`gaussian-malt:value`, MAST "
+        "{ours}`gaussian-mast:value`.")
 
 # %% [markdown]
 # MALT's score contains how far a record lies from the centre of all records, which has nothing to do with training. MAST takes that out.
@@ -230,49 +215,39 @@ plotting.show(
 
 # %%
 shadow = measure.table2_shadow(targets, shadows=shadows, **recipe)
-table_2 = pd.concat([table_2, study.shadow_attack(bank, shadow, draws)])
-if small_bank != "none":
-    small = published.load(small_bank, models=len(bank))
-    of_small, _ = study.attack_bank(small, targets, references, "small bank", draws)
-    table_2 = pd.concat([table_2, of_small])
+small = published.load(small_bank, models=len(bank))
+of_small, _ = study.attack_bank(small, targets, references, "small bank", draws)
+table_2 = pd.concat([table_2, study.shadow_attack(bank, shadow, draws), of_small])
 
 # %% tags=["hide-input"]
 own = table_2[table_2["study"] == "table 2"]
-results.name({"fit-in": metrics.estimate(own, "model", "member_accuracy").value,
-              "fit-out": metrics.estimate(own, "model", "other_accuracy").value}, ".1%")
+results.name({f"fit-{side}": metrics.estimate(own, "model", f"{name}_accuracy").value for side, name in (("in", "member"), ("out", "other"))}, ".1%")
 results.name({"mast-lead": rules.number_of("bayes", "C11", own)}, ".1f")
 results.show_table(
     exhibits.table_two(table_2), name="bayes-table-2",
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
             "and images. Shadow models are tried on {param}`shadow_records` of the images. The networks are right on {ours}`fit-in` of their "
             "training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. *Small bank*: the same "
-            "attacks on networks that generalise better, {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
+            "attacks on the networks of {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: C11 reproduced, C11m reproduced, C11s reproduced, A1 reproduced, A2 no difference, A3 reproduced, A4 contradicted
-# The order is the paper's: MAST, MALT, shadow models, 0-1. MAST leads MALT by {ours}`mast-lead` points of accuracy (the paper: half a point). Accuracy hides
-# the main difference. At one false alarm in a hundred MALT finds {ours}`malt-tpr:value` of the members, hardly more than guessing, and MAST
+# The order is the paper's: MAST, MALT, shadow models, 0-1. MAST leads MALT by {ours}`mast-lead` points of accuracy; the paper has {printed}`table2 | MAST` and
+# {printed}`table2 | MALT`. Accuracy hides the main difference. At one false alarm in a hundred MALT finds {ours}`malt-tpr:value` of the members, hardly more than guessing, and MAST
 # {ours}`mast-tpr:value`. A low loss does not single members out, because easy images have one, too.
 #
 # How the threshold of an image is set matters, and the paper leaves it open. MAST here takes the best split between references that saw the image and
-# references that did not. With the mean loss of those that did not its accuracy is {ours}`bayes-table-2 | MAST (mean out) | accuracy` %, with the soft
-# minimum of the theorem {ours}`bayes-table-2 | MAST (softmin) | accuracy` %, and MALT has {ours}`malt-accuracy:value`. Networks that generalise better
-# (*small bank*) give MAST much less. They differ in architecture, optimiser and number of members as well.
+# references that did not. With the mean loss of the latter its accuracy is {ours}`bayes-table-2 | MAST (mean out) | accuracy` %, with the soft minimum of the
+# theorem {ours}`bayes-table-2 | MAST (softmin) | accuracy` %. Networks that generalise better (*small bank*) give MAST much less.
 # :::
 #
-# (bayes-table-1-section)=
 # ## Logistic regression: Table 1
 #
 # MATT needs a model with one minimum. The paper takes logistic regression that tells trucks from ships by the features of a network trained on CIFAR-100. Of
-# $n$ images, half train the target and half do not; $n/2$ further ones train the reference. We play each game {param}`seeds` times with features of
-# {param}`feature_architecture`.
+# $n$ images, half train the target and half do not; $n/2$ others train the reference. We play {param}`seeds` times, on features of {param}`feature_architecture`.
 
 # %%
-extractor = {"dataset": dataset, "classes": classes, "source": source,
-             "architecture": feature_architecture, "epochs": feature_epochs,
-             "learning_rate": learning_rate, "augmentation": feature_augmentation,
-             "seed": seed}
 features = measure.table1_features(1, **extractor)
 room = features.labels.shape[1]  # images of the two classes
 fits = {n: measure.table1(seeds, n=n, **extractor)
@@ -281,29 +256,24 @@ table_1 = study.table_1(features.features[0], features.labels[0], fits, seed)
 
 # %% tags=["hide-input"]
 first = min(fits)
-results.name({"n-small": first})
-paper = results.paper("bayes", "table1").query("metric == 'attack_accuracy'").groupby("attack")["value"].mean()
-results.name({"noise-small": 100 * (study.peak_of_noise(first) - 0.5), "matt-lead-paper": paper["MATT"] - paper["MALT"], **{
-    name: rules.number_of("bayes", claim, table_1) for name, claim in (
-        ("matt-lead", "C7"), ("rehearsed-lead", "C7r"), ("rehearsed-gap", "C7m"))}}, ".1f")
-results.name({"calibrated-auc": number(table_1, "Calibrated loss", "auc", n=first), "matt-auc": number(table_1, "MATT", "auc", n=first),
-              "malt-auc-1": number(table_1, "MALT", "auc", n=first)})
+results.name({name: rules.number_of("bayes", claim, table_1) for name, claim in (
+    ("matt-lead", "C7"), ("rehearsed-lead", "C7r"), ("rehearsed-gap", "C7m"))}, ".1f")
+results.name({"n-small": first, **{name: number(table_1, attack, "auc", n=first) for name, attack in (
+    ("calibrated-auc", "Calibrated loss"), ("matt-auc", "MATT"), ("malt-auc-1", "MALT"))}})
 results.show_table(
     exhibits.table_one(table_1, {("0-1", "auc"): "0-1", ("MALT", "balanced_accuracy"): "MALT", ("MATT", "balanced_accuracy"): "MATT",
                                  ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1",
-    caption="**Table 1 of the paper**, attack accuracies in percent, means over {param}`seeds` splits of one pool of images. As in the paper, the "
-            "threshold of MALT and MATT is the best one on the very images that are judged. The column of random numbers shows what that choice "
-            "alone is worth. 0-1 has no threshold to choose and a 95 % interval over splits.")
+    caption="**Table 1 of the paper**, attack accuracies in percent, means over {param}`seeds` splits of one pool of images. MALT and MATT have the best "
+            "threshold for the very images that are judged, as in the paper; random numbers show what that alone is worth. 0-1 needs none: 95 % interval.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: C7 reproduced, C7m no difference, C7r no difference, C8 reproduced, C10 reproduced
-# By the paper's protocol MATT beats MALT, by {ours}`matt-lead` points on average over $n$ (the paper: {ours}`matt-lead-paper`), and both get weaker as $n$
-# grows. MATT does not owe its lead to the weights. At $n =$ {ours}`n-small` the loss of the target minus that of one reference, which needs no weights, has
-# AUC {ours}`calibrated-auc:value`, MATT {ours}`matt-auc:value` and MALT {ours}`malt-auc-1:value`.
+# By the paper's protocol MATT beats MALT, by {ours}`matt-lead` points on average over $n$, and both get weaker as $n$ grows. The weights are not the reason: at
+# $n =$ {ours}`n-small` the loss minus that of one reference has AUC {ours}`calibrated-auc:value`, MATT {ours}`matt-auc:value`, MALT {ours}`malt-auc-1:value`.
 #
-# A part of these accuracies is luck: at $n =$ {ours}`n-small` random numbers are {ours}`noise-small` points above one half. With a threshold from other
-# splits the leads shrink below half a point on average, to {ours}`rehearsed-lead` for MATT over MALT and {ours}`rehearsed-gap` for MALT over 0-1.
+# A part of these accuracies is luck: the table's random numbers are above one half, too. With a threshold from other splits the leads shrink below half a
+# point on average, to {ours}`rehearsed-lead` for MATT over MALT and {ours}`rehearsed-gap` for MALT over 0-1.
 # :::
 #
 # ## Augmentation: Table 3
@@ -311,33 +281,25 @@ results.show_table(
 # The paper trains on half of ImageNet with three strengths of augmentation. We train small networks on half of {param}`sweep_dataset:title`.
 
 # %%
-banks = {}
-for network in sweep_architectures:
-    for strength, augmentation in zip(study.PAPER_AUGMENTATIONS, augmentations,
-                                      strict=True):
-        banks[network, strength] = measure.table3(
-            sweep_models, dataset=sweep_dataset, architecture=network,
-            epochs=sweep_epochs, augmentation=augmentation, seed=seed)
+strengths = dict(zip(study.PAPER_AUGMENTATIONS, augmentations, strict=True))
+banks = {(network, strength): measure.table3(
+             sweep_models, dataset=sweep_dataset, architecture=network,
+             epochs=sweep_epochs, augmentation=augmentation, seed=seed)
+         for network in sweep_architectures
+         for strength, augmentation in strengths.items()}
 table_3 = study.table_3(banks, draws)
 
 # %% tags=["hide-input"]
-fit = metrics.summary(table_3[table_3["attack"] == "model"], ["network", "augmentation", "attack", "metric"]).iloc[:2]
-results.name({f"sweep-fit-{side}": value for side, value in zip(("in", "out"), fit["value"], strict=True)}, ".1%")
 results.name({"sweep-lead": rules.number_of("bayes", "C12", table_3)}, ".1f")
 results.show_table(
     exhibits.table_three(table_3), name="bayes-table-3",
-    caption="**Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and their records. Ours "
-            "on {param}`sweep_dataset:title` with the recipes {param}`augmentations`; the paper's on ImageNet, ResNet-101 beside our first network, "
-            "VGG-16 beside a second where one is run.")
+    caption="**Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and their records. Ours: "
+            "{param}`sweep_dataset:title`, recipes {param}`augmentations`; the paper's: ImageNet, ResNet-101 beside our first network, VGG-16 beside a second.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: C12 inconclusive, C13 reproduced
-# Each step of augmentation weakens both attacks, as in the paper. MALT's lead over 0-1, {ours}`sweep-lead` points where it is least, is not settled here. On
-# ImageNet it goes from {printed}`table3 | ResNet-101 | augmentation: None | MALT` against {printed}`table3 | ResNet-101 | augmentation: None | 0-1` without
-# augmentation down to {printed}`table3 | VGG-16 | augmentation: Flip, Crop | MALT` against {printed}`table3 | VGG-16 | augmentation: Flip, Crop | 0-1`. Our
-# networks have less to give away: without augmentation they are right on {ours}`sweep-fit-in` of their training images and on {ours}`sweep-fit-out` of the
-# others.
+# Each step of augmentation weakens both attacks, as in the paper. MALT's lead over 0-1, {ours}`sweep-lead` points where it is least, is not settled here.
 # :::
 #
 # ## What held and what did not
@@ -345,15 +307,11 @@ results.show_table(
 # :::{finding}
 # :claims: C6 reproduced, C7 reproduced, C11 reproduced, C12 inconclusive, C13 reproduced, A4 contradicted
 # **What held.** A threshold for each record beats one for all in the Gaussian game and, set by the best split, on networks. By the paper's protocol MATT
-# beats MALT on logistic regression. Augmentation weakens MALT and 0-1. The theorems hold in worlds small enough to sum over
-# ({numref}`bayes-enumeration-table`).
+# beats MALT on logistic regression. Augmentation weakens MALT and 0-1. The theorems hold in [small worlds](#bayes-enumeration).
 #
 # **What did not.** The theorem's own threshold, the soft minimum, loses to a single threshold on these networks. The theorem does not promise otherwise:
-# training by Adam need not be a draw from {eq}`bayes-gibbs`, its temperature is not known, and fifteen references may be too few for a soft minimum. No run
-# here tells which it is.
-#
-# **What stays open.** Whether MALT beats 0-1 on small networks as it does on ImageNet, and what the paper's networks would show at few false alarms, for it
-# prints accuracies.
+# training by Adam need not be a draw from {eq}`bayes-gibbs`, its temperature is not known, and the references may be too few for a soft minimum. Whether MALT
+# beats 0-1 under augmentation stays open.
 # :::
 #
 # ## Exercises
@@ -362,39 +320,22 @@ results.show_table(
 # :label: bayes-exercise-references
 # Run `mia run bayes -p references 8`. Which rows of {numref}`bayes-table-2` change, by how much, and why does MALT's AUC stay?
 # ````
-#
 # ````{solution} bayes-exercise-references
 # :class: dropdown
 # MALT uses no reference for its score, so its AUC is that of the same targets; only its threshold comes from the attacker's models. MAST's threshold for each
 # image comes from four losses on either side instead of fifteen, and is noisier, most of all for images whose losses scatter.
 # ````
-#
-# ````{exercise} What does the sign of Eq. 29 do?
-# :label: bayes-exercise-sign
-# In the Gaussian game $\tau(z)$ is known. Score the records with the right sign, $-\ell + \tau(z)$, and with the sign that Eq. 29 prints, $-\ell - \tau(z)$.
-# Compare both AUCs with MALT's, and explain the order.
-# ````
-#
-# ````{solution} bayes-exercise-sign
-# :class: dropdown
-# $\tau(z)$ is `played.mast - played.malt`, so the scores are `played.mast` and `2 * played.malt - played.mast`. The right sign finds all, MALT most, the
-# printed sign fewer: hard records, already far down, fall further.
-# ````
-#
 # ````{exercise} How much is ε?
 # :label: bayes-exercise-epsilon
-# If training is $\epsilon$-{term}`differentially private <differential privacy>`, the probability that a record is a member is at most $\lambda + \epsilon/4$
-# after the model is seen ({prf:ref}`bayes-property-1`). For which $\epsilon$ does that say anything at $\lambda = 0.5$, $0.1$, $0.01$? Does $\epsilon = 1$
-# protect a record with a prior of one percent?
+# For which $\epsilon$ does {prf:ref}`bayes-property-1` say anything of {term}`differentially private <differential privacy>` training at $\lambda = 0.5$, $0.1$
+# and $0.01$? Does $\epsilon = 1$ protect a record with a prior of one percent?
 # ````
-#
 # ````{solution} bayes-exercise-epsilon
 # :class: dropdown
-# The bound is below one only for $\epsilon < 4(1-\lambda)$, so up to 2, 3.6 and 3.96. Without the last step of its proof the bound is
-# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$ and the printed one $0.26$: the record is protected, and the printed
-# bound is ten times too pessimistic.
+# The bound is below one only for $\epsilon < 4(1-\lambda)$, so up to 2, 3.6 and 3.96. Without the last step of its proof it is
+# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$, the printed one $0.26$: protected, by a bound ten times too pessimistic.
 # ````
-
+#
 # ## Quiz
 #
 # :::{quiz} bayes
@@ -406,58 +347,41 @@ results.show_table(
 #
 # ````{prf:theorem} Posterior of membership
 # :label: bayes-theorem-1
-#
 # $$
-# \mathbb P(m_1 = 1 \mid \theta, z_1) = \mathbb E_{\mathcal T \mid \theta, z_1}\left[\sigma\left(
-# \log\frac{\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)}{\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)}
-# + t_\lambda\right)\right].
+# \mathbb P(m_1 = 1 \mid \theta, z_1) = \mathbb E_{\mathcal T \mid \theta, z_1}\Big[\sigma\Big(
+# \log\frac{\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)}{\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)} + t_\lambda\Big)\Big].
 # $$
 # ````
 #
-# *Why.* Fix $\mathcal T$ and use Bayes' rule for the two values of $m_1$: the posterior is $\alpha/(\alpha+\beta)$ with
-# $\alpha = \lambda\,\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)$ and $\beta = (1-\lambda)\,\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)$, and
-# $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$. Then average over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be over the
-# law of $\mathcal T$ **given** $\theta$ and $z_1$, here and in {prf:ref}`bayes-theorem-2`.
+# *Why.* Fix $\mathcal T$ and use Bayes' rule for the two values of $m_1$: the posterior is $\alpha/(\alpha+\beta) = \sigma(\log\alpha/\beta)$ with
+# $\alpha = \lambda\,\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)$ and $\beta = (1-\lambda)\,\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)$. Then average
+# over $\mathcal T$. The paper prints $\mathbb E_{\mathcal T}$; the average must be over the law of $\mathcal T$ **given** $\theta$ and $z_1$.
 #
 # (bayes-enumeration)=
 # ### Both theorems in a world small enough to sum over
 #
-# Let records take three values and models seven, with random losses. Every probability is then a finite sum, and the theorems can be checked to the last
-# digit. Models 0 and 1 have the same loss on every record; models 0 and 2 on the first record alone.
-
-# %%
-theory_results, errors = study.theorems(seed)
+# Let records take three values and models seven, with random losses. Every probability is then a finite sum, and both sides can be compared to the last digit.
 
 # %% tags=["hide-input"]
-results.name({"worlds-rise": int(metrics.estimate(theory_results, "best rule", "worlds where it rises").value)})
-results.name({f"accuracy-{name}": number(theory_results, "best rule", "accuracy", temperature=temperature)
-              for name, temperature in (("cold", 0.05), ("hot", 5.0))}, ".1%")
-small_numbers = dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e")
+theory_results, errors = study.theorems(seed)
 results.show_table(
-    errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=small_numbers,
-    caption="Largest error of each theorem against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
+    errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e"),
+    caption="Each theorem errs by at most this against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
             "before the model is seen. Last two columns: how far apart the posteriors of one record are under two models with the same loss on *it*, "
             "and under two with the same loss on *all* records. So where the other records are unknown, one loss is not enough, and all losses are.")
 
 # %% [markdown]
-# The paper adds that a hotter posterior (more noise in training) leaves the attacker less. On average over 300 random worlds it does: the best attacker is
-# right in {ours}`accuracy-cold` of all cases at $T = 0.05$ and in {ours}`accuracy-hot` at $T = 5$. It is no theorem, for in {ours}`worlds-rise` of them the
-# accuracy rises somewhere on the way.
-#
 # ### What privacy buys
 #
 # ````{prf:property} Differential privacy caps the posterior
 # :label: bayes-property-1
 # If $\log\frac{\mathbb P(\theta \mid m_1 = 1, z_1, \mathcal T)}{\mathbb P(\theta \mid m_1 = 0, z_1, \mathcal T)} \le \epsilon$ for all $z_1$ and
-# $\mathcal T$, then $\mathbb P(m_1 = 1 \mid \theta, z_1) \le \lambda + \epsilon/4$.
+# $\mathcal T$, then $\mathbb P(m_1 = 1 \mid \theta, z_1) \le \lambda + \epsilon/4$, for the sigmoid rises with slope at most $1/4$.
 # ````
 #
-# *Why.* The sigmoid rises with slope at most $1/4$.
-#
-# The paper also has a certificate for one model and one record, found after training (Property 2). If with probability $1 - \delta$ over $\mathcal T$ the
-# mean loss of $z_1$ under models that have not seen it exceeds $\ell(\theta, z_1)$ by at most $\epsilon$, the posterior is at most
-# $\lambda + \frac{\epsilon}{4T} + \delta$: the soft minimum $\tau$ is below the mean loss, so $s \le \epsilon / T$ where the condition holds. In 900 random
-# finite worlds no posterior exceeds either bound.
+# The paper also has a certificate for one model and one record (Property 2). If with probability $1 - \delta$ over $\mathcal T$ the mean loss of $z_1$ under
+# models that have not seen it exceeds $\ell(\theta, z_1)$ by at most $\epsilon$, the posterior is at most $\lambda + \frac{\epsilon}{4T} + \delta$, for $\tau$
+# is below the mean loss. No posterior of the random finite worlds that we tried exceeds either bound.
 #
 # ### Table 1: average precision
 
@@ -473,71 +397,53 @@ results.show_table(
 # (bayes-complement-part)=
 # ### The partner of the target among the references
 #
-# The networks of a bank come in pairs that share no image and together hold all. With the target's partner among the references, every image of the target is
-# held by one reference fewer than any other image. Whoever counts has membership, without a look at any loss.
-
-# %%
-with_partner = study.complement(bank, targets, draws)
+# With the target's partner among the references, each of its images is held by one reference fewer than any other image. Counting gives membership away.
 
 # %% tags=["hide-input"]
+with_partner = study.complement(bank, targets, draws)
+kept, aside = ({attack: metrics.estimate(with_partner, attack, "auc", complement=way) for attack in ("counting", "MAST", "LiRA")}
+               for way in ("kept", "put aside"))
 half = int(bank.members[2:].sum(0).mean())  # references that hold a record
-results.name({"held-in-kept": half, "held-out-kept": half + 1})
-results.name({f"{name}-{way.split()[-1]}": number(with_partner, attack, "auc", complement=way) for name, attack in (
-    ("count", "counting"), ("mast", "MAST"), ("lira", "LiRA")) for way in ("put aside", "kept")})
-results.name({f"complement-{name}": (metrics.estimate(with_partner, attack, "auc", complement="kept") - metrics.estimate(
-    with_partner, attack, "auc", complement="put aside")).interval() for name, attack in (("mast", "MAST"), ("lira", "LiRA"))})
+results.name({"held-in-kept": half, "held-out-kept": half + 1, "count-kept": kept["counting"].interval(),
+              "count-aside": aside["counting"].interval(), **{f"complement-{attack.lower()}": (kept[attack] - aside[attack]).interval()
+                                                              for attack in ("MAST", "LiRA")}})
 plotting.show(
     exhibits.complement(with_partner), name="bayes-complement",
-    caption="AUC of three attacks, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
-            "references. *Counting* has minus the number of references that hold an image for its score; dashed: guessing. With the complement MAST's AUC "
-            "changes by {ours}`complement-mast` and LiRA's by {ours}`complement-lira`.",
+    caption="Three attacks have these AUCs, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
+            "references. *Counting* scores an image by minus the number of references that hold it; dashed: guessing. With the complement MAST's AUC changes by "
+            "{ours}`complement-mast` and LiRA's by {ours}`complement-lira`.",
     alt="AUC of counting, MAST and LiRA on each target. With the complement put aside counting is at {ours}`count-aside:value`, with it among the "
-        "references at {ours}`count-kept:value`; MAST changes by {ours}`complement-mast` and LiRA by {ours}`complement-lira`.")
+        "references at {ours}`count-kept:value`.")
 
 # %% [markdown]
-# (bayes-claims)=
 # ### Every claim, with its verdict
 
-# %%
-frame = pd.concat([table_2, table_1, table_3, figure_1, theory_results])
-ran = {"Table 2": {"dataset": dataset, "architecture": architecture,
-                   "members": records // 2, "epochs": epochs},
-       "Table 3": {"dataset": sweep_dataset, "architecture": sweep_architectures[0],
-                   "epochs": sweep_epochs}}
-for exhibit in ("Table 1", "Section 4.2, Eq. 39", "Section 5.2"):
-    ran[exhibit] = {"dataset": dataset, "source": source,
-                    "architecture": feature_architecture, "members": first // 2}
-verdicts = rules.judge_all("bayes", frame, ran)
-
 # %% tags=["hide-input"]
-claims.show("bayes", verdicts)
+ran = {"Table 2": {"dataset": dataset, "architecture": architecture, "members": records // 2, "epochs": epochs},
+       "Table 3": {"dataset": sweep_dataset, "architecture": sweep_architectures[0], "epochs": sweep_epochs}}
+of_features = {"dataset": dataset, "source": source, "architecture": feature_architecture, "members": first // 2}
+ran |= dict.fromkeys(["Table 1", "Section 4.2, Eq. 39", "Section 5.2"], of_features)
+frame = pd.concat([table_2, table_1, table_3, figure_1, theory_results])
+claims.show("bayes", rules.judge_all("bayes", frame, ran))
 
 # %% [markdown]
-# (bayes-slips)=
 # ### Where the paper is silent, slips, or differs from its code
 #
-# - **Eq. 29** prints $\tau = \log\int e^{-\ell/T} p$; Eq. 14 has $-T$ in front. With the printed sign difficulty is added instead of removed
-#   ({ref}`exercise <bayes-exercise-sign>`).
+# - **Eq. 29** prints $\tau = \log\int e^{-\ell/T} p$; Eq. 14 has $-T$ in front. With the printed sign difficulty is added instead of removed.
 # - **Eqs. 34–35** drop a constant, $\frac d2 \log\frac{n'+1}{n'}$, which moves the natural threshold away from zero. We keep it.
-# - **After Theorem 2** the text says that a larger $T$ lowers $s$. At fixed $\tau$ it lowers $|s|$, and so raises a negative $s$.
 # - **Table 1 and its text** disagree about mAP test: the text calls MALT and MATT similar, the table has MATT ahead by
 #   {printed}`table1 | n = 400 | MATT | map_test` to {printed}`table1 | n = 400 | MALT | map_test` at $n = 400$.
-# - **Which references?** That the threshold is a mean loss over models trained on subsamples leaves open whether those with $z$ count. MAST (mean
-#   out) uses those without; best split uses both.
-# - **The released code** ([facebookresearch/whitebox_blackbox](https://github.com/facebookresearch/whitebox_blackbox), commit 81d8264 of 2019) holds
-#   MATT alone. Its penalty is fixed at $C = 10^4$, it takes three sets of $n$ records instead of $n/2$, and it draws the shadow sets from public
-#   records only, where the text draws them from the pool that holds the records under attack.
+# - **The released code** ([facebookresearch/whitebox_blackbox](https://github.com/facebookresearch/whitebox_blackbox), commit 81d8264 of 2019) holds MATT
+#   alone, with a penalty fixed at $C = 10^4$, three sets of $n$ records instead of $n/2$, and shadow sets from public records only.
 #
 # ### Where this run differs from the paper
 #
 # | exhibit | the paper | this run | to close the gap |
 # | --- | --- | --- | --- |
-# | Figure 1 | $n = 100$, $d = 2000$ | $n = 100$, $d =$ {param}`gaussian_dimension` | nothing |
 # | Table 1 | CIFAR-10 truck and ship, ResNet-18 of CIFAR-100 | {param}`dataset:title`, {param}`feature_architecture` of {param}`source:title` | `-p feature_architecture resnet18` and a graphics card |
 # | Table 2 | CIFAR-10, 15,000 members, 50 epochs, 30 references | {param}`dataset:title`, half of {param}`records`, {param}`epochs` epochs, {param}`references` references | `-p epochs 50`, two hours on two cores |
 # | Table 3 | ImageNet, ResNet-101 and VGG-16, 90 epochs, half of 1.2 million images | {param}`sweep_dataset:title`, {param}`sweep_architectures`, {param}`sweep_epochs` epochs | ImageNet in a folder and weeks of a graphics card |
 #
-# The paper gives neither spread nor number of runs for Tables 2 and 3, and no intervals for Table 1. It names no optimiser, batch size or width for Table 2;
-# we use Adam with batches of 64.
+# The paper gives no spread for Tables 2 and 3, no intervals for Table 1, and no optimiser and batch size for Table 2; ours are Adam and batches of 64.
 #
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

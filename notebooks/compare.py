@@ -272,7 +272,6 @@ plotting.explore(
 # You may ask for losses and train no model. Which attacks of {numref}`compare-table` are left? What is the least that you must add to find more
 # than guessing?
 # ````
-#
 # ````{solution} compare-exercise-frontier
 # :class: dropdown
 # The 0-1 attack and MALT: whoever has the loss of the true label has no other outputs. Add one model that was trained without the record. With it

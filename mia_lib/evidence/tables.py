@@ -19,6 +19,7 @@ import pandas as pd
 
 from mia_lib import LIBRARY
 from mia_lib.errors import MiaError, check_choice
+from mia_lib.metrics.estimates import summary
 from mia_lib.metrics.interval import Interval
 
 PAPERS = LIBRARY.parent / "data" / "papers"
@@ -302,3 +303,15 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
             table[f"{title}, paper"] = [DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
     return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(places, names=index) if len(index) > 1 else
                         pd.Index([place[0] for place in places], name=index[0]))
+
+
+def percent_table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str],
+                  printed: pd.DataFrame | None = None, digits: int = 1) -> pd.DataFrame:
+    """Means of results as a table in percent, a row each value of `index`, beside the paper's numbers where some are given.
+
+    Args:
+        frame: of `metrics.by_target`. Others: as for `beside_paper`.
+    """
+    kept = [index] if isinstance(index, str) else index
+    rows = summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))
+    return beside_paper(rows, rows.iloc[:0] if printed is None else printed, index, columns, by, digits)

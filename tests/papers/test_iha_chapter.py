@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from mia_lib import data, membership, metrics, signals, training
+from mia_lib import data, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines
+from mia_lib.papers import costs
 from mia_lib.papers.iha import exhibits, measure, study
 from mia_lib.papers.iha.measure import root, square
 from mia_lib.published import Bank, catalogue
@@ -261,11 +262,11 @@ def test_the_stationary_law_and_the_odds_have_their_rows():
 def test_costs_are_counted_of_the_case():
     parameters = catalogue()["iha/fashion"].complete({})
     paper = study.Case("FashionMNIST", Bank("x", parameters, {}, []))
-    work, frame = study.operations(paper), study.costs(paper, 20)
-    assert work["rotation"] == 2 * 4780**2
+    frame, network = study.costs(paper, 20), models.build("mlp:6", (784,), 10, seed=0)
     cost = {name: metrics.estimate(frame, name, "1,000 records").value for name in ("IHA", "IHA (CG)", "LiRA")}
-    assert cost["IHA"] == pytest.approx(work["once"] + 1000 * 2 * work["rotation"])
-    assert cost["LiRA"] == 128 * work["reference"] and cost["IHA (CG)"] == 1000 * 40 * work["product"]
+    assert metrics.estimate(frame, "IHA", "each").value == 4 * 4780**2  # two rotations of a gradient of 4,780 numbers
+    assert cost["IHA"] == pytest.approx(metrics.estimate(frame, "IHA", "once").value + 1000 * 4 * 4780**2)
+    assert cost["IHA (CG)"] == 1000 * 40 * costs.hessian_product(network, (784,), 30_000, "cross_entropy")
     assert metrics.estimate(frame, "IHA", "share of LiRA").value == pytest.approx(cost["IHA"] / cost["LiRA"])
 
 

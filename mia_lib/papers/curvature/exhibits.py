@@ -45,14 +45,6 @@ def stand_in(paper: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return paper.replace({"data": {"cifar100": study.MEMORISED}})
 
 
-def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: dict[tuple, str],
-          paper: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Results in percent, a row each value of `index`, beside those that the paper prints; see `results.beside_paper`."""
-    kept = [index] if isinstance(index, str) else index
-    rows = metrics.summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))
-    return results.beside_paper(rows, rows.iloc[:0] if paper is None else paper, index, columns, by)
-
-
 def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], str]:
     """(data, metric) -> title of a column."""
     return {(data, metric): f"{name_of(data)}: {TITLE_OF[metric]}"
@@ -73,7 +65,7 @@ def table_one(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[(frame["study"] == "methods") & (frame["protocol"] == "as released")]
     columns = {(metric,): TITLE_OF[metric] for metric in ("auc", "balanced_accuracy")}
     rows = rows[rows["attack"] != study.CURVATURE]
-    made = table(rows, ["data", "attack"], ("metric",), columns, stand_in(printed("table1"), rows))
+    made = results.percent_table(rows, ["data", "attack"], ("metric",), columns, stand_in(printed("table1"), rows))
     return made.rename(index=name_of, level="data")
 
 
@@ -83,7 +75,7 @@ def views_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["attack"].isin([study.NLL, study.LR, study.RELEASED, study.RATIO, study.TRUE])]
     titles = {("one view",): "one view", ("as released",): "two views"}
     theirs = stand_in(printed("table2", "table3", "table4"), rows)
-    made = table(rows, ["data", "attack"], ("protocol",), titles, theirs[theirs["metric"] == "auc"])
+    made = results.percent_table(rows, ["data", "attack"], ("protocol",), titles, theirs[theirs["metric"] == "auc"])
     return made.rename(index=name_of, level="data")
 
 
@@ -92,19 +84,19 @@ def table_five(frame: pd.DataFrame, data: str) -> pd.DataFrame:
     rows = frame[(frame["study"] == "methods") & (frame["data"] == data) & (frame["protocol"] == "as released")]
     theirs = printed("table5").query("protocol == 'as released'")
     columns = {(metric,): TITLE_OF[metric] for metric in study.METRICS if metric.startswith("tpr")}
-    return table(rows[rows["attack"] != study.CURVATURE], "attack", ("metric",), columns, theirs)
+    return results.percent_table(rows[rows["attack"] != study.CURVATURE], "attack", ("metric",), columns, theirs)
 
 
 def queries_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What attacks find for so many queries of a record, from few queries to many."""
     rows = frame[frame["study"] == "queries"].sort_values("queries", kind="stable").astype({"queries": int})
-    return table(rows, ["queries", "attack"], ("data", "metric"), by_data(rows, study.FEW))
+    return results.percent_table(rows, ["queries", "attack"], ("data", "metric"), by_data(rows, study.FEW))
 
 
 def signals_table(frame: pd.DataFrame) -> pd.DataFrame:
     """AUC of one likelihood ratio on several signals, and what each needs of the target."""
     rows = frame[frame["study"] == "signals"]
-    made = table(rows, "attack", ("data", "metric"), by_data(rows, ("auc",))).rename_axis("signal")
+    made = results.percent_table(rows, "attack", ("data", "metric"), by_data(rows, ("auc",))).rename_axis("signal")
     return made.set_index(pd.Index([study.SIGNALS[name][1] for name in made.index], name="needs"), append=True)
 
 

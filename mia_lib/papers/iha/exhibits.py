@@ -32,14 +32,6 @@ def printed(table: str) -> pd.DataFrame:
                        value=rows["value"].astype(float) * np.where(rows["unit"] == "fraction", 100, 1))
 
 
-def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str],
-          paper: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Results in percent, a row each value of `index`, beside those that the paper prints; see `results.beside_paper`."""
-    kept = [index] if isinstance(index, str) else index
-    rows = metrics.summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))
-    return results.beside_paper(rows, rows.iloc[:0] if paper is None else paper, index, columns, by)
-
-
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
@@ -63,13 +55,14 @@ def table_2(frame: pd.DataFrame) -> pd.DataFrame:
     rows = pd.concat([rows[(rows["data"] == data) & (rows["attack"] == name)] for data in rows["data"].unique()
                       for name in (*PAPER, RMIA, FIXED, SELF)])
     columns = {(metric,): title for metric, title in TITLE_OF.items()}
-    return table(rows, ["data", "attack"], ("metric",), columns, printed("table2"))
+    return results.percent_table(rows, ["data", "attack"], ("metric",), columns, printed("table2"))
 
 
 def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 3: the exact inverse and conjugate gradients; how many iterations these took."""
     rows = frame[frame["study"] == "solver"]
-    made = table(rows[rows["metric"] == "auc"], ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3"))
+    auc = rows[rows["metric"] == "auc"]
+    made = results.percent_table(auc, ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3"))
     taken = rows[rows["metric"] == "iterations"].groupby("data")["value"].mean()
     return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.DASH
                                    for data, name in made.index])
@@ -81,7 +74,7 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     theirs = printed("table4")
     theirs = theirs.assign(attack=theirs["setting"].str.removeprefix("terms used: ").replace("All", "all"))
     columns = {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS[:2]}
-    made = table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
+    made = results.percent_table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
     for metric in study.METRICS[:2]:
         values = theirs[theirs["metric"] == metric].set_index("attack")["value"]
         made[f"Purchase-100(S): {TITLE_OF[metric]}, paper"] = [
@@ -99,7 +92,8 @@ def table_6(frame: pd.DataFrame) -> pd.DataFrame:
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 7: the size of the training set, a row a size and an attack."""
     rows = frame[frame["study"] == "sizes"]
-    return table(rows, ["size", "attack"], ("metric",), {(metric,): TITLE_OF[metric] for metric in study.METRICS[:2]})
+    titles = {(metric,): TITLE_OF[metric] for metric in study.METRICS[:2]}
+    return results.percent_table(rows, ["size", "attack"], ("metric",), titles)
 
 
 def table_8(frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +103,7 @@ def table_8(frame: pd.DataFrame) -> pd.DataFrame:
     how = theirs["setting"].str.extract(r"(low-rank|damping); eps = ([\d.]+)")
     theirs = theirs.assign(way=how[0].replace("low-rank", "low rank"), epsilon=how[1].astype(float))
     columns = {(data, attack): f"{data}: {attack}" for data in rows["data"].unique() for attack in rows["attack"].unique()}
-    return table(rows, ["way", "epsilon"], ("data", "attack"), columns, theirs)
+    return results.percent_table(rows, ["way", "epsilon"], ("data", "attack"), columns, theirs)
 
 
 def table_9(frame: pd.DataFrame) -> pd.DataFrame:
@@ -118,7 +112,7 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     theirs = printed("table9").query("metric == 'auc'")
     values = dict(zip(theirs["setting"].str.extract(r"L0 = ([\d.]+)")[0].astype(float), theirs["value"], strict=True))
     columns = {(data, rule): f"{data}: {rule}" for data in rows["data"].unique() for rule in rows["rule"].unique()}
-    made = table(rows, "fraction", ("data", "rule"), columns)
+    made = results.percent_table(rows, "fraction", ("data", "rule"), columns)
     made["Purchase-100(S): as released, paper"] = [
         results.cell(values[part], ".1f", "%") if part in values else results.DASH for part in made.index]
     return made.rename(index=lambda part: f"{100 * part:g} %")

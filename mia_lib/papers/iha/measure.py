@@ -178,9 +178,6 @@ def left_out(index: range, count: int, references: int, **how) -> dict[str, np.n
     return {name: np.stack([one[name] for one in kept]) for name in kept[0]}
 
 
-# --------------------------------------------------------------------------------------------------------- one target
-
-
 def _audit_task(networks, x, labels, loss, **asked):
     from threadpoolctl import threadpool_limits
 

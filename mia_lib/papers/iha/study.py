@@ -8,8 +8,8 @@ of the training set, by flags [J]: membership in the paper's game.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -26,11 +26,10 @@ from mia_lib.published import Bank, catalogue
 
 LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
 FIXED, SELF, RMIA, ALONE = "LiRA, one spread", "LiRA, the target among its references", "RMIA", "gradient alone"
-DECAY, NOTHING, PAIR, CG = "IHA with weight decay in I2", "IHA, told nothing", "I1, I2", "IHA (CG)"
+FLAGS, NOTHING, CG, PAIR, DECAY = "IHA, random flags", "IHA, told nothing", "IHA (CG)", "I1, I2", "IHA with weight decay in I2"
 TERMS = {"I1": ("I1",), "I2": ("I2",), PAIR: ("I1", "I2"), "I1, I2, I3, I4": ("I1", "I2", "I3", "I4"),
          "loss, I1": ("loss", "I1"), "loss, I2": ("loss", "I2"), "loss, I1, I2": ("loss", "I1", "I2"),
          "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
-FLAGS = "IHA, random flags"
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RECORDS = ("loss", "newton", "newton_mean", "influence", "newton_theta", "inverse", "inverse_mean", "squares", "along",
            "members", "correct")  # arrays with a column a record
@@ -49,11 +48,6 @@ class Case:
     name: str
     audit: Bank
     bank: Bank | None = None
-
-    @property
-    def kind(self) -> str:
-        """What its records are."""
-        return "table" if self.audit.parameters["dataset"] == "location30" else "images"
 
     @property
     def n(self) -> int:
@@ -100,13 +94,13 @@ def measured(targets: int, models: int = 0, few: bool = False, make: bool = True
 
 
 def further(name: str, count: int, make: bool, **recipe) -> Bank | None:
-    """A measurement, or None where it is not there and not to be made.
+    """A measurement, or None where it is not there and not to be made, or where there is none of that name.
 
     Args:
         name: such as "fashion-partial". count: how many targets or models.
     """
-    measurement = catalogue()[f"iha/{name}"]
-    if not make and measurement.lacking(range(count), measurement.complete(recipe)):
+    measurement = catalogue().get(f"iha/{name}")
+    if measurement is None or not make and measurement.lacking(range(count), measurement.complete(recipe)):
         return None
     return measurement(count, **recipe)
 
@@ -169,16 +163,21 @@ def lira_scores(case: Case) -> dict[str, np.ndarray]:
 # ------------------------------------------------------------------------------------------------------------- studies
 
 
+def stacked(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Those frames that have rows, one under another; where none has, columns without a row."""
+    kept = [frame for frame in frames if len(frame)]
+    return pd.concat(kept or [pd.DataFrame(columns=["study", "data", "attack", "metric", "value"])], ignore_index=True)
+
+
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS in each target; and the
     scores with who is a member."""
-    members = case.audit.members
+    members, kind = case.audit.members, "table" if case.audit.parameters["dataset"] == "location30" else "images"
     attacks = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
                IHA: scores(case, members)}
-    alike = [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
-    return pd.concat([by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=case.kind),
-                      by_repetition({SIF: {"rank correlation": np.array(alike)}}, study="alike", data=case.name)],
-                     ignore_index=True), attacks, members
+    alike = np.array([stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)])
+    frame = by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind)
+    return stacked([frame, by_repetition({SIF: {"rank correlation": alike}}, study="alike", data=case.name)]), attacks, members
 
 
 def control(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -191,7 +190,7 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
         both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
         frames.append(by_target(both, flags if judged == "flags" else members, METRICS[:1], draws=draws, study="told",
                                 data=case.name, told=told, judged=judged))
-    return pd.concat(frames, ignore_index=True)
+    return stacked(frames)
 
 
 def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -224,20 +223,19 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
                     for name in (IHA, "IHA without the loss")}
             frames.append(by_target(both, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
                                     epsilon=epsilon))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return stacked(frames)
 
 
 def first_records(case: Case, count: int) -> Case:
     """The case on its first records alone."""
     arrays = {name: array[:, :count] if name in RECORDS else array for name, array in case.audit.arrays.items()}
-    bank = case.bank and Bank(case.bank.name, case.bank.parameters, {
-        name: array[:, :count] for name, array in case.bank.arrays.items()}, case.bank.manifests)
-    return Case(case.name, Bank(case.audit.name, case.audit.parameters, arrays, case.audit.manifests), bank)
+    bank = case.bank and replace(case.bank, arrays={name: array[:, :count] for name, array in case.bank.arrays.items()})
+    return Case(case.name, replace(case.audit, arrays=arrays), bank)
 
 
 def convergence(case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
-    """Study "epochs", by `epochs`: what the audit finds after more and less training, and the "norm" of the training set's
-    gradient with weight decay. Of the first 1,000 records; without a row where no other epochs are measured.
+    """Study "epochs", by `epochs`: what the audit finds after more and less training. Of the first 1,000 records; without a
+    row where no other epochs are measured.
 
     Args:
         counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
@@ -255,9 +253,8 @@ def convergence(case: Case, counts: Sequence[int], make: bool = True, draws: int
                       told="membership"),
             by_target({PAIR: scores(case, flags, TERMS[PAIR])}, flags, METRICS[:1], draws=draws, **own, told="random flags"),
             by_target({ALONE: gradient_alone(case), DECAY: scores(case, members, few=True, stationary=True)},
-                      members[:, :few], METRICS[:1], draws=draws, **own, told="membership"),
-            by_repetition({"model": {"norm": case.audit.norm}}, **own)]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+                      members[:, :few], METRICS[:1], draws=draws, **own, told="membership")]
+    return stacked(frames)
 
 
 def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
@@ -272,15 +269,15 @@ def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, dr
     steps = recipe["epochs"] * -(-case.n // batch)
     games = [measured(targets, 2 * targets, True, make, **recipe | {
         "records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000}) for count in counts]
-    games = [*filter(None, games), Case(case.name, *(Bank(bank.name, bank.parameters, {
-        name: array[:count] for name, array in bank.arrays.items()}, bank.manifests)
+    games = [*filter(None, games), Case(case.name, *(
+        replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
         for bank, count in ((first.audit, targets), (first.bank, 2 * targets))))]
     frames = []
     for game in games if len(games) > 1 else []:
         each = {LOSS: -square(game.audit.loss), LIRA: lira_scores(game)[LIRA], IHA: scores(game, game.audit.members)}
         frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, study="sizes", data=case.name,
                                 size=game.n))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return stacked(frames)
 
 
 def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /,
@@ -294,7 +291,7 @@ def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True,
     kind = kind_of(recipe["dataset"], recipe["architecture"])
     part = further(f"{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe) if fractions else None
     if part is None:
-        return pd.DataFrame()
+        return stacked([])
     loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
     few, rows = first_records(case, loss.shape[1]), []
     for k, fraction in enumerate(fractions):
@@ -309,7 +306,9 @@ def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True,
 
 def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     """Study "solver": I1 and I2 by the exact inverse and by conjugate gradients, Table 3; their largest "distance" in standard
-    deviations of the score, and "iterations", means of each target."""
+    deviations of the score, and "iterations", means of each target; without a row where nothing was solved."""
+    if not case.audit.parameters["solved"]:
+        return stacked([])
     count = case.audit.cg_newton.shape[1]
     few, none = first_records(case, count), np.zeros(count)
     exact, solved = scores(few, few.audit.members), []
@@ -354,37 +353,29 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
-    """Study "costs": operations of attacks on 1,000 records of one target, "once" and for "each" record, and what share the
-    exact inverse has of those of the others.
+    """Study "costs": operations, counted (`papers.costs`), of attacks on 1,000 records of one target, "once" and for "each"
+    record, and what share the exact inverse has of those of the others.
 
     Args:
-        iterations: that conjugate gradients take for a system.
+        iterations: that conjugate gradients take for a system; not a number where that is not known.
     """
-    work = operations(case)
-    spent = {IHA: (work["once"], 2 * work["rotation"]), CG: (0.0, 2 * iterations * work["product"]),
-             LIRA: (128 * work["reference"], 0.0)}
-    whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
-    shares = {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
-    return by_repetition({name: {"once": once, "each": each, "1,000 records": whole[name], **(shares if name == IHA else {})}
-                          for name, (once, each) in spent.items()}, study="costs", data=case.name)
-
-
-def operations(case: Case) -> dict[str, float]:
-    """Floating-point operations, counted (`papers.costs`): to train one "reference"; of Hessian and decomposition, "once"; to
-    rotate one gradient, "rotation"; and of one "product" of the Hessian with a vector."""
     from mia_lib import models
     from mia_lib.papers import costs
     from mia_lib.training import TrainConfig
 
-    how = case.audit.parameters
-    shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 10)
-    odd = how["architecture"] == "sigmoid_regression"
+    how, odd = case.audit.parameters, case.audit.parameters["architecture"] == "sigmoid_regression"
+    shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
     config = TrainConfig(how["architecture"], epochs=how["epochs"], batch_size=how["batch_size"],
                          loss="brier" if odd else "cross_entropy")
-    network = models.build(config.architecture, shape, 2 if odd else classes, seed=0)
+    network = models.build(config.architecture, shape, classes, seed=0)
     parameters, game = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
-    return {"reference": costs.training(config, shape, 2 if odd else classes, case.n), "rotation": 2.0 * parameters**2,
-            "once": costs.hessian_itself(*game) + costs.decomposition(parameters), "product": costs.hessian_product(*game)}
+    spent = {IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
+             CG: (0.0, 2 * iterations * costs.hessian_product(*game)),
+             LIRA: (128 * costs.training(config, shape, classes, case.n), 0.0)}
+    whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
+    made = {name: {"once": once, "each": each, "1,000 records": whole[name]} for name, (once, each) in spent.items()}
+    made[IHA] |= {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
+    return by_repetition(made, study="costs", data=case.name).dropna(subset="value")
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:

@@ -53,21 +53,13 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
                              if one.name == "attack" else one, kind="stable")
 
 
-def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: dict[tuple, str],
-          paper: pd.DataFrame | None = None, digits: int = 1) -> pd.DataFrame:
-    """Results in percent, a row each value of `index`, beside those that the paper prints; see `tables.beside_paper`."""
-    kept = [index] if isinstance(index, str) else index
-    rows = metrics.summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))
-    return tables.beside_paper(rows, rows.iloc[:0] if paper is None else paper, index, columns, by, digits)
-
-
 def table_1(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], with_paper: bool = True) -> pd.DataFrame:
     """Table 1 as true positive rates, a row a case and an attack; n counts the models that the attacker trains."""
     rows = frame[(frame["study"] == "attacks") & frame["data"].isin(data)]
     rows = rows[~rows["attack"].isin([LIRA, RMIA, study.CALIBRATED]) | rows["n"].isin(counts)].astype({"n": int})
     rows = pd.concat([in_order(rows[rows["data"] == name]) for name in data])
-    return table(rows, ["data", "attack", "n"], ("metric",), {key: TITLE_OF[key[0]] for key in TABLE},
-                 printed("table1") if with_paper else None)
+    return tables.percent_table(rows, ["data", "attack", "n"], ("metric",), {key: TITLE_OF[key[0]] for key in TABLE},
+                                printed("table1") if with_paper else None)
 
 
 def name_once(made: pd.DataFrame) -> pd.DataFrame:
@@ -179,7 +171,7 @@ def rates_table(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {(protocol, f"fpr={rate:g}"): f"{100 * rate:g} %, {protocol}" for rate in study.RATES
                for protocol in ("as fitted", "moved")}
     rows = pd.concat([in_order(rows[rows["data"] == name]) for name in rows["data"].unique()])
-    return table(rows, ["data", "attack", "n"], ("protocol", "metric"), columns, digits=2)
+    return tables.percent_table(rows, ["data", "attack", "n"], ("protocol", "metric"), columns, digits=2)
 
 
 def table_2() -> pd.DataFrame:
@@ -205,15 +197,15 @@ def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Figure 4 as a table: TPR in percent of LiRA with references of the target's architecture and of another one."""
     rows = frame[frame["study"] == "mismatch"].astype({"n": int})
     columns = {(which, metric): f"{which}: {TITLE_OF[metric]}" for metric in study.METRICS[1:] for which in ("own", "other")}
-    return table(rows, ["target", "n"], ("references", "metric"), columns)
+    return tables.percent_table(rows, ["target", "n"], ("references", "metric"), columns)
 
 
 def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple[dict, str]]:
     """What sentences of the page look up by name, and how it is written; results that a run does not have are left out.
 
     Args:
-        frame: all results. first: the case that the page is about. table: that of its sentences on tables, `first` without
-            any. few: the references that are compared most.
+        frame: all results. first: the case that the page is about. table: that of its sentences on tables. few: the
+            references that are compared most.
     """
     def find(data: str, attack: str, metric: str, n: int | None = None, **where):
         found, asked = frame, {"data": data, "attack": attack, "metric": metric, **({} if n is None else {"n": n}), **where}
@@ -244,4 +236,6 @@ def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple
     made = [(rates, ".1%"), (aucs, ".3f"), (loss, ".4f"), (agree, ".0f"), (theirs, ".1f"), (costs, ".2f")]
     named = [({name.replace(" ", "-"): value for name, value in values.items() if value is not None}, spec)
              for values, spec in made]
-    return [*named, ({"set": first, "most": most, "table-set": table}, "")]
+    (high, of), (low_rate, _) = printed_pairs().values()
+    return [*named, ({"set": first, "most": most, "table-set": table, "paper-agree": high, "paper-agree-low": low_rate,
+                      "paper-pairs": of}, "")]
