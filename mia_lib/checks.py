@@ -16,6 +16,24 @@ HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
 
 
+def check_numbers(argument: str, values, of: str = "biuf") -> np.ndarray:
+    """Numbers as an array of any shape.
+
+    Args:
+        argument: their name, for the message. values: array or list. of: kinds of NumPy types that are taken.
+
+    Raises:
+        MiaError: rows of different lengths, text, dates, objects or complex numbers.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as problem:
+        raise MiaError(f"{argument} cannot be made an array ({problem}): rows must be equally long.") from problem
+    if array.dtype.kind not in of:
+        raise MiaError(f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed.")
+    return array
+
+
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     """A mask as bool array of any shape; 0 and 1 of any number type count as False and True.
 
@@ -27,7 +45,7 @@ def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     Raises:
         MiaError: text, not a number, probabilities, indices or a permutation.
     """
-    array = np.asarray(values)
+    array = check_numbers(argument, values, "biufcmMOSUV")
     if array.dtype == bool:
         return array
     right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
@@ -55,7 +73,7 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
     Raises:
         MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
     """
-    array = np.asarray(labels)
+    array = check_numbers(argument, labels, "biufcmMOSUV")
     if array.ndim != 1 or (records is not None and len(array) != records):
         remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
                   f" Give {argument}.argmax(1)." if array.ndim == 2 else "")

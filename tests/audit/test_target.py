@@ -186,7 +186,7 @@ def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(sets, memor
     np.testing.assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
     assert 120 * 200 < asked[0] == found.data()["queries"] <= found.plan.queries + 1000
     without = audit.plan(predict, *few, outputs="labels")
-    assert "queries = 2500" in next(step.why for step in without.steps if step.name == "boundary distance")
+    assert "2,500 is usual" in next(step.why for step in without.steps if step.name == "boundary distance")
     little = audit.plan(predict, *few, outputs="labels", queries=50)
     assert "at least" in next(step.why for step in little.steps if step.name == "boundary distance")
 
