@@ -1,7 +1,7 @@
 """The attacks of an audit: those of the registry that it can show signals, and those that ask, train or compute a Hessian;
 whether each is possible, and what it costs. None is tuned on the records that it judges.
 
-To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `ATTACKS`.
+To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `options.ATTACKS`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mia_lib import signals
 from mia_lib.attacks import Needs, iha, quantile, registry
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.registry import BERTRAN, CHOQUETTE, LOG_ODDS, SURI, Attack
+from mia_lib.audit import options
 from mia_lib.audit.inputs import AuditInputs
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, curvature, hessian
@@ -238,15 +239,13 @@ def _gradient_alone(view: AuditSignals) -> np.ndarray:
 
 # -------------------------------------------------------------------------------------------------------------- the attacks
 
-ATTACKS = {attack.name: attack for attack in (  # in the order of what they are worth for their price
-    *(registry.ATTACKS[name] for name in ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offline", "RMIA",
-                                          "calibrated loss")),
+OWN = {attack.name: attack for attack in (
     Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True),
-    registry.ATTACKS["gradient norm"], registry.ATTACKS["curvature"],
     Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance),
     Attack("IHA", SURI, iha.scores.needs, ("loss",), _iha, audits=True),
     Attack("gradient alone", SURI, iha.stationarity.needs, (), _gradient_alone, audits=True),
 )}
+ATTACKS = {name: OWN.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
 TOOLS = frozenset(attack.name for attack in ATTACKS.values() if attack.audits)  # that are told who is a member
 
 

@@ -19,7 +19,7 @@ from mia_lib import membership, training
 from mia_lib import models as architectures
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
-from mia_lib.checks import check_finite, check_mask
+from mia_lib.checks import ANY, check_finite, check_mask, check_numbers
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -149,12 +149,13 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     Raises:
         MiaError: scores that are no finite numbers, other shapes, too few members or non-members, all scores equal.
     """
-    scores, members = np.asarray(scores), check_mask("members", members)
+    scores, members = check_numbers("scores", scores, ANY), check_mask("members", members)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
         raise MiaError(f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
                        "higher for members. Of a loss give the negative, of probabilities that of the true class.")
     if members.shape != scores.shape:
         raise MiaError(f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed.")
+    scores = scores.astype(np.float64)
     check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < LEAST:
@@ -165,12 +166,12 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     order = np.argsort(~members, kind="stable")
     groups = None
     if options.groups is not None:
-        groups = np.asarray(options.groups)
+        groups = check_numbers("groups", options.groups, ANY)
         if groups.shape != scores.shape:
             raise MiaError(f"groups have shape {groups.shape}, but there are {len(scores)} scores: one a record is needed.")
         parts = np.split(groups[order], [int(members.sum())])
         groups = _groups(tuple(parts), tuple(map(len, parts)))
-    return ScoreTable(scores[order].astype(np.float64), members[order], order, groups, options)
+    return ScoreTable(scores[order], members[order], order, groups, options)
 
 
 def _scaling(model, scaling: str | tuple | None, recipe: TrainConfig, members: Dataset) -> str | tuple | None:
@@ -256,7 +257,7 @@ def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:
                        "record.")
     parts = []
     for argument, part, count in zip(("members", "non_members"), groups, counts, strict=True):
-        part = np.asarray(part)
+        part = check_numbers(f"groups of {argument}", part, ANY)
         if part.shape != (count,):
             raise MiaError(f"groups of {argument} have shape {part.shape}, but there are {count} records: one a record is "
                            "needed.")

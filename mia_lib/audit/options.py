@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OUTPUTS = ("logits", "probabilities", "labels")
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
 ATTACKS = ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offline", "RMIA", "calibrated loss",
-           "quantile regression", "gradient norm", "curvature", "boundary distance", "IHA", "gradient alone")
+           "quantile regression", "gradient norm", "curvature", "boundary distance", "IHA", "gradient alone")  # as they run
 PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"  # what is in the folder of an audit
 RATES = (0.01, 0.001)  # false positive rates that are looked at unless others are asked for
 GATES = {"auc": (0.5, 1.0), "tpr": (0.0, 1.0), "epsilon": (0.0, None)}  # bounds of `--fail-on`

@@ -96,7 +96,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     records, minutes = len(inputs.pool), float(inputs.options.minutes)
     left = SHARE * 60 * minutes
     outputs, control = costs.answer * records, 3 + 5e-4 * min(records, 4000)
-    judging = 0.3 + 1e-4 * records  # of an attack
+    judging = 0.3 + 2e-4 * records  # of an attack
     if outputs + control + judging > left:
         raise MiaError(f"minutes = {minutes:g} is too small for anything: the outputs of {records:,} records and the "
                        f"control take about {(outputs + control + judging) / 60 / SHARE:.2g} minutes. Give more minutes, or "

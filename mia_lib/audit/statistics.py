@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mia_lib.audit.inputs import AuditInputs, ScoreTable
 
 DRAWS = 300  # of bootstraps
-POINTS = 40  # of a curve
+POINTS = 24  # of a curve
 SHOWN = 25  # exposed records
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 LEAST = 10  # members, and non-members, of a group that is judged

@@ -24,7 +24,7 @@ from torch import nn
 from mia_lib import models as architectures
 from mia_lib import signals, store
 from mia_lib.audit.options import AuditOptions
-from mia_lib.checks import as_array, take_logits
+from mia_lib.checks import ROUNDED, as_array, take_logits
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.signals import outputs as evaluation
@@ -38,9 +38,11 @@ AGAIN, KEPT = 100, 2e-5  # kept answers that are asked for again, and what of th
 
 @dataclass
 class Queries:
-    """Records, each as often as it was asked about; and the types of objects whose `logits` were taken, `unpacked`."""
+    """Records, each as often as it was asked about; types of objects whose `logits` were taken, `unpacked`; the `digits` of
+    rounded probabilities, 0 of others."""
 
     records: int = 0
+    digits: int = 0
     unpacked: set[str] = field(default_factory=set)
 
 
@@ -130,9 +132,7 @@ class Target:
     def _answer(self, part: np.ndarray) -> np.ndarray:
         """What the model says of a batch, as an array; `logits` of a dictionary or an object."""
         self.queries.records += len(part)
-        if self.kind == "network":
-            return signals.model_outputs(self.model, part, self.scaling)
-        answer = self.model(part)
+        answer = signals.model_outputs(self.model, part, self.scaling) if self.kind == "network" else self.model(part)
         logits = take_logits(answer)
         if logits is not answer:
             self.queries.unpacked.add(type(answer).__name__)
@@ -141,7 +141,12 @@ class Target:
             raise MiaError(f"outputs are a {type(answer).__name__} of {len(answer)}: an array [N, K] is needed. Wrap the "
                            f"model: lambda x: model(x){place}.")
         answers = as_array(logits)
-        return one_hot(answers, len(part), self.classes) if self.labels else answers
+        if self.labels:
+            return one_hot(answers, len(part), self.classes)
+        if self.outputs == "probabilities" and (digits := count_digits(answers)):
+            self.queries.digits = max(digits, self.queries.digits)
+            answers = answers / answers.sum(1, keepdims=True)
+        return answers
 
     def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
         """Every scalar signal of records, [N], their `probabilities` and `outputs`, [N, K]; each is asked about once."""
@@ -268,6 +273,16 @@ def one_hot(answers: np.ndarray, records: int, classes: int) -> np.ndarray:
                        f"records: a class from 0 to {classes - 1} a record is needed, whole numbers [N], in the order of "
                        "Dataset.classes.")
     return np.eye(classes)[answers.astype(int)]
+
+
+def count_digits(answers: np.ndarray) -> int:
+    """Decimals, up to three, of rounded probabilities [n, K], whose rows have about the sum 1; 0 of anything else."""
+    if answers.ndim != 2 or answers.dtype.kind != "f" or not ((answers >= 0) & (answers <= 1)).all():
+        return 0
+    if not (np.abs(answers.sum(1) - 1) < ROUNDED).all():
+        return 0
+    return next((digits for digits in (1, 2, 3)
+                 if np.abs(answers * 10.0**digits - np.round(answers * 10.0**digits)).max(initial=0) < 1e-3), 0)
 
 
 def check_outputs(target: Target, x: np.ndarray) -> None:

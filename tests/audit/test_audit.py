@@ -346,6 +346,8 @@ def test_command_line(sets, memorised, tmp_path, monkeypatch):
 def test_the_report_says_both_conditions_of_privacy_and_how_large_references_are(report):
     said = " ".join(report.text("epsilon"))
     assert "TPR > exp(epsilon) FPR" in said and "1 - FPR > exp(epsilon) (1 - TPR)" in said
+    bound = max((one.epsilon for one in report.result.attacks if one.epsilon is not None), key=float)
+    assert f"the {'first' if bound.direction == 'members' else 'second'} condition, at a TPR of" in said
 
 
 def test_a_regression_is_told_that_audits_are_for_classifiers():

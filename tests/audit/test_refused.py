@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mia_lib import audit, models
-from mia_lib.audit import attacks, files, inputs, options
+from mia_lib.audit import files, inputs, options
 from mia_lib.audit.options import AuditOptions, run_command
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import Dataset
@@ -74,16 +74,6 @@ def network(training: bool = False) -> nn.Module:
     return nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 3)).train(training)
 
 
-class Rounded(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(6, 3)
-        self.eval()
-
-    def forward(self, x):
-        return self.inner(x).softmax(1).round(decimals=1)
-
-
 def broken() -> nn.Module:
     made = network()
     nn.init.constant_(made[0].weight, float("nan"))
@@ -120,8 +110,6 @@ CASES = {  # what is given differently, and what the message says
     "a sigmoid a class": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Sigmoid()).eval()}, "outputs of sigmoids"),
     "a function of sigmoids": ({"model": lambda x: 1 / (1 + np.exp(-logits(x)))}, "outputs of sigmoids"),
     "percent for logits": ({"model": lambda x: 100 * probabilities(x)}, "percentages"),
-    "a network's rounded probabilities": ({"model": Rounded(), "outputs": "probabilities"}, "Renormalise them"),
-    "rounded probabilities": ({"model": lambda x: probabilities(x).round(2), "outputs": "probabilities"}, "Renormalise them"),
     "a network of two axes": ({"model": nn.Unflatten(1, (2, 3)).eval()}, "numbers [32, K] are needed"),
     "three axes": ({"model": lambda x: logits(x)[:, :, None]}, "numbers [32, K] are needed"),
     "rows missing": ({"model": lambda x: logits(x)[1:]}, "shape (31, 3)"),
@@ -263,8 +251,8 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_scalings_and_attacks_are_those_that_there_are():
-    assert set(options.SCALINGS) == set(models.SCALINGS) and options.ATTACKS == tuple(attacks.ATTACKS)
+def test_scalings_are_those_that_models_know():
+    assert set(options.SCALINGS) == set(models.SCALINGS)
 
 
 def test_columns_in_another_order():
