@@ -253,11 +253,11 @@ def precision(tpr, fpr, share):
     Raises:
         MiaError: something outside these ranges, as percentages are.
     """
+    tpr, fpr, share = (check_numbers(*each).astype(float) for each in (("tpr", tpr), ("fpr", fpr), ("share", share)))
     for name, values in (("tpr", tpr), ("fpr", fpr), ("share", share)):
-        values = check_numbers(name, values)
         for value in (values.min(), values.max()) if values.size else ():
             check_range(name, float(value), 0, 1)
-    hit, miss = share * np.asarray(tpr, float), (1 - share) * np.asarray(fpr, float)
+    hit, miss = share * tpr, (1 - share) * fpr
     return hit / np.maximum(hit + miss, np.finfo(float).tiny)
 
 
