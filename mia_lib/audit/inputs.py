@@ -219,7 +219,7 @@ def digests(records: Dataset) -> np.ndarray:
     """A hash of what each record is, whatever its label; fractions as float32, text [N]."""
     fractions = records.x.dtype.kind == "f"
     x = records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)  # -0 is 0
-    rows = np.ascontiguousarray(x.reshape(len(x), -1))
+    rows = np.ascontiguousarray(x.reshape(len(x), int(np.prod(records.shape))))
     return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows], str)
 
 

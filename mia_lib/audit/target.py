@@ -121,8 +121,8 @@ class Target:
                            "by columns=model.classes_, their names or numbers in the order of its columns, or puts them where "
                            f"they belong: p = np.zeros((len(x), {columns})); p[:, model.classes_] = model.predict_proba(x).")
         if (answers == -np.inf).all(1).any():
-            raise MiaError("outputs hold infinity in all classes of a record: a model whose training diverged has nothing to "
-                           "audit.")
+            raise MiaError("outputs hold NaN or infinity, the latter in all classes of a record: a model whose training "
+                           "diverged has nothing to audit.")
         if self.places is None:
             return answers
         whole = np.full((len(x), self.classes), 0 if self.outputs == "probabilities" else -np.inf, answers.dtype)
