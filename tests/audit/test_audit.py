@@ -93,10 +93,9 @@ def test_changes_of_a_recipe(had):
 
 def test_prices_have_the_confidence_that_was_asked_for(had, monkeypatch):
     monkeypatch.setattr(plans.private, "lacking", lambda: "DP-SGD is tested where it is made")
-    recipe = replace(RECIPE, epochs=2)
-    first, *others = plans.measure_changes(told(had, confidence=0.8, recipe=recipe), (0.6, 0.6))
-    if not first.alike:
-        first, *others = plans.measure_changes(told(had, confidence=0.8, recipe=recipe), (1.0, first.accuracy.value))
+    monkeypatch.setattr(plans, "unlike", lambda *accuracies: False)
+    first, *others = plans.measure_changes(told(had, confidence=0.8, recipe=replace(RECIPE, epochs=2)), (0.6, 0.6))
+    assert others
     assert first.accuracy.level == first.auc.level == 0.8
     assert all(one.less.level == one.price.level == 0.8 for one in others)
 
@@ -368,7 +367,7 @@ def test_references_that_do_not_look_like_the_model_are_warned_of(report):
 def test_a_recipe_that_makes_another_model_is_tried_no_further(sets, memorised, report):
     """One epoch in the place of many: what would help that model says nothing of the audited one."""
     members, others, _ = sets
-    found = audit.audit(memorised, members, others, recipe=replace(RECIPE, epochs=1), references=4, minutes=5)
+    found = audit.audit(memorised, members, others, recipe=replace(RECIPE, epochs=1), references=4, minutes=30)
     [price] = found.prices
     assert not price.alike and found.strange_references
     said = " ".join(found.text("to_try"))
