@@ -28,8 +28,27 @@ Inverse: TypeAlias = Any  # [P, P], or an object with `vectors` [P, P] and `weig
 Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
+ANY = "biufcmMOSUV"  # kinds of NumPy types
 HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
+
+
+def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
+    """Numbers as an array of any shape.
+
+    Args:
+        argument: their name, for the message. values: array or list. kinds: of NumPy types that are taken, `ANY` for all.
+
+    Raises:
+        MiaError: rows of different lengths, text, dates, objects or complex numbers.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as problem:
+        raise MiaError(f"{argument} cannot be made an array ({problem}): rows must be equally long.") from problem
+    if array.dtype.kind not in kinds:
+        raise MiaError(f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed.")
+    return array
 
 
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
@@ -43,7 +62,7 @@ def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     Raises:
         MiaError: text, not a number, probabilities, indices or a permutation.
     """
-    array = np.asarray(values)
+    array = check_numbers(argument, values, ANY)
     if array.dtype == bool:
         return array
     right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
@@ -71,7 +90,7 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
     Raises:
         MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
     """
-    array = np.asarray(labels)
+    array = check_numbers(argument, labels, ANY)
     if array.ndim != 1 or (records is not None and len(array) != records):
         remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
                   f" Give {argument}.argmax(1)." if array.ndim == 2 else "")
@@ -87,7 +106,8 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
             least = wrong[0] if len(wrong) else np.inf
             raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {least}: the "
                            "number of each record's class, from 0, is needed. A missing label is none: leave it out. "
-                           "Continuous targets are those of a regression, and attacks and audits here are for classifiers.")
+                           "Continuous targets are those of a regression, and attacks and audits here are for classifiers; "
+                           "`mia audit --scores` judges the negative of any loss, one a record.")
     array = array.astype(np.int64, copy=False)
     if not len(array):
         return array

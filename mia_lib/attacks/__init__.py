@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mia_lib.checks import are_probabilities, check_finite, check_mask
+from mia_lib.checks import are_probabilities, check_finite, check_mask, check_numbers
 from mia_lib.errors import MiaError, check_choice
 
 ACCESS = ("label", "loss", "output vector", "parameters")
@@ -95,10 +95,8 @@ def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference
             class probabilities stand where views belong, or `reference_members` is no mask.
     """
     check_choice("own", own, OWN)
-    signal, reference_signal = np.asarray(signal), np.atleast_2d(reference_signal)
-    for name, array in zip(names, (signal, reference_signal), strict=True):
-        if array.dtype.kind not in "biuf":
-            raise MiaError(f"{name} is of type {array.dtype}: numbers are needed.")
+    signal, reference_signal = (check_numbers(*each) for each in zip(names, (signal, reference_signal), strict=True))
+    reference_signal = np.atleast_2d(reference_signal)
     if (signal.ndim not in (1, 1 + views) or reference_signal.shape[1:] != signal.shape or not len(reference_signal)):
         or_views = " (or [N, A] and [R, N, A] for A views)" if views else ""
         raise MiaError(f"{names[0]}, of the target, has shape {signal.shape} and {names[1]} {reference_signal.shape}: "
@@ -154,9 +152,7 @@ def check_loss(argument: str, loss: np.ndarray) -> None:
     Args:
         argument: its name, for the message. loss: [...].
     """
-    loss = np.asarray(loss)
-    if loss.dtype.kind not in "biuf":
-        raise MiaError(f"{argument} is of type {loss.dtype}: numbers are needed.")
+    loss = check_numbers(argument, loss)
     if loss.size and loss.max() <= 0 and loss.min() < 0:
         warnings.warn(f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
                       "`losses.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
-from mia_lib.checks import Gradients, Inverse, are_probabilities, check_finite, check_labels, check_mask
+from mia_lib.checks import Gradients, Inverse, are_probabilities, check_finite, check_labels, check_mask, check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
 VARIANTS = ("paper", "released_code")
@@ -59,7 +59,8 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
-    probabilities, shadow_probabilities = np.asarray(probabilities), np.asarray(shadow_probabilities)
+    probabilities = check_numbers("probabilities", probabilities)
+    shadow_probabilities = check_numbers("shadow_probabilities", shadow_probabilities)
     if (shadow_probabilities.ndim != 3 or probabilities.ndim not in (2, 3) or
             shadow_probabilities.shape[2] != probabilities.shape[-1]):
         raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
@@ -112,10 +113,9 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     Raises:
         MiaError: shapes that do not fit, labels that are no class, or numbers that are no probabilities.
     """
-    probabilities = np.asarray(probabilities)
-    if probabilities.ndim != 2 or np.shape(labels)[:1] != probabilities.shape[:1]:
-        raise MiaError(f"probabilities {probabilities.shape} and labels {np.shape(labels)} do not fit: [N, K] and [N] are "
-                       "needed.")
+    probabilities = check_numbers("probabilities", probabilities)
+    if probabilities.ndim != 2:
+        raise MiaError(f"probabilities have shape {probabilities.shape}: [N, K] is needed.")
     _check_distributions("probabilities", probabilities)
     labels = check_labels("labels", labels, probabilities.shape[1], len(probabilities))
     kind = np.result_type(probabilities.dtype, np.float32)
@@ -154,7 +154,8 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
     if level is not None and check_range("level", level, 0, 1) > 0.5:
         warnings.warn(f"level = {level:g} is the false positive rate of the test, more than a half: for 1 % give 0.01.",
                       UserWarning, stacklevel=2)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
+    loss, reference_loss, reference_members = check_references(loss, reference_loss,
+                                                               check_mask("reference_members", reference_members),
                                                                names=("loss", "reference_loss"))
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
@@ -196,8 +197,8 @@ def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tu
 def _views(signal, reference_signal, reference_members, least: int, online: bool,
            own: str = "refuse") -> tuple[np.ndarray, ...]:
     """Signals as views, [N, A] and [R, N, A], and the mask, where each record has at least so many references of each kind."""
-    signal, reference_signal, reference_members = check_references(signal, reference_signal, reference_members, views=True,
-                                                                   own=own)
+    signal, reference_signal, reference_members = check_references(
+        signal, reference_signal, check_mask("reference_members", reference_members), views=True, own=own)
     check_present(reference_members, f"LiRA with fixed_variance = {least == 1}", least, least if online else 0)
     if not online:
         check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
@@ -417,7 +418,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
         check_range("a", a, 0, 1)
     names = ("probability", "reference_probability")
     probability, reference_probability, reference_members = check_references(
-        probability, reference_probability, reference_members, names=names)
+        probability, reference_probability, check_mask("reference_members", reference_members), names=names)
     population, population_reference = check_references(
         population_probability, population_reference_probability,
         names=tuple(f"population_{name}" for name in names))  # type: ignore[arg-type]

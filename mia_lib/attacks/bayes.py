@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, logit, logsumexp
 
 from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
-from mia_lib.checks import check_mask
+from mia_lib.checks import check_mask, check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
 ESTIMATORS = ("best_split", "middle", "mean_out", "softmin")
@@ -71,7 +71,8 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     """
     check_choice("estimator", estimator, ESTIMATORS)
     check_range("temperature", temperature, 1e-6)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
+    loss, reference_loss, reference_members = check_references(loss, reference_loss,
+                                                               check_mask("reference_members", reference_members),
                                                                names=("loss", "reference_loss"))
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
@@ -142,7 +143,7 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
     Raises:
         MiaError: shapes that do not fit.
     """
-    theta, theta0, gradients0 = np.asarray(theta), np.asarray(theta0), np.asarray(gradients0)
+    theta, theta0, gradients0 = map(check_numbers, ("theta", "theta0", "gradients0"), (theta, theta0, gradients0))
     if theta.shape != theta0.shape or theta.ndim != 1 or gradients0.shape[1:] != theta.shape:
         raise MiaError(f"theta {theta.shape}, theta0 {theta0.shape} and gradients0 {gradients0.shape} do not fit: "
                        "[P], [P] and [N, P] are needed.")
@@ -173,6 +174,6 @@ def membership_posterior(score: np.ndarray, prior: float) -> np.ndarray:
     Raises:
         MiaError: a prior outside (0, 1).
     """
-    if not 0 < prior < 1:
+    if not 0 < check_range("prior", prior) < 1:
         raise MiaError(f"prior = {prior!r}: a probability strictly between 0 and 1 is needed.")
-    return expit(np.asarray(score) + logit(prior))
+    return expit(check_numbers("score", score) + logit(prior))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mia_lib.audit.report import Report
 
 __all__ = ["Report", "audit", "audit_scores", "plan", "rehearse"]
-_MODULES = {"Report": "report", "rehearse": "rehearsal"}
+_MODULES = {"rehearse": "rehearsal"}
 
 
 def __getattr__(name: str):

@@ -1,23 +1,24 @@
 """The attacks of an audit: those of the registry that it can show signals, and those that ask, train or compute a Hessian;
 whether each is possible, and what it costs. None is tuned on the records that it judges.
 
-To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `ATTACKS`.
+To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `options.ATTACKS`.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from mia_lib import signals, store
+from mia_lib import signals
 from mia_lib.attacks import Needs, iha, quantile, registry
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.registry import BERTRAN, CHOQUETTE, LOG_ODDS, SURI, Attack
+from mia_lib.audit import options
 from mia_lib.audit.inputs import AuditInputs
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, curvature, hessian
@@ -29,7 +30,7 @@ MOST_PARAMETERS = 3000  # of the largest network whose Hessian is computed
 MOST_GRADIENTS = 3e8  # numbers, of the largest table of gradients
 PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
 DAMPING = 0.2  # of the Hessian
-UNMOVED = "needs records that can be moved by small steps, and bytes cannot"
+UNMOVED = "needs records that can be moved by small steps, and whole numbers cannot"
 OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
 
 
@@ -64,7 +65,7 @@ class AuditSignals:
         if signal == "gradient_norm":
             return np.sqrt(_gradients(self.inputs, lambda block: (block**2).sum(1)))
         if signal == "curvature":
-            return _pool_traces(self.inputs)
+            return traces(self.inputs, self.inputs.pool.x, self.inputs.pool.y, PROBES)
         values = self.inputs.target.scalars(self.inputs.pool, self.inputs.loss)[signal]
         return values if values.ndim > 1 else values.astype(np.float64)
 
@@ -87,20 +88,19 @@ class MeasuredCosts:
     """Seconds that were measured on a few records.
 
     Attributes:
-        answer: of outputs of a record. gradient: of a record's gradient, None without weights.
+        answer: of outputs of a record. gradient: of a record's gradient. curve: of one probe of a record's curvature.
         epoch: of training on a record once, None without a recipe. starting: of a training, whatever its length.
-        curve: of one probe of a record's curvature, None where it cannot be had.
-        regression: of one record in one epoch of a quantile regression, None without public records.
-        no_curvature: why differences of losses say nothing, or "".
+        regression: of one record in one epoch of a quantile regression.
+        obstacles: why the audited model gives no "gradient norm" or no "curvature", where that is so.
     """
 
     answer: float
-    gradient: float | None = None
+    gradient: float = 0.0
     epoch: float | None = None
     starting: float = 0.0
-    curve: float | None = None
-    regression: float | None = None
-    no_curvature: str = ""
+    curve: float = 0.0
+    regression: float = 0.0
+    obstacles: Mapping[str, str] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------------------------------------ what is lacking
@@ -108,28 +108,26 @@ class MeasuredCosts:
 
 def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> str:
     """Why an attack is not possible, or ""."""
-    target, recipe = inputs.target, inputs.recipe
-    if attack.name == "curvature":
-        return costs.no_curvature
-    if attack.name == "boundary distance":
+    target, recipe, queries, name = inputs.target, inputs.recipe, inputs.options.queries, attack.name
+    if name in inputs.options.without:
+        return "was left out, as was asked for"
+    if name == "boundary distance":
         return _boundary_obstacle(inputs)
-    if attack.name == "gradient norm" or attack.audits:
-        if target.kind != "network":
-            return "needs weights, and a function was given" if target.kind == "function" else (
-                "needs derivatives, and the program gives outputs alone")
-        return _hessian_obstacle(inputs) if attack.audits else ""
+    if name == "curvature" and target.kind == "function" and queries < queries_of(attack, inputs):
+        return f"asks {queries_of(attack, inputs)} times about each record, and queries = {queries}"
+    if obstacle := costs.obstacles.get("gradient norm" if attack.audits else name, ""):
+        return obstacle
+    if attack.audits:
+        return _hessian_obstacle(inputs)
     if attack.takes_references and recipe is None:
         return "needs a training recipe"
     if attack.takes_references and "loss" in attack.signals and recipe.loss != inputs.loss:
-        return (f"needs one loss for the model and its references, and the recipe's {recipe.loss} is none of "
-                "probabilities")
+        return f"needs one loss for the model and its references, and the recipe's {recipe.loss} is none of probabilities"
     return "needs public records" if attack.public and not inputs.public else ""
 
 
 def _boundary_obstacle(inputs: AuditInputs) -> str:
-    if not inputs.options.queries:
-        return "needs many queries for each record, as by queries = 2500"
-    if inputs.pool.is_image:
+    if inputs.pool.x.dtype.kind != "f":
         return UNMOVED
     try:
         boundary.check_budget(int(inputs.options.queries), math.prod(inputs.pool.shape))
@@ -164,37 +162,16 @@ def _quantile(view: AuditSignals) -> np.ndarray:
     score, own = (inputs.target.scalars(records, inputs.loss)["hinge"] for records in (public, pool))
     order = np.random.default_rng([37, seed]).permutation(len(public))
     fit, validation = np.split(order, [round(0.8 * len(order))])
-
-    def compute() -> dict[str, np.ndarray]:
-        model = quantile.GaussianQuantile(config, len(pool.classes))
-        model.fit(public.x[fit], score[fit], public.y[fit],
-                  validation=(public.x[validation], score[validation], public.y[validation]))
-        return {"score": model.position(pool.x, own, pool.y)}
-
-    spec = {"public": public.fingerprint, "pool": pool.fingerprint, "classes": len(pool.classes),
-            "settings": asdict(config), "seed": seed, "score": store.fingerprint(score), "own": store.fingerprint(own)}
-    return store.cached("audit.quantile", spec, compute)["score"]
+    model = quantile.GaussianQuantile(config, len(pool.classes))
+    model.fit(public.x[fit], score[fit], public.y[fit],
+              validation=(public.x[validation], score[validation], public.y[validation]))
+    return model.position(pool.x, own, pool.y)
 
 
 def _gradients(inputs: AuditInputs, use: Callable) -> np.ndarray:
     blocks = signals.record_gradients(inputs.target.model, inputs.pool.x, inputs.pool.y, inputs.loss, "float64",
                                       scaling=inputs.target.scaling)
     return np.concatenate([use(block) for block in blocks])
-
-
-def _of_model(inputs: AuditInputs) -> dict:
-    """What determines the answers of a model about the pool, for the store."""
-    outputs = inputs.target.scalars(inputs.pool, inputs.loss)["outputs"]
-    return {"model": inputs.target.fingerprint, "outputs": store.fingerprint(outputs), "pool": inputs.pool.fingerprint}
-
-
-def _pool_traces(inputs: AuditInputs) -> np.ndarray:
-    """Curvature of the loss of each record of the pool, kept in the store, [N]."""
-    def compute() -> dict[str, np.ndarray]:
-        return {"trace": traces(inputs, inputs.pool.x, inputs.pool.y, PROBES)}
-
-    spec = {**_of_model(inputs), "seed": inputs.options.seed, "probes": PROBES, "step": STEP, "loss": inputs.loss}
-    return store.cached("audit.curvature", spec, compute)["trace"]
 
 
 def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
@@ -227,71 +204,55 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
 def _boundary_distance(view: AuditSignals) -> np.ndarray:
     """L2 distance of each record to the decision boundary, from predicted classes; negative of a record in a wrong class,
     [N]."""
-    inputs, pool, queries, seed = view.inputs, view.inputs.pool, int(view.inputs.options.queries), view.inputs.options.seed
+    inputs, pool, options = view.inputs, view.inputs.pool, view.inputs.options
 
     def predict(points: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(inputs.target.ask(points.numpy(), again=True).argmax(1))
+        return torch.from_numpy(inputs.target.ask(points.numpy()).argmax(1))
 
-    def compute() -> dict[str, np.ndarray]:
-        walk = boundary.hop_skip_jump(predict, torch.tensor(pool.x), pool.y, queries, seed=seed, signed=True)
-        return {"distance": walk.distance}
-
-    return store.cached("audit.boundary", {**_of_model(inputs), "queries": queries, "seed": seed}, compute)["distance"]
+    return boundary.hop_skip_jump(predict, torch.tensor(pool.x), pool.y, int(options.queries), seed=options.seed,
+                                  signed=True).distance
 
 
-def _with_hessian(view: AuditSignals, score: str) -> np.ndarray:
-    """Scores of the inverse Hessian attack, "iha", or of the "gradient" alone, [N]."""
-    inputs, recipe, inside = view.inputs, view.inputs.recipe, view.inputs.inside
-    network, members = inputs.target.model, inputs.members
-    loss = inputs.target.scalars(inputs.pool, inputs.loss)["loss"]
-
-    def compute() -> dict[str, np.ndarray]:
-        gradients = _gradients(inputs, lambda block: block)
-        matrix = hessian.exact(network, members.x, members.y, inputs.loss, scaling=inputs.target.scaling)
-        mean, n = gradients[inside].mean(0), len(members)
-        attack, _ = iha.scores(loss, gradients, _inverse(matrix), mean, inside, n, recipe.learning_rate,
-                               recipe.momentum, recipe.weight_decay)
-        theta = np.concatenate([w.detach().cpu().double().numpy().ravel() for w in network.parameters()])
-        direction = mean + recipe.weight_decay * theta
-        return {"iha": attack, "gradient": iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)}
-
-    spec = {**_of_model(inputs), "members": len(members), "loss": inputs.loss, "damping": DAMPING,
-            "rates": [recipe.learning_rate, recipe.momentum, recipe.weight_decay]}
-    return store.cached("audit.hessian", spec, compute)[score]
-
-
-def _inverse(matrix: np.ndarray) -> hessian.Inverse:
-    """Of the Hessian of the members' loss, damped, [P, P].
-
-    Raises:
-        MiaError: the model is at no minimum, not even with the damping.
-    """
-    spectrum = hessian.spectrum(matrix)
+def _iha(view: AuditSignals) -> np.ndarray:
+    """Scores of the inverse Hessian attack, [N]."""
+    inputs, recipe, inside, members = view.inputs, view.inputs.recipe, view.inputs.inside, view.inputs.members
+    gradients = _gradients(inputs, lambda block: block)
+    spectrum = hessian.spectrum(hessian.exact(inputs.target.model, members.x, members.y, inputs.loss,
+                                              scaling=inputs.target.scaling))
     try:
-        return spectrum.inverse(DAMPING)
+        inverse = spectrum.inverse(DAMPING)
     except MiaError as problem:
         raise MiaError(f"the model is not at a minimum of its loss, which the attack supposes: the Hessian's smallest "
                        f"eigenvalue is {spectrum.values[0]:.3g}, and the audit adds {DAMPING:g}. A model that was trained "
                        f"for longer may be at one.") from problem
+    return iha.scores(view.own("loss"), gradients, inverse, gradients[inside].mean(0), inside, len(members),
+                      recipe.learning_rate, recipe.momentum, recipe.weight_decay)[0]
+
+
+def _gradient_alone(view: AuditSignals) -> np.ndarray:
+    inputs, inside, n = view.inputs, view.inputs.inside, len(view.inputs.members)
+    gradients = _gradients(inputs, lambda block: block)
+    theta = np.concatenate([w.detach().cpu().double().numpy().ravel() for w in inputs.target.model.parameters()])
+    direction = gradients[inside].mean(0) + inputs.recipe.weight_decay * theta
+    return iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)
 
 
 # -------------------------------------------------------------------------------------------------------------- the attacks
 
-ATTACKS = {attack.name: attack for attack in (  # in the order of what they are worth for their price
-    *(registry.ATTACKS[name] for name in ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offline", "RMIA",
-                                          "calibrated loss")),
+OWN = {attack.name: attack for attack in (
     Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True),
-    registry.ATTACKS["gradient norm"], registry.ATTACKS["curvature"],
     Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance),
-    Attack("IHA", SURI, iha.scores.needs, ("loss",), _with_hessian, {"score": "iha"}, audits=True),
-    Attack("gradient alone", SURI, iha.stationarity.needs, (), _with_hessian, {"score": "gradient"}, audits=True),
+    Attack("IHA", SURI, iha.scores.needs, ("loss",), _iha, audits=True),
+    Attack("gradient alone", SURI, iha.stationarity.needs, (), _gradient_alone, audits=True),
 )}
+ATTACKS = {name: OWN.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
 TOOLS = frozenset(attack.name for attack in ATTACKS.values() if attack.audits)  # that are told who is a member
 
 
 def queries_of(attack: Attack, inputs: AuditInputs) -> int:
-    """Queries to the model for each record that an attack asks besides those for outputs."""
-    return {"curvature": 4 * PROBES, "boundary distance": int(inputs.options.queries)}.get(attack.name, 0)
+    """Queries to a function for each record that an attack asks besides those for outputs."""
+    curvature = 0 if inputs.target.kind == "network" else 4 * PROBES
+    return {"curvature": curvature, "boundary distance": int(inputs.options.queries)}.get(attack.name, 0)
 
 
 def seconds(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> float:

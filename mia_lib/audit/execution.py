@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mia_lib import training
-from mia_lib.audit import attacks, control, plans, remedies, statistics
+from mia_lib import signals, training
+from mia_lib.audit import attacks, plans, statistics
 from mia_lib.audit.attacks import ATTACKS, AuditSignals, References
-from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, check_ties, halves, reseeded
+from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, halves, reseeded, score_inputs
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_provenance
@@ -35,14 +35,13 @@ def audit(model, members: Dataset, non_members: Dataset, **options) -> Report:
     """Attack a model of one's own with all that is at hand, within a budget.
 
     Args:
-        model: a network in evaluation mode, a program of `torch.export`, or a function from records in the form of `Dataset.x`
-            (float32 of tables, uint8 of images) to outputs [N, K], such as a scikit-learn model's `predict_proba`. Of what
-            returns a dictionary or an object with `logits` these are taken. Curvature asks a function in float64, and is left
-            out where that is refused.
+        model: a network in evaluation mode, a program of `torch.export`, or a function from records as `Dataset.x` has them
+            (`data.from_arrays` makes tables float32; `data.Dataset` leaves ids of tokens int64) to outputs [N, K], such as a
+            scikit-learn model's `predict_proba`. Of what returns a dictionary or an object with `logits` these are taken.
+            Curvature asks a function in float64, and is left out where that is refused.
         members: records that it was trained on, all or a sample. non_members: others of the same distribution, as many as can
             be had: their number is what rates of false positives are resolved by.
-        options: attributes of `AuditOptions` by name: outputs, columns, scaling, public, recipe, minutes, groups, fpr,
-            references, queries, delta, confidence, name, seed, keep.
+        options: attributes of `AuditOptions` by name.
 
     Returns:
         a report; `save(folder)` writes audit.html and audit.json. Its `leak` is None where the control tells members from
@@ -69,7 +68,7 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     begun = time.perf_counter()
     table = check_scores(scores, members, AuditOptions(**options))
     by_name = {"score": table.scores}
-    return Report(table, None, {}, by_name, statistics.judge(table, by_name), (), None,
+    return Report(table, None, {}, by_name, statistics.judge(table, by_name), (), None, None,
                   describe_provenance(table, time.perf_counter() - begun))
 
 
@@ -92,13 +91,16 @@ def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
     timed("outputs", lambda: view.own("loss"))
     right = view.own("correctness") > 0.5
     check_right(inputs, right)
-    check_ties(inputs, -view.own("loss"))
-    alone = timed(plans.CONTROL, lambda: control.score_inputs(inputs))
+    accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
+    alone, of_references = timed(plans.CONTROL, lambda: score_inputs(inputs)), None
     if plan.references:
         references, plan = timed(REFERENCES, lambda: train_references(inputs, plan, left))
         view = replace(view, reference_models=references)
         if references is None:
             ended[REFERENCES] = TOO_DEAR, "out of time"
+        else:
+            known = signals.correctness(references.models, inputs.pool)
+            of_references = float(known[references.members].mean()), float(known[~references.members].mean())
     scores: dict[str, np.ndarray] = {}
     for name, attack in ATTACKS.items():
         if plan.state(name) != RUNS or attack.takes_references and view.reference_models is None:
@@ -114,15 +116,14 @@ def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
             ended[name] = FAILED, str(problem)
     prices: tuple = ()
     if plan.state(RETRAINED) == RUNS and left() > 0:
-        prices = tuple(timed(RETRAINED, lambda: remedies.measure_changes(inputs)))
+        prices = tuple(timed(RETRAINED, lambda: plans.measure_changes(inputs, accuracy)))
     elif plan.state(RETRAINED) == RUNS:
         ended[RETRAINED] = TOO_DEAR, "the budget was spent"
     result = timed("judging", lambda: statistics.judge(inputs, scores, attacks.TOOLS, alone, view.own("outputs").argmax(1)))
     steps = tuple(Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps)
     used = 0 if view.reference_models is None else len(view.reference_models.models)
     plan = replace(plan, steps=steps, references=used)
-    accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
-    return Report(inputs, plan, minutes, scores, result, prices, accuracy,
+    return Report(inputs, plan, minutes, scores, result, prices, accuracy, of_references,
                   describe_provenance(inputs, time.perf_counter() - begun))
 
 

@@ -13,11 +13,11 @@ import json
 import re
 import sys
 import zipfile
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 
@@ -44,45 +44,47 @@ def model(name: str, state: str | None = None):
     Raises:
         MiaError: pickles, files that are not there, weights that do not fit.
     """
+    for argument, file in ((f"MODEL = {name}", name), (f"--state {state}", state or "")):
+        if Path(file).suffix.lower() in PICKLES:
+            raise MiaError(f"{argument} is a pickle: {SAFE}")
     path = Path(name).expanduser()
-    if path.suffix.lower() in PICKLES:
-        raise MiaError(f"MODEL = {name} is a pickle: {SAFE}")
     if path.suffix.lower() == ".pt2":
         if state:
             raise MiaError(f"--state {state} was given with the program {name}, which has its weights in it: leave it out.")
         return program(path)
     if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
-        remedy = (f"`mia audit my_module:factory --state {name}`, where factory() builds the network" if
-                  path.suffix == ".safetensors" else "`mia audit my_module:predict`, a function that runs it")
-        raise MiaError(f"MODEL = {name} holds no program that can be run: name {remedy}.")
+        raise MiaError(f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
+                       f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`.")
     network = _import(name)
     if state is None:
         if isinstance(network, type) and issubclass(network, nn.Module):
             raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state "
                            f"weights.safetensors.")
         return network.eval() if isinstance(network, nn.Module) else network
-    if Path(state).suffix.lower() in PICKLES:
-        raise MiaError(f"--state {state} is a pickle: {SAFE}")
     if callable(network) and not isinstance(network, nn.Module):
-        _check_factory(network, name)
+        try:
+            inspect.signature(network).bind()
+        except (TypeError, ValueError) as error:
+            module, _, attribute = name.partition(":")
+            raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
+                           f"that builds the network, such as `def build(): return {attribute}(...)` in "
+                           f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
         network = network()
     if not isinstance(network, nn.Module):
         raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
                        "returns a torch.nn.Module.")
-    _load(network, Path(state).expanduser(), name)
-    return network.eval()
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
 
-
-def _check_factory(factory, name: str) -> None:
-    module, _, attribute = name.partition(":")
     try:
-        inspect.signature(factory).bind()
-    except TypeError as error:
-        raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed that "
-                       f"builds the network, such as `def build(): return {attribute}(...)` in {module.split('.')[-1]}.py, "
-                       f"and MODEL {module}:build.") from error
-    except ValueError:  # nothing is known of its arguments
-        pass
+        network.load_state_dict(load_file(Path(state).expanduser()))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise MiaError(f"--state {state} is no safetensors file ({error}): save it by "
+                       "safetensors.torch.save_file(network.state_dict(), path).") from error
+    except RuntimeError as error:
+        raise MiaError(f"--state {state} does not fit {name}. {' '.join(str(error).split())} Build the network that it was "
+                       "saved from, or strip a prefix such as 'module.' from its names.") from error
+    return network.eval()
 
 
 def add_working_folder() -> None:
@@ -92,46 +94,25 @@ def add_working_folder() -> None:
 
 
 def _import(name: str):
-    module, colon, attribute = name.partition(":")
-    if not colon or not module or not attribute:
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
         raise MiaError(f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, "
                        f"or a program.pt2 of torch.export.")
     add_working_folder()
     try:
         thing = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0] and error.name != module:
+        if error.name not in (module.split(".")[0], module):
             raise MiaError(f"MODEL = {name}: {module} imports {error.name}, which is not installed here.") from error
         raise MiaError(f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command "
                        f"beside {module.split('.')[0]}.py.") from error
+    except Exception as error:
+        raise MiaError(f"MODEL = {name}: {module} cannot be imported ({type(error).__name__}: {error}).") from error
     for part in attribute.split("."):
         if not hasattr(thing, part):
-            known = [public for public in vars(thing) if not public.startswith("_")] if hasattr(thing, "__dict__") else []
-            check_choice(f"MODEL = {name}: {part}", part, known or ["nothing"])
+            check_choice(f"MODEL = {name}: {part}", part, [name for name in dir(thing) if not name.startswith("_")])
         thing = getattr(thing, part)
     return thing
-
-
-def _load(network: nn.Module, path: Path, name: str) -> None:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        state = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise MiaError(f"--state {path} is no safetensors file ({error}): save it by "
-                       "safetensors.torch.save_file(network.state_dict(), path).") from error
-    ours = network.state_dict()
-    lacking, more = sorted(set(ours) - set(state)), sorted(set(state) - set(ours))
-    wrong = [f"{key} {tuple(state[key].shape)} for {tuple(ours[key].shape)}" for key in ours
-             if key in state and state[key].shape != ours[key].shape]
-    if lacking or more or wrong:
-        misfits = "; ".join(filter(None, [lacking and f"lacks {', '.join(lacking[:3])}",
-                                          more and f"has {', '.join(more[:3])} more",
-                                          wrong and f"has {', '.join(wrong[:3])}"]))
-        raise MiaError(f"--state {path} does not fit {name}: it {misfits}. Build the network that it was saved from, or "
-                       f"strip a prefix such as 'module.' from its names.")
-    network.load_state_dict(state)
 
 
 def program(path: Path):
@@ -145,7 +126,9 @@ def program(path: Path):
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.namelist():
-                _check_entry(entry, archive.read(entry), path)
+                if danger := _danger(entry, archive.read(entry)):
+                    raise MiaError(f"MODEL = {path} holds {danger} ({entry}), which would run code when read. Export the "
+                                   "network again with plain tensors for parameters and example inputs.")
     except zipfile.BadZipFile as error:
         raise MiaError(f"MODEL = {path} is no program of torch.export: save it by torch.export.save(program, "
                        "path).") from error
@@ -156,32 +139,48 @@ def program(path: Path):
                        f"PyTorch here, {torch.__version__}.") from error
 
 
-def _check_entry(entry: str, content: bytes, path: Path) -> None:
-    """Refuse pickles that hold more than tensors; weights as plain bytes are none."""
-    danger, name = "", entry.rpartition("/")[2]
+def _danger(entry: str, content: bytes) -> str:
+    """What in a program's file would run code when read; weights as plain bytes are none."""
+    def pickled(config) -> bool:
+        if isinstance(config, dict):
+            return config.get("use_pickle") is True or any(map(pickled, config.values()))
+        return isinstance(config, list) and any(map(pickled, config))
+
     if entry.endswith(".json"):
-        danger = "weights kept as pickles" if _pickled(json.loads(content)) else ""
-    elif "custom_obj" in entry or "opaque" in entry:
-        danger = "objects of its own"
-    elif content[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05") and not re.fullmatch(r"(weight|tensor)_\d+", name):
+        return "weights kept as pickles" if pickled(json.loads(content)) else ""
+    if "custom_obj" in entry or "opaque" in entry:
+        return "objects of its own"
+    weights = re.fullmatch(r"(weight|tensor)_\d+", entry.rpartition("/")[2])
+    if content[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05") and not weights:
         try:
             torch.load(io.BytesIO(content), weights_only=True)
         except Exception:
-            danger = "a pickle that is more than tensors"
-    if danger:
-        raise MiaError(f"MODEL = {path} holds {danger} ({entry}), which would run code when read. Export the network again "
-                       f"with plain tensors for parameters and example inputs.")
+            return "a pickle that is more than tensors"
+    return ""
 
 
-def _pickled(config) -> bool:
-    """Whether a description says anywhere that something is to be unpickled."""
-    if isinstance(config, dict):
-        return config.get("use_pickle") is True or any(map(_pickled, config.values()))
-    return isinstance(config, list) and any(map(_pickled, config))
+def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict]:
+    """Members and non-members, and the options public, recipe and groups, from the files that name them.
+
+    Args:
+        paths: name of an option, without its hyphens -> a path, of groups an array in both files; None where it was not given.
+    """
+    sets = same_classes({name: records(path, name) for name in ("members", "non-members", "public")
+                         if (path := paths.get(name)) is not None})
+    groups, name = [], paths.get("groups")
+    for argument in ("members", "non-members") if name else ():
+        arrays = _arrays(str(paths[argument]), argument)
+        if name not in arrays:
+            raise MiaError(f"--groups {name}: {paths[argument]} has no such array. It has {', '.join(arrays)}.")
+        groups.append(arrays[name])
+    return (sets["members"], sets["non-members"]), {
+        "public": sets.get("public"), "recipe": recipe(paths["recipe"]) if paths.get("recipe") else None,
+        "groups": tuple(groups) or None}
 
 
 def records(path: str, argument: str) -> Dataset:
-    """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_npz`.
+    """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
+    whole numbers, such as ids of tokens, stay such.
 
     Raises:
         MiaError: another kind of file, arrays that are no records.
@@ -194,19 +193,12 @@ def records(path: str, argument: str) -> Dataset:
     if lacking := [name for name in ("x", "y") if name not in arrays]:
         raise MiaError(f"--{argument} {path} has no array {' and '.join(lacking)} (it has "
                        f"{', '.join(arrays) or 'none'}): save it by np.savez(path, x=x, y=y).")
+    x = arrays["x"]
     try:
-        return data.from_arrays(arrays["x"], arrays["y"], argument, arrays.get("classes"))
+        made = data.from_arrays(x, arrays["y"], argument, arrays.get("classes"))
     except MiaError as problem:
         raise MiaError(f"--{argument} {path}: {problem}") from problem
-
-
-def groups(name: str, paths: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
-    """The group of each record, an array of the same name in both files."""
-    files = [_arrays(path, argument) for path, argument in zip(paths, ("members", "non-members"), strict=True)]
-    for path, arrays in zip(paths, files, strict=True):
-        if name not in arrays:
-            raise MiaError(f"--groups {name}: {path} has no such array. It has {', '.join(arrays)}.")
-    return files[0][name], files[1][name]
+    return replace(made, x=x.astype(np.int64)) if x.ndim == 2 and x.dtype.kind in "iu" else made
 
 
 def score_table(path: str, score: str, member: str, groups: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -218,6 +210,8 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
     Raises:
         MiaError: a file that cannot be read, columns that are not there, missing values, members that are neither.
     """
+    import pandas as pd
+
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores")
     else:
@@ -237,10 +231,9 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
 
 def _arrays(path: str, argument: str) -> dict[str, np.ndarray]:
     file = Path(path).expanduser()
-    if file.suffix.lower() in PICKLES:
-        raise MiaError(f"--{argument} {path} is a pickle, which is not read: save the records by np.savez(path, x=x, y=y).")
-    if file.suffix.lower() == ".npy":
-        raise MiaError(f"--{argument} {path} is a single array: an .npz file is needed, np.savez(path, x=x, y=y).")
+    if file.suffix.lower() in (*PICKLES, ".npy"):
+        kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"
+        raise MiaError(f"--{argument} {path} is a {kind}: save the records by np.savez(path, x=x, y=y).")
     try:
         with np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
@@ -253,7 +246,7 @@ def _first(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def same_classes(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
+def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:
     """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its order.
 
     Args:
@@ -262,20 +255,17 @@ def same_classes(sets: dict[str, Dataset | None]) -> dict[str, Dataset | None]:
     Raises:
         MiaError: a set has fewer, and they are numbers from 0, which may have been counted anew for it alone.
     """
-    there = {argument: records for argument, records in sets.items() if records is not None}
-    classes = max((records.classes for records in there.values()), key=len)
-    if not all(set(records.classes) <= set(classes) for records in there.values()):
-        return sets  # which the audit refuses
-    for argument, records in there.items():
+    classes = max((records.classes for records in sets.values()), key=len)
+    if not all(set(records.classes) <= set(classes) for records in sets.values()):
+        return dict(sets)  # which the audit refuses
+    for argument, records in sets.items():
         if len(records.classes) < len(classes) and records.classes == tuple(map(str, range(len(records.classes)))):
             raise MiaError(f"--{argument} has {len(records.classes)} classes, numbered 0 to {len(records.classes) - 1}, where "
                            f"another file has {len(classes)}: nothing says that the numbers mean the same in both. Save the "
                            f"names of all {len(classes)} classes in each file: np.savez(path, x=x, y=y, classes=classes).")
     place = {name: k for k, name in enumerate(classes)}
-    for argument, records in there.items():
-        y = np.array([place[name] for name in records.classes])[records.y]
-        sets = sets | {argument: replace(records, y=y, classes=classes)}
-    return sets
+    return {argument: replace(records, y=np.array([place[name] for name in records.classes])[records.y], classes=classes)
+            for argument, records in sets.items()}
 
 
 def recipe(path: str) -> TrainConfig:
@@ -284,19 +274,13 @@ def recipe(path: str) -> TrainConfig:
     Raises:
         MiaError: not a list of names and values, an unknown name.
     """
-    file = Path(path).expanduser()
     add_working_folder()  # where an architecture of the user's own may be
     try:
-        text = file.read_text(encoding="utf-8")
-        if file.suffix == ".json":
-            values = json.loads(text)
-        else:
-            import yaml
+        import yaml
 
-            values = yaml.safe_load(text)
+        values = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))  # of which JSON is a part
     except Exception as error:
-        raise MiaError(f"--recipe {path} cannot be read ({_first(error)}): write one `name: value` a "
-                       "line.") from error
+        raise MiaError(f"--recipe {path} cannot be read ({_first(error)}): write one `name: value` a line.") from error
     if not isinstance(values, dict):
         raise MiaError(f"--recipe {path} holds a {type(values).__name__}: one `name: value` a line is needed, such as "
                        "architecture: mlp:64.")

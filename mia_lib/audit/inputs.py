@@ -1,13 +1,15 @@
 """What an audit has, checked before any work: records and their groups, how the model was trained; see `target` for the model.
 
-N records, members first.
+And the control of every audit: can members be told from non-members without the model? Where they can (another year, another
+hospital, another way to make the files), an attack may do as well by looking at the records alone. N records, members first.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +19,7 @@ from mia_lib import membership, training
 from mia_lib import models as architectures
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
-from mia_lib.checks import check_finite, check_mask
+from mia_lib.checks import ANY, check_finite, check_mask, check_numbers
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -25,6 +27,8 @@ from mia_lib.training import TrainConfig
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
+SEEN, COLUMNS, FOLDS, KINDS = 4000, 120, 5, 30  # of the control: records, columns of wide ones, folds, classes as columns
+CLOSE, SPREAD = 0.05, 2.0  # accuracies of like models differ by less, and by so many standard errors of a rate besides
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +38,21 @@ class AuditInputs:
     Attributes:
         target: the model.
         members: records that it was trained on, all or some of them. non_members: others of the same distribution.
+        public: records of the same distribution that nobody asks about, or None.
         groups: text [N] of each record of the pool, or None.
         options: what the audit was told.
+        rows: int [N], the number of each record in its set as it was given. left_out: how many records that were there before
+            were left out of each set.
     """
 
     target: Target
     members: Dataset
     non_members: Dataset
+    public: Dataset | None
     groups: np.ndarray | None
     options: AuditOptions
-
-    @property
-    def public(self) -> Dataset | None:
-        """Records of the same distribution that nobody asks about."""
-        return self.options.public
+    rows: np.ndarray
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def recipe(self) -> TrainConfig | None:
@@ -104,18 +109,24 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     Raises:
         MiaError: whatever cannot be used, before any work.
     """
-    public, recipe = options.public, options.recipe
-    for argument, records in (("members", members), ("non_members", non_members)):
-        _check_set(argument, records, LEAST)
-    if public is not None:
-        _check_set("public", public, LEAST_PUBLIC)
-    for argument, other in (("non_members", non_members), ("public", public)):
-        if other is not None:
-            _check_alike(argument, other, members)
-    _check_content(members, non_members, public)
+    sets, recipe = {"members": members, "non_members": non_members, "public": options.public}, options.recipe
+    for argument, records in sets.items():
+        if argument != "public" or records is not None:
+            _check_set(argument, records)
+            _check_alike(argument, records, members)
+    groups = _groups(options.groups, (len(members), len(non_members)))
+    kept = _once({argument: records for argument, records in sets.items() if records is not None}, options.deduplicate)
+    for argument, rows in kept.items():
+        if rows.sum() < (least := LEAST_PUBLIC if argument == "public" else LEAST):
+            raise MiaError(f"{argument} has {rows.sum()} records: at least {least} are needed, and more say more: rates of "
+                           f"1 % want some hundreds.")
+    left_out = {argument: int((~rows).sum()) for argument, rows in kept.items() if not rows.all()}
+    if left_out:
+        groups = None if groups is None else groups[np.concatenate([kept["members"], kept["non_members"]])]
+        sets |= {argument: sets[argument].take(kept[argument]) for argument in left_out}
+        members, non_members = sets["members"], sets["non_members"]
     options.check_resolved(len(non_members))
     scaling = None if options.scaling is None else architectures.check_scaling(options.scaling)
-    groups = _groups(options.groups, (len(members), len(non_members)))
     if recipe is not None:
         if not isinstance(recipe, TrainConfig):
             raise MiaError(f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
@@ -123,8 +134,9 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
         training.train(members, np.ones((1, len(members)), bool), recipe)  # says what does not fit; trains nothing
         scaling = _scaling(model, scaling, recipe, members)
     target = check_model(model, members.classes, options, scaling)
-    inputs = AuditInputs(target, members, non_members, groups, options)
-    check_outputs(target, inputs.pool.x, inputs.loss)
+    rows = np.concatenate([np.flatnonzero(kept[side]) for side in ("members", "non_members")])
+    inputs = AuditInputs(target, members, non_members, sets["public"], groups, options, rows, left_out)
+    check_outputs(target, inputs.pool.x)
     return inputs
 
 
@@ -137,12 +149,13 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     Raises:
         MiaError: scores that are no finite numbers, other shapes, too few members or non-members, all scores equal.
     """
-    scores, members = np.asarray(scores), check_mask("members", members)
+    scores, members = check_numbers("scores", scores, ANY), check_mask("members", members)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
         raise MiaError(f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
                        "higher for members. Of a loss give the negative, of probabilities that of the true class.")
     if members.shape != scores.shape:
         raise MiaError(f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed.")
+    scores = scores.astype(np.float64)
     check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < LEAST:
@@ -153,12 +166,12 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     order = np.argsort(~members, kind="stable")
     groups = None
     if options.groups is not None:
-        groups = np.asarray(options.groups)
+        groups = check_numbers("groups", options.groups, ANY)
         if groups.shape != scores.shape:
             raise MiaError(f"groups have shape {groups.shape}, but there are {len(scores)} scores: one a record is needed.")
         parts = np.split(groups[order], [int(members.sum())])
         groups = _groups(tuple(parts), tuple(map(len, parts)))
-    return ScoreTable(scores[order].astype(np.float64), members[order], order, groups, options)
+    return ScoreTable(scores[order], members[order], order, groups, options)
 
 
 def _scaling(model, scaling: str | tuple | None, recipe: TrainConfig, members: Dataset) -> str | tuple | None:
@@ -172,17 +185,12 @@ def _scaling(model, scaling: str | tuple | None, recipe: TrainConfig, members: D
     return recipe.scaling if scaling is None and recipe.scaling != "-1 to 1" else scaling
 
 
-def _check_set(argument: str, records, least: int) -> None:
-    if isinstance(records, np.ndarray | list | tuple):
-        raise MiaError(f"{argument} is of type {type(records).__name__}: a data set with labels is needed, such as "
-                       f"data.from_arrays(x, y, {argument!r}).")
+def _check_set(argument: str, records) -> None:
     if not isinstance(records, Dataset):
-        raise MiaError(f"{argument} is of type {type(records).__name__}: a data.Dataset is needed.")
+        raise MiaError(f"{argument} is of type {type(records).__name__}: a data.Dataset is needed, such as "
+                       f"data.from_arrays(x, y, {argument!r}).")
     if len(records.classes) < 2:
         raise MiaError(f"{argument} has {len(records.classes)} class: a classifier tells at least 2 apart.")
-    if len(records) < least:
-        raise MiaError(f"{argument} has {len(records)} records: at least {least} are needed, and more say more: rates of "
-                       f"1 % want some hundreds.")
 
 
 def _check_alike(argument: str, other: Dataset, members: Dataset) -> None:
@@ -208,31 +216,36 @@ def list_few(names: Sequence[str]) -> str:
 
 
 def digests(records: Dataset) -> np.ndarray:
-    """A hash of what each record is, whatever its label; numbers as float32."""
-    x = records.x if records.is_image else records.x.astype(np.float32) + np.float32(0)  # -0 is 0
-    rows = np.ascontiguousarray(x.reshape(len(x), -1))
-    return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows])
+    """A hash of what each record is, whatever its label; fractions as float32, text [N]."""
+    fractions = records.x.dtype.kind == "f"
+    x = records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)  # -0 is 0
+    rows = np.ascontiguousarray(x.reshape(len(x), int(np.prod(records.shape))))
+    return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows], str)
 
 
-def _check_content(members: Dataset, non_members: Dataset, public: Dataset | None) -> None:
-    sets = {"members": members, "non_members": non_members} | ({} if public is None else {"public": public})
-    hashes = {argument: digests(records) for argument, records in sets.items()}
-    for argument, own in hashes.items():
-        first = np.unique(own, return_index=True)[1]
-        if len(first) < len(own):
-            again = np.setdiff1d(np.arange(len(own)), first)
-            raise MiaError(f"{argument} holds {len(again)} records that are there before, by content, such as number "
-                           f"{again[0]}: they would be counted twice. Keep one of each, of its arrays x and y: "
-                           "keep = np.sort(np.unique(x, axis=0, return_index=True)[1]); x, y = x[keep], y[keep].")
-    for one, other in (("members", "non_members"), ("members", "public"), ("non_members", "public")):
-        shared = np.flatnonzero(np.isin(hashes.get(other, np.empty(0, str)), hashes[one]))
-        if len(shared):
-            why = ("a record is one or the other" if other == "non_members" else
-                   "what is learned from public records must not be learned from those judged")
-            raise MiaError(f"{len(shared)} records of {other} are in {one}, too, by content, such as number {shared[0]}: "
-                           f"{why}. Leave them out of {other}, of its arrays x and y, where x_{one} are the other "
-                           f"records: known = set(map(bytes, x_{one})); keep = [bytes(row) not in known for row in x]; "
-                           "x, y = x[keep], y[keep].")
+def _once(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[str, np.ndarray]:
+    """Which records of each set are there for the first time, in the order of the sets, bool [N]; the others are refused
+    unless they are to be left out."""
+    kept: dict[str, np.ndarray] = {}
+    before: dict[str, np.ndarray] = {}
+    cure = "deduplicate=True (--deduplicate on the command line) leaves them out, and the report says how many."
+    for argument, records in sets.items():
+        own = digests(records)
+        first = np.zeros(len(own), bool)
+        first[np.unique(own, return_index=True)[1]] = True
+        if not deduplicate and not first.all():
+            raise MiaError(f"{argument} holds {(~first).sum()} records that are there before, by content, such as number "
+                           f"{np.flatnonzero(~first)[0]}: they would be counted twice. {cure}")
+        for other, hashes in before.items():
+            shared = np.isin(own, hashes)
+            if not deduplicate and shared.any():
+                why = ("a record is one or the other" if argument == "non_members" else
+                       "what is learned from public records must not be learned from those judged")
+                raise MiaError(f"{shared.sum()} records of {argument} are in {other}, too, by content, such as number "
+                               f"{np.flatnonzero(shared)[0]}: {why}. {cure}")
+            first &= ~shared
+        kept[argument], before[argument] = first, own
+    return kept
 
 
 def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:
@@ -244,7 +257,7 @@ def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:
                        "record.")
     parts = []
     for argument, part, count in zip(("members", "non_members"), groups, counts, strict=True):
-        part = np.asarray(part)
+        part = check_numbers(f"groups of {argument}", part, ANY)
         if part.shape != (count,):
             raise MiaError(f"groups of {argument} have shape {part.shape}, but there are {count} records: one a record is "
                            "needed.")
@@ -277,24 +290,6 @@ def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
                        f"is {list_few(classes)}; a scikit-learn model's is its classes_, which columns=model.classes_ gives.")
 
 
-def check_ties(inputs: AuditInputs, score: np.ndarray) -> None:
-    """Refuse rates that were asked for and that ties of the loss swallow.
-
-    Args:
-        score: of the pool, [N].
-
-    Raises:
-        MiaError: so many non-members tie at the top that no threshold has such a rate.
-    """
-    outside = np.sort(score[~inputs.inside])[::-1]
-    together = int((outside == outside[0]).sum())
-    for rate in inputs.options.rates if inputs.options.fpr is not None else ():
-        if together > rate * len(outside) and (score > outside[0]).sum() == 0:
-            raise MiaError(f"fpr = {rate:g} cannot be reached: {together} of {len(outside)} non-members tie at the highest "
-                           f"score, so no threshold calls fewer than {together / len(outside):.2g} of them. Give outputs "
-                           f"that are not rounded, as logits or float64, or leave fpr out.")
-
-
 def halves(inputs: AuditInputs, count: int) -> np.ndarray:
     """Training sets of references: random halves of the pool in complementary pairs, bool [R, N]."""
     return membership.balanced_halves(len(inputs.pool), count, inputs.options.seed)
@@ -303,3 +298,86 @@ def halves(inputs: AuditInputs, count: int) -> np.ndarray:
 def reseeded(recipe: TrainConfig) -> TrainConfig:
     """The recipe with other random numbers than the model's, so that nothing trained by it begins where the model did."""
     return replace(recipe, seed=recipe.seed + 1)
+
+
+def unlike(accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs) -> bool:
+    """Whether models are right about members, or about non-members, more or less often than the audited one, by more than like
+    ones are.
+
+    Args:
+        accuracy, of_model: on records that each was trained on, and on others.
+    """
+    counts = len(inputs.members), len(inputs.non_members)
+    return any(abs(one - other) > CLOSE + SPREAD * np.sqrt(other * (1 - other) / n)
+               for one, other, n in zip(accuracy, of_model, counts, strict=True))
+
+
+# --------------------------------------------------------------------------------------------- the control without the model
+
+
+def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
+    """What a classifier sees of records, [N, C]: their numbers, or random projections of them; simple statistics; the
+    class.
+
+    Args:
+        x: in the form of `Dataset.x`. y: labels int [N]. classes: K. seed: of the projections.
+    """
+    flat = x.reshape(len(x), -1).astype(np.float64)
+    spread = flat.std(0)
+    flat = (flat - flat.mean(0)) / np.where(spread > 0, spread, 1)
+    raw = x.reshape(len(x), -1, x.shape[-1] if x.ndim == 4 else 1).astype(np.float64)
+    simple = np.concatenate([raw.mean(1), raw.std(1), raw.min(1), raw.max(1), (raw == raw.round()).mean(1)], 1)
+    if flat.shape[1] > COLUMNS:
+        chance = np.random.default_rng([29, seed])
+        flat = flat @ chance.standard_normal((flat.shape[1], COLUMNS)) / np.sqrt(flat.shape[1])
+    kind = np.eye(classes)[y] if classes <= KINDS else y[:, None]
+    return np.concatenate([flat, simple, kind], 1)
+
+
+def score_inputs(inputs: AuditInputs) -> tuple[np.ndarray, np.ndarray]:
+    """What a classifier that never sees the model makes of records, each asked about by one that was not trained on it.
+
+    The mean rank of a logistic regression and of extremely randomised trees, in `FOLDS` folds. Ranks are within a fold, for
+    the folds' classifiers have different scales.
+
+    Returns:
+        rows of the pool that were looked at, int [n], and their scores [n].
+    """
+    pool = inputs.pool
+    return cross_validate(pool.x, pool.y, len(pool.classes), inputs.inside, inputs.options.seed)
+
+
+def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    """Rows that a classifier is shown, ascending int [n]: all, or `SEEN` of them, half of each side as far as it goes.
+
+    The rarer side is kept whole where it is less than half of them, for a difference is seen by its records.
+
+    Args:
+        inside: bool [N], who is a member. chance: that draws.
+    """
+    sides = [chance.permutation(np.flatnonzero(side)) for side in (inside, ~inside)]
+    rarer = min(*map(len, sides), SEEN // 2)
+    return np.sort(np.concatenate([side[:SEEN - rarer] for side in sides]))
+
+
+def cross_validate(x: np.ndarray, y: np.ndarray, classes: int, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that were looked at and their scores; arguments as for `describe` and `draw_rows`."""
+    from scipy.stats import rankdata
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows = draw_rows(inside, np.random.default_rng([31, seed]))
+    table, inside = describe(x[rows], y[rows], classes, seed), inside[rows]
+    score = np.zeros(len(rows))
+    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32).split(table, inside):
+        for classifier in (make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")),
+                           ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced",
+                                                random_state=seed % 2**32)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # one that has not converged is as good a control
+                p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]
+            score[judged] += rankdata(p) / len(judged) / 2
+    return rows, score

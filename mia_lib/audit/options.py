@@ -1,8 +1,8 @@
-"""What an audit is told besides the model and its records, and where it writes to. PyTorch is not needed to check it."""
+"""What an audit is told besides the model and its records, and `mia audit`: typos are said before PyTorch is imported."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("logits", "probabilities", "labels")
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
+ATTACKS = ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offline", "RMIA", "calibrated loss",
+           "quantile regression", "gradient norm", "curvature", "boundary distance", "IHA", "gradient alone")  # as they run
 PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"  # what is in the folder of an audit
 RATES = (0.01, 0.001)  # false positive rates that are looked at unless others are asked for
+GATES = {"auc": (0.5, 1.0), "tpr": (0.0, 1.0), "epsilon": (0.0, None)}  # bounds of `--fail-on`
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +41,11 @@ class AuditOptions:
         fpr: false positive rates that must be resolved; without it 1 % and 0.1 % are looked at, and the page says where they
             are not resolved.
         references: at most.
-        queries: predictions for each record of a table that the label-only distance to the decision boundary may ask for; 0
-            leaves it out, 2,500 is usual.
+        queries: predictions for each record that an attack may ask a function for besides its outputs: curvature takes 16, the
+            label-only distance to the decision boundary all of them, of which 2,500 are usual.
+        without: names of attacks that are left out.
+        deduplicate: whether records that are there before, by content, are left out: of members, of non-members those that are
+            members, too, and of public records those that are judged. They are refused otherwise.
         delta, confidence: of the lower bound on epsilon; confidence is that of all intervals and tests, too.
         name: what the page calls the model.
         seed: of everything random.
@@ -58,7 +64,9 @@ class AuditOptions:
     groups: tuple | None = None
     fpr: float | Sequence[float] | None = None
     references: int = 64
-    queries: int = 0
+    queries: int = 16
+    without: Sequence[str] = ()
+    deduplicate: bool = False
     delta: float = 0.0
     confidence: float = 0.95
     name: str = "model"
@@ -75,6 +83,12 @@ class AuditOptions:
             raise MiaError(f"minutes = {self.minutes!r}: a budget above 0 is needed.")
         for argument in ("seed", "references", "queries"):
             check_whole(argument, getattr(self, argument), 0)
+        if isinstance(self.without, str) or not isinstance(self.without, Sequence):
+            raise MiaError(f"without = {self.without!r}: a list of names of attacks is needed, such as ['curvature'].")
+        for attack in self.without:
+            check_choice("without", attack, ATTACKS[1:])
+        if not isinstance(self.deduplicate, bool):
+            raise MiaError(f"deduplicate = {self.deduplicate!r}: True or False is needed.")
         check_range("delta", self.delta, 0, 1)
         if not 0.5 <= check_range("confidence", self.confidence) < 1:
             raise MiaError(f"confidence = {self.confidence!r} is out of range: allowed is from 0.5 to below 1, such as 0.95.")
@@ -83,10 +97,8 @@ class AuditOptions:
         for rate in self.rates:
             if not 0 < check_range("fpr", rate) < 1:
                 raise MiaError(f"fpr = {rate!r} is out of range: a rate above 0 and below 1 is needed, such as 0.01 for 1 %.")
-        if not isinstance(self.keep, str | Path | None):
-            raise MiaError(f"keep = {self.keep!r}: the name of a folder for the answers is needed.")
-        if self.keep is not None and Path(self.keep).exists() and not Path(self.keep).is_dir():
-            raise MiaError(f"keep = {str(self.keep)!r} is a file: a folder for the answers is needed.")
+        if not isinstance(self.keep, str | Path | None) or self.keep is not None and Path(self.keep).is_file():
+            raise MiaError(f"keep = {str(self.keep)!r}: the name of a folder for the answers is needed, and no file.")
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -124,3 +136,76 @@ def check_folder(folder: str | Path) -> Path:
         raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
                        f"give a new one, so that nothing is lost in it.")
     return folder
+
+
+def check_gates(texts: Sequence[str]) -> dict[str, float | None]:
+    """What `--fail-on` names, "leak" or such as "auc=0.6", as name -> bound, None of a leak.
+
+    Raises:
+        MiaError: another name, a bound that is missing or out of range.
+    """
+    gates: dict[str, float | None] = {}
+    for text in texts:
+        name, _, bound = text.partition("=")
+        check_choice("--fail-on", name, ("leak", *GATES))
+        try:
+            gates[name] = None if text == "leak" else check_range(f"--fail-on {name}", float(bound), *GATES.get(name, (0, 0)))
+        except ValueError as problem:
+            raise problem if isinstance(problem, MiaError) else MiaError(
+                f"--fail-on {text}: write --fail-on leak, or a bound, such as auc=0.6, tpr=0.05 or epsilon=1.") from problem
+    return gates
+
+
+def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool = False, fail_on: Sequence[str] = (),
+                score: str = "score", member: str = "member", **options) -> tuple[str, bool]:
+    """An audit from names on a command line, see `files`.
+
+    Args:
+        paths: what MODEL, members, non-members, public, state, recipe, scores and groups name, None where nothing was given:
+            files, but for the model and for groups, an array in both files or a column of the scores.
+        output: folder for the page. only_plan: whether to stop behind the plan. fail_on: as for `check_gates`.
+        score, member: columns of a table of scores. options: attributes of `AuditOptions`.
+
+    Returns:
+        what to print, and whether something that `fail_on` names was found.
+
+    Raises:
+        MiaError: as `audit`; files that are missing or not safe to read; an output folder that holds something, an audit, too;
+            nothing can be said of what `fail_on` names.
+    """
+    AuditOptions(**options)
+    gates, scores = check_gates(fail_on), paths.get("scores")
+    if scores is not None:
+        if unused := [name if name == "MODEL" else f"--{name}" for name, value in paths.items()
+                      if value is not None and name not in ("scores", "groups")]:
+            raise MiaError(f"--scores {scores} judges scores alone, without a model: leave {', '.join(unused)} out.")
+        if only_plan:
+            raise MiaError("--plan is for a model: scores are judged within seconds.")
+    elif missing := [name for name in ("MODEL", "members", "non-members") if paths.get(name) is None]:
+        raise MiaError(f"{'' if missing[0] == 'MODEL' else '--'}{missing[0]} is missing: `mia audit MODEL --members M.npz "
+                       "--non-members N.npz`; `mia audit --scores table.csv` judges scores that are there; `mia audit --test` "
+                       "tests the audit itself.")
+    for name, path in paths.items():
+        if path is not None and name not in ("MODEL", "groups") and not Path(path).expanduser().is_file():
+            raise MiaError(f"--{name} {path}: there is no such file.")
+    folder = check_folder(output)
+    if not only_plan and (folder / NUMBERS).exists():
+        raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
+                       "is not lost.")
+    if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
+        options["name"] = Path(scores).name if scores is not None else str(paths["MODEL"])
+    from mia_lib.audit import execution, files
+
+    if scores is not None:
+        values, inside, options["groups"] = files.score_table(scores, score, member, paths.get("groups"))
+        report = execution.audit_scores(values, inside, **options)
+    else:
+        sets, more = files.read(paths)
+        target = files.model(paths["MODEL"], paths.get("state"))
+        options |= more | {"keep": str(folder / ANSWERS)}
+        if only_plan:
+            return str(execution.plan(target, *sets, **options)), False
+        report = execution.audit(target, *sets, **options)
+    page = report.save(folder)
+    failures = report.exceeded(gates)
+    return "\n".join([str(report), *failures, str(page)]), bool(failures)

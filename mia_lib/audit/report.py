@@ -1,26 +1,45 @@
-"""What an audit found, and how it is written down: one HTML page that opens offline, and JSON of the same numbers."""
+"""What an audit found, and how it is written down: one HTML page that opens offline, and JSON of the same numbers.
+
+The sentences are blocks of `report.html`. The JSON is as `book/_static/audit.schema.json` says, of version `SCHEMA`.
+"""
 
 from __future__ import annotations
 
+import base64
+import html
+import io
 import json
 import platform
+import re
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 from mia_lib import standalone, store
-from mia_lib.audit import figures, report_text
 from mia_lib.audit.attacks import ATTACKS
-from mia_lib.audit.inputs import AuditInputs, ScoreTable
+from mia_lib.audit.inputs import AuditInputs, ScoreTable, unlike
 from mia_lib.audit.options import NUMBERS, PAGE, check_folder
-from mia_lib.audit.plans import RUNS, Plan
-from mia_lib.audit.remedies import AS_IT_IS, Price
-from mia_lib.audit.statistics import ALONE, AuditResult, detectable_auc
-from mia_lib.metrics import EpsilonBound, Interval
+from mia_lib.audit.plans import AS_IT_IS, RUNS, Plan, Price
+from mia_lib.audit.statistics import ALONE, AttackResult, AuditResult, Rate, detectable_auc
+from mia_lib.errors import MiaError
+from mia_lib.evidence import plotting
+from mia_lib.metrics import Interval
+from mia_lib.progress import duration
+
+SCHEMA = 2  # version of audit.json, raised where a name goes or means something else
+TEMPLATE = Path(__file__).with_name("report.html")
+LINES = 5  # curves at most
+GRID, SHADE = "#e4e4e4", "#e9e9ec"
+# What a dark page has in the place of colours that it would swallow.
+DARK = {"#ffffff": "#14181e", plotting.INK: "#ced6dd", "#262626": "#ced6dd",
+        GRID: "#39424e", SHADE: "#232a33", plotting.BLUE: "#55b0ea"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +50,8 @@ class Report:
         inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
         scores: attack -> float64 [N], members first, higher for members. result: all that they say. prices: of changes of the
             recipe.
-        accuracy: of the model on members and on non-members, None of scores alone. provenance: plain data.
+        accuracy: of the model on members and on non-members, None of scores alone. reference_accuracy: of references on what
+            each was trained on and on the rest of the pool, on average, None without. provenance: plain data.
     """
 
     inputs: AuditInputs | ScoreTable = field(repr=False)
@@ -41,6 +61,7 @@ class Report:
     result: AuditResult = field(repr=False)
     prices: tuple[Price, ...] = field(repr=False)
     accuracy: tuple[float, float] | None
+    reference_accuracy: tuple[float, float] | None
     provenance: Mapping = field(repr=False)
 
     def __str__(self) -> str:
@@ -67,9 +88,37 @@ class Report:
         """bool [N], who is a member, in the order of `scores`."""
         return self.inputs.inside
 
+    @property
+    def strange_references(self) -> bool:
+        """Whether the references are right about records more or less often than the model, by more than like models are."""
+        return self.reference_accuracy is not None and unlike(self.reference_accuracy, self.accuracy, self.inputs)
+
     def text(self, block: str) -> list[str]:
         """The sentences of a block of `report.html`, as plain text."""
-        return report_text.render(block, **self._values())
+        template = standalone.environment(TEMPLATE, FILTERS).get_template(TEMPLATE.name)
+        return sentences(html.unescape("".join(template.blocks[block](template.new_context(self._values())))))
+
+    def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
+        """What was found of what must not be, a sentence each.
+
+        Args:
+            gates: "leak" -> None; "auc" or "tpr" (at the highest false positive rate) -> a bound for the attack that speaks;
+                "epsilon" -> a bound for the largest lower bound.
+
+        Raises:
+            MiaError: nothing can be said, because members and non-members differ without the model, it knows its members no
+                better than a guess, or that rate is not resolved.
+        """
+        result, best = self.result, self.result.best
+        if gates and (result.differ or result.guessed):
+            raise MiaError(f"--fail-on {', '.join(gates)} cannot be decided: {self.answer}")
+        if "tpr" in gates and not best.rates[0].resolved:
+            raise MiaError(f"--fail-on tpr cannot be decided: {' '.join(self.text('low_rates'))} Give more non-members.")
+        values = {"auc": best.auc.value, "tpr": best.rates[0].tpr.value,
+                  "epsilon": max(attack.epsilon.bound for attack in result.attacks if attack.epsilon is not None)}
+        failures = ["--fail-on leak: a leak was found."] if "leak" in gates and self.leak else []
+        return failures + [f"--fail-on {name}: {values[name]:.3g} was found, above {bound:g}." for name, bound in gates.items()
+                           if bound is not None and values[name] > bound]
 
     def _values(self) -> dict:
         """What the template names."""
@@ -78,7 +127,8 @@ class Report:
         members, others = int(self.members.sum()), int((~self.members).sum())
         return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
                 "best": result.best, "best_bound": max(bounds, key=lambda attack: attack.epsilon.bound),
-                "members": members, "non_members": others,
+                "seen": result.best.p < (1 - result.level) / 2, "members": members, "non_members": others,
+                "found_by": [attack.name for attack in bounds if attack.p < 1 - result.level],
                 "detectable": detectable_auc(members, others, len(bounds), result.level),
                 "not_run": [step.name for step in self.plan.steps if step.state != RUNS and step.name in ATTACKS]
                 if self.plan else [],
@@ -95,31 +145,35 @@ class Report:
                        "source": ATTACKS[attack["name"]].citation if attack["name"] in ATTACKS else ""}
         exposed = result["exposed"]
         numbers = {
-            "name": self.inputs.options.name, "answer": self.answer, "leak": result["leak"],
+            "schema": SCHEMA, "name": self.inputs.options.name, "answer": self.answer, "leak": result["leak"],
             "severity": self.result.best.severity if self.leak else None, "warnings": self.text("warnings"),
             "apart_without_the_model": self.result.differ, "headline": result["best"], "control": result["control"],
             "right_about_members": result["label_check"], "attacks": result["attacks"], "groups": result["groups"],
             "exposed": {name: exposed[name] for name in ("level", "called", "expected")} | {"records": [
-                {"index": i if self.plan else int(self.inputs.rows[i]), "class": names and names[i], "score": s, "rate": r}
+                {"index": int(self.inputs.rows[i]), "class": names and names[i], "score": s, "rate": r}
                 for i, s, r in zip(exposed["index"], exposed["score"], exposed["rate"], strict=True)]},
             "shows": self.text("shows"), "provenance": dict(self.provenance)}
-        return numbers if self.plan is None else numbers | {
-            "accuracy": dict(zip(("members", "non_members"), self.accuracy, strict=True)), "prices": to_plain(self.prices),
+        if self.plan is None:
+            return numbers
+        count, sides = self.plan.references, ("members", "non_members")
+        return numbers | {
+            "accuracy": dict(zip(sides, self.accuracy, strict=True)), "prices": to_plain(self.prices),
+            "left_out": dict(self.inputs.left_out),
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
                       "state": step.state, "why": step.why} for step in self.plan.steps],
-            "references": {"count": self.plan.references, "records": len(self.members) // 2 if self.plan.references else 0},
+            "references": {"count": count, "records": len(self.members) // 2 if count else 0, "like_the_model":
+                           None if self.reference_accuracy is None else not self.strange_references,
+                           "accuracy": self.reference_accuracy and dict(zip(sides, self.reference_accuracy, strict=True))},
             "queries": self.inputs.target.queries.records}
 
     def html(self) -> str:
         """The page, which needs nothing beside it."""
-        best, members = self.result.best.attack, self.members
-        pictures = {"roc": figures.roc(self.result.attacks, best, int(members.sum()), int((~members).sum())),
-                    "areas": figures.areas(self.result.attacks, self.result.control),
-                    "scores": figures.scores(self.scores[best], members, best)}
+        best = self.result.best.attack
         return standalone.page(
-            report_text.TEMPLATE, report_text.FILTERS, **self._values(), sources=ATTACKS, numbers=NUMBERS,
+            TEMPLATE, FILTERS, **self._values(), sources=ATTACKS, numbers=NUMBERS, provenance=self.provenance,
             kinds={kind: [group for group in self.result.groups if group.kind == kind] for kind in ("group", "class")},
-            pictures={name: figures.both(figure) for name, figure in pictures.items()}, provenance=self.provenance)
+            pictures={"roc": light_and_dark(roc_figure(self.result.attacks, best, self.members)),
+                      "scores": light_and_dark(score_figure(self.scores[best], self.members, best))})
 
     def save(self, folder: str | Path) -> Path:
         """Write audit.html and audit.json.
@@ -139,14 +193,110 @@ class Report:
         return folder / PAGE
 
 
+# ---------------------------------------------------------------------------------------------------------- words and figures
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """Of a fraction: "1 %", "0.05 %"."""
+    return f"{100 * value:.{digits}f} %".replace(".0 %", " %") if 100 * value >= 10**-digits or not value else (
+        f"{100 * value:.2g} %")
+
+
+def span(interval: Interval, digits: int = 3) -> str:
+    """An estimate with its interval: "0.612 [0.580, 0.644]"."""
+    return f"{interval.value:.{digits}f} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+
+
+def tpr(rate: Rate) -> str:
+    """A true positive rate for a table."""
+    value, low, high = map(percent, (rate.tpr.value, rate.tpr.low, rate.tpr.high))
+    return f"{value} [{low}, {high}]" if rate.resolved else "below resolution"
+
+
+def minutes(value: float | None) -> str:
+    """For a table."""
+    return "" if value is None else "< 0.01" if value < 0.01 else f"{value:.2g}"
+
+
+def p_value(value: float | None) -> str:
+    """For a table."""
+    return "" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def sentences(text: str) -> list[str]:
+    """The paragraphs of a block, which blank lines part, each on one line; markup stays such."""
+    return [type(text)(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]
+
+
+FILTERS = {"percent": percent, "span": span, "tpr": tpr, "minutes": minutes, "p": p_value, "duration": duration,
+           "sentences": sentences}
+
+
+def light_and_dark(figure: Figure) -> dict[str, str]:
+    """A figure as "light" and "dark", SVG in base64, the same from the same numbers."""
+    svg = io.BytesIO()
+    with rc_context({"svg.hashsalt": "mia"}):
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    light = re.sub(r"<!--.*?-->|\n\s*", " ", svg.getvalue().decode())  # a tenth is indentation
+    colours = {name.lower(): other for name, other in DARK.items()}
+    dark = re.sub("#[0-9a-f]{6}", lambda colour: colours.get(colour[0], colour[0]), light)
+    return {name: base64.b64encode(drawn.encode()).decode() for name, drawn in (("light", light), ("dark", dark))}
+
+
+def roc_figure(attacks: tuple[AttackResult, ...], best: str, inside: np.ndarray) -> Figure:
+    """ROC on logarithmic axes with a band for the attack that speaks for the audit; the others that find most beside it.
+
+    Args:
+        attacks: of which audit tools are left out. best: name of the one that speaks. inside: bool [N], who is a member.
+    """
+    members, others = int(inside.sum()), int((~inside).sum())
+    plain = [attack for attack in attacks if not attack.audits]
+    low = min(1 / members, 1 / others) / 1.5
+    figure, [ax] = plotting.panels(1, 5.9, width=5.4)
+    for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[:LINES]:
+        place = list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS)
+        look, speaks = plotting.style_of(attack.name, place), attack.name == best
+        fpr = [rate.fpr for rate in attack.curve]
+        tpr, floor, ceiling = (np.maximum([getattr(rate.tpr, end) for rate in attack.curve], low / 2)
+                               for end in ("value", "low", "high"))
+        ax.plot(fpr, tpr, label=attack.name, color=look["color"], ls=look["linestyle"], lw=2.4 if speaks else 1.6,
+                zorder=5 if speaks else 3)
+        if speaks:
+            ax.fill_between(fpr, floor, ceiling, color=look["color"], alpha=0.2, lw=0)
+    ax.plot([low, 1], [low, 1], color=plotting.INK, ls=(0, (5, 4)), lw=1, label="chance", zorder=1)
+    ax.axvspan(low, 1 / others, color=SHADE, lw=0, zorder=6)
+    ax.axhspan(low, 1 / members, color=SHADE, lw=0, zorder=6)
+    ax.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate",
+           ylabel="true positive rate")
+    plotting.legend(figure, 2)
+    return figure
+
+
+def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
+    """Histograms of an attack's scores; what lies far out is in the last bins."""
+    low, high = np.quantile(score, [0.002, 0.998])
+    edges = np.linspace(low, high if high > low else low + 1, 36)
+    figure, [ax] = plotting.panels(1, 3.3, "share of records", width=5.4)
+    for kind, side in (("members", inside), ("non-members", ~inside)):
+        look = plotting.STYLE[kind]
+        shares = np.histogram(np.clip(score[side], edges[0], edges[-1]), edges)[0] / side.sum()
+        ax.stairs(shares, edges, color=look["color"], ls=look["linestyle"], lw=1.8, label=kind)
+        ax.stairs(shares, edges, color=look["color"], alpha=0.2, fill=True)
+    ax.set_xlabel(f"score of {name}" if name != "score" else "score")
+    ax.grid(visible=False)
+    plotting.legend(figure, 2)
+    return figure
+
+
+# ------------------------------------------------------------------------------------------------------------------- numbers
+
+
 def to_plain(value):
     """Dataclasses, intervals and arrays as data for JSON: six digits, None for what is no finite number."""
-    if isinstance(value, EpsilonBound):
-        return {name: to_plain(getattr(value, name)) for name in ("bound", "confidence", "delta", "direction", "tpr", "fpr")}
-    if isinstance(value, Interval):
-        return {name: to_plain(getattr(value, name)) for name in ("value", "low", "high", "level", "covers")}
     if is_dataclass(value):
-        return {part.name: to_plain(getattr(value, part.name)) for part in fields(value)}
+        shown = [part.name for part in fields(value) if part.compare and part.name not in ("threshold", "splits")]
+        return {name: to_plain(getattr(value, name)) for name in shown}
     if isinstance(value, tuple | list | np.ndarray):
         return [to_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
     if isinstance(value, float | np.floating):

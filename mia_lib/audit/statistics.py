@@ -9,23 +9,22 @@ Shapes: N records, members first; A attacks.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
-from scipy.special import ndtr, ndtri
+from scipy.special import betaincinv, ndtr, ndtri
 
 from mia_lib import metrics
-from mia_lib.metrics import EpsilonBound, Interval, ranking
+from mia_lib.metrics import EpsilonBound, Interval
 
 if TYPE_CHECKING:
     from mia_lib.audit.inputs import AuditInputs, ScoreTable
 
 DRAWS = 300  # of bootstraps
-POINTS = 60  # of a curve
-CELLS = 500_000  # weights drawn at once
+POINTS = 24  # of a curve
 SHOWN = 25  # exposed records
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 LEAST = 10  # members, and non-members, of a group that is judged
@@ -35,28 +34,16 @@ SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)
 
 @dataclass(frozen=True)
 class Rate:
-    """True positive rate at a false positive rate.
+    """True positive rate at a false positive rate, `metrics.conformal_tpr_at_fpr`: its chance level is that rate itself,
+    however few non-members there are, and records that tie are called by lot.
 
     Attributes:
-        fpr: asked for. tpr: with its interval. chance: what scores that know nothing give. resolved: whether there are
-            non-members enough. tied: whether so many of them tie at the top that no threshold has so low a rate.
+        fpr: asked for. tpr: with its interval. resolved: whether there are non-members enough.
     """
 
     fpr: float
     tpr: Interval
-    chance: float
     resolved: bool
-    tied: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """An ROC curve with a pointwise band, [G] each; from one non-member on."""
-
-    fpr: np.ndarray
-    tpr: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,20 +52,18 @@ class AttackResult:
 
     Attributes:
         name: of the attack. audits: whether it is told who is a member.
-        auc: with its interval. rates: at each false positive rate. roc: of it all.
+        auc: with its interval. rates: at each false positive rate. curve: the ROC with a pointwise band.
         p: of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool.
         epsilon: lower bound, at a confidence at which those of all attacks hold together; None of an audit tool.
-        constant: whether all records have one score.
     """
 
     name: str
     audits: bool
     auc: Interval
     rates: tuple[Rate, ...]
-    roc: Curve
+    curve: tuple[Rate, ...]
     p: float | None
     epsilon: EpsilonBound | None
-    constant: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +72,7 @@ class BestAttack:
 
     Attributes:
         attack: its name. chosen: whether there was a choice. judged_on: rows of the records that judge. auc, rates: there.
+        p: of no leak in these records, by its rank test alone.
     """
 
     attack: str
@@ -94,12 +80,12 @@ class BestAttack:
     judged_on: np.ndarray
     auc: Interval
     rates: tuple[Rate, ...]
+    p: float
 
     @property
     def severity(self) -> str:
         """How much it finds, a name of `SEVERITIES`: the highest that its AUC reaches, or a resolved rate above chance."""
-        over = max((rate.tpr.value / rate.chance for rate in self.rates if rate.resolved and rate.tpr.low > rate.chance > 0),
-                   default=0.0)
+        over = max([0.0, *(rate.tpr.value / rate.fpr for rate in self.rates if rate.resolved and rate.tpr.low > rate.fpr)])
         return [name for name, (auc, times) in SEVERITIES.items() if self.auc.value >= auc or over >= times][-1]
 
 
@@ -180,7 +166,8 @@ class AuditResult:
             members; None, like the control, where scores alone are there. groups: classes and groups. exposed: records.
         leak: whether any attack found anything; None where the control tells members from non-members, so that it cannot be
             said whether the model or the records were found.
-        level: of intervals and tests.
+        level: of intervals and tests. below: whether members score below non-members, by the rank test of the loss or scores
+            alone, and the control is quiet.
     """
 
     attacks: tuple[AttackResult, ...]
@@ -191,6 +178,7 @@ class AuditResult:
     exposed: ExposedRecords
     leak: bool | None
     level: float
+    below: bool
 
     @property
     def loss(self) -> AttackResult:
@@ -207,11 +195,6 @@ class AuditResult:
         """Whether the model knows its members no better than a guess, as far as that was asked."""
         return self.label_check is not None and self.label_check.guessed
 
-    @property
-    def below(self) -> bool:
-        """Whether members score below non-members, by the interval of the loss, and the control is quiet."""
-        return self.loss.auc.high < 0.5 and not self.differ
-
 
 def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], tools: Collection[str] = (),
           control: tuple[np.ndarray, np.ndarray] | None = None, predicted: np.ndarray | None = None) -> AuditResult:
@@ -219,7 +202,7 @@ def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], to
 
     Args:
         scores: attack -> [N]. tools: attacks that are told who is a member.
-        control: rows of the pool and their scores without the model, see `control.score_inputs`. predicted: class that the
+        control: rows of the pool and their scores without the model, see `inputs.score_inputs`. predicted: class that the
             model gives each record of the pool, int [N].
     """
     inside, options = inputs.inside, inputs.options
@@ -229,10 +212,12 @@ def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], to
     attacks = tuple(_judge_attack(inputs, name, score, p.get(name), len(plain)) for name, score in scores.items())
     best = choose_best(plain, inside, options.rates, options.seed, options.confidence)
     alone = None if control is None else _judge_control(inputs, control, plain[best.attack])
-    leak = None if alone is not None and alone.differ else bool(min(p.values()) < 1 - options.confidence)
+    differ = alone is not None and alone.differ
+    leak = None if differ else bool(min(p.values()) < 1 - options.confidence)
+    below = not differ and auc_p(-plain.get("MALT", next(iter(plain.values()))), inside) < (1 - options.confidence) / 2
     labels = None if predicted is None else compare_with_guessing(predicted[inside], inputs.members.y, inputs.pool.y)
     return AuditResult(attacks, best, alone, labels, _judge_groups(inputs, plain[best.attack], best.judged_on),
-                       _find_exposed(inputs, plain[best.attack]), leak, options.confidence)
+                       _find_exposed(inputs, plain[best.attack]), leak, options.confidence, below)
 
 
 def tests(scores: Iterable[np.ndarray], inside: np.ndarray, fpr: float) -> np.ndarray:
@@ -314,63 +299,40 @@ def choose_best(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tup
         first[chance.permutation(side)[:len(side) // 2]] = True
     best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first])) if len(scores) > 1 else next(
         iter(scores))
-    auc, found = _auc_and_rates(scores[best][~first], inside[~first], rates, seed, level)
-    return BestAttack(best, len(scores) > 1, np.flatnonzero(~first), auc, found)
+    score, held = scores[best][~first], inside[~first]
+    auc = metrics.bootstrap("auc", score, held, level=level, draws=DRAWS, seed=seed)
+    return BestAttack(best, len(scores) > 1, np.flatnonzero(~first), auc, judge_rates(score, held, rates, seed, level),
+                      auc_p(score, held))
 
 
-def _auc_and_rates(score, inside, rates, seed, level) -> tuple[Interval, tuple[Rate, ...]]:
-    names = ["auc", *(f"tpr_at_fpr={float(rate)!r}" for rate in rates)]
-    auc, *tprs = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed).values()
-    outside = np.sort(score[~inside])[::-1]
-    together = int((outside == outside[0]).sum())
-    return auc, tuple(
-        Rate(rate, _exact(tpr, int(inside.sum()), level), float(metrics.chance_tpr(inside, rate)),
-             metrics.resolves(inside, rate), bool(together > max(1, rate * len(outside))))
-        for rate, tpr in zip(rates, tprs, strict=True))
-
-
-def _exact(tpr: Interval, members: int, level: float) -> Interval:
-    """A rate of none or of all members with its exact binomial interval, for resamples of it have no spread."""
-    if tpr.value not in (0.0, 1.0):
-        return tpr
-    ends = stats.binomtest(round(tpr.value * members), members).proportion_ci(level, "exact")
-    return Interval(tpr.value, float(ends.low), float(ends.high), level, f"{members} members, exact")
-
-
-def curve(score: np.ndarray, inside: np.ndarray, seed: int, level: float = 0.95) -> Curve:
-    """ROC from one false positive on, with a pointwise band from resampled records.
-
-    Args:
-        score: [N]. inside: bool [N]. seed: of the resamples.
+def judge_rates(score: np.ndarray, inside: np.ndarray, rates: Sequence[float], seed: int, level: float = 0.95,
+                ) -> tuple[Rate, ...]:
+    """True positive rates at false positive rates, each with the hull of two intervals: of resampled records, which covers
+    where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was
+    found, or all, and resamples have no spread.
     """
-    members, outside = int(inside.sum()), int((~inside).sum())
-    allowed = np.unique(np.geomspace(1, outside, POINTS).astype(int))
-
-    def at(tp, fp):
-        return tp[np.searchsorted(fp, allowed, side="right") - 1] / members
-
-    chance, drawn = np.random.default_rng([43, seed]), []
-    block = max(1, CELLS // len(inside))
-    for start in range(0, DRAWS, block):
-        weights = np.zeros((min(block, DRAWS - start), len(inside)), np.int32)
-        for side in (inside, ~inside):
-            weights[:, side] = chance.multinomial(side.sum(), np.full(side.sum(), 1 / side.sum()), len(weights))
-        tp, fp, _ = ranking.tally(score, inside, weights)
-        drawn += [at(*both) for both in zip(tp, fp, strict=True)]
-    tail = (1 - level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
-    tpr = at(*ranking.tally(score, inside)[:2])
-    return Curve(allowed / outside, tpr, np.minimum(low, tpr), np.maximum(high, tpr))
+    each, members, found, tail = list(dict.fromkeys(map(float, rates))), int(inside.sum()), {}, (1 - level) / 2
+    names = [f"conformal_tpr_at_fpr={rate!r}" for rate in each]
+    resampled = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed)
+    for rate, drawn in zip(each, resampled.values(), strict=True):
+        count = drawn.value * members
+        low = betaincinv(count, members - count + 1, tail) if count > 0 else 0.0
+        high = betaincinv(count + 1, members - count, 1 - tail) if count < members else 1.0
+        tpr = Interval(drawn.value, min(float(low), drawn.low), max(float(high), drawn.high), level, drawn.covers)
+        found[rate] = Rate(rate, tpr, metrics.resolves(inside, rate))
+    return tuple(found[float(rate)] for rate in rates)
 
 
 def _judge_attack(inputs, name: str, score: np.ndarray, p: float | None, attacks: int) -> AttackResult:
     inside, options, epsilon = inputs.inside, inputs.options, None
-    auc, rates = _auc_and_rates(score, inside, options.rates, options.seed, options.confidence)
+    how = {"level": options.confidence, "seed": options.seed}
     if p is not None:
         together = 1 - (1 - options.confidence) / attacks
         epsilon = metrics.epsilon_lower_bound(score, inside, options.delta, together, options.seed)
-    return AttackResult(name, p is None, auc, rates, curve(score, inside, options.seed, options.confidence), p, epsilon,
-                        bool(np.ptp(score) == 0))
+    grid = np.geomspace(1 / (~inside).sum(), 0.999, POINTS)
+    rates = judge_rates(score, inside, (*options.rates, *grid), **how)
+    return AttackResult(name, p is None, metrics.bootstrap("auc", score, inside, draws=DRAWS, **how),
+                        rates[:-POINTS], rates[-POINTS:], p, epsilon)
 
 
 def _judge_control(inputs, control: tuple[np.ndarray, np.ndarray], score: np.ndarray) -> InputOnlyCheck:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_range
 
 LEAST = 3  # units from which on there is an interval
@@ -145,7 +146,7 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     Raises:
         MiaError: fewer than two values, or one that is not finite.
     """
-    values = np.asarray(values, float)
+    values = check_numbers("values", values).astype(float)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
         raise MiaError(f"values of shape {values.shape} give no interval: at least two finite numbers are "
                        "needed, one for each independent repetition.")
@@ -166,7 +167,9 @@ def holm(p) -> np.ndarray:
     Returns:
         [n], in the same order: the k-th smallest times n - k + 1, made not to fall, at most 1.
     """
-    p = np.asarray(p, float)
+    p = check_numbers("p", p).astype(float)
+    if p.ndim != 1:
+        raise MiaError(f"p has shape {p.shape}: p-values [n] are needed, one a test.")
     order = np.argsort(p, kind="stable")
     corrected = np.empty(len(p))
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mia_lib.checks import Members, Numbers, PerTarget, Scores, check_mask
+from mia_lib.checks import Members, Numbers, PerTarget, Scores, check_mask, check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
@@ -23,7 +23,7 @@ REHEARSALS = 20  # games, at most, that a threshold is taken from
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
-    scores, members = np.asarray(scores), check_mask("members", members)
+    scores, members = check_numbers("scores", scores), check_mask("members", members)
     scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
     if scores.ndim not in (1, 2) or not scores.size:
         raise MiaError(f"scores of shape {scores.shape}: allowed are [N] and [T, N], not empty.")
@@ -167,7 +167,7 @@ def resolves(members: Members, fpr: float) -> bool:
         members: bool [N], or [T, N] of which each target must have enough.
         fpr: from 0 to below 1.
     """
-    return bool(_check_fpr(fpr) >= 1 / max((~np.atleast_2d(check_mask("members", members))).sum(1).min(), 1))
+    return bool(_check_fpr(fpr) >= 1 / max((~np.atleast_2d(check_mask("members", members))).sum(-1).min(initial=2**62), 1))
 
 
 def tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
@@ -217,6 +217,8 @@ def chance_tpr(members: Members, fpr: float) -> PerTarget:
     """
     _check_fpr(fpr)
     members = check_mask("members", members)
+    if members.ndim not in (1, 2):
+        raise MiaError(f"members have shape {members.shape}: [N] or [T, N] is needed.")
     counts = (~np.atleast_2d(members)).sum(1)
     rates = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in counts])
     return float(rates[0]) if members.ndim == 1 else rates
@@ -250,10 +252,11 @@ def precision(tpr, fpr, share):
     Raises:
         MiaError: something outside these ranges, as percentages are.
     """
+    tpr, fpr, share = (check_numbers(*each).astype(float) for each in (("tpr", tpr), ("fpr", fpr), ("share", share)))
     for name, values in (("tpr", tpr), ("fpr", fpr), ("share", share)):
-        for value in (np.min(values), np.max(values)):
+        for value in (values.min(), values.max()) if values.size else ():
             check_range(name, float(value), 0, 1)
-    hit, miss = share * np.asarray(tpr, float), (1 - share) * np.asarray(fpr, float)
+    hit, miss = share * tpr, (1 - share) * fpr
     return hit / np.maximum(hit + miss, np.finfo(float).tiny)
 
 
@@ -302,8 +305,8 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
         MiaError: scores or a threshold that are not a number; shapes that do not fit.
     """
     check_scores(scores, members)
-    if np.isnan(threshold):
-        raise MiaError("threshold is not a number: no score reaches it.")
+    if check_numbers("threshold", threshold).ndim or np.isnan(threshold):
+        raise MiaError(f"threshold = {threshold!r} is not a number: no score reaches it.")
     return auc(np.asarray(scores) >= threshold, members)
 
 
@@ -341,7 +344,8 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
         level: quantile level in [0, 1].
     """
     check_range("level", level, 0, 1)
-    predicted, observed = np.asarray(predicted, float), np.asarray(observed, float)
+    predicted, observed = (check_numbers(name, values).astype(float) for name, values in (
+        ("predicted", predicted), ("observed", observed)))
     if predicted.shape != observed.shape:
         raise MiaError(f"predicted {predicted.shape} and observed {observed.shape} differ: give one each.")
     short = observed - predicted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask
+from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
 from mia_lib.errors import MiaError, check_range
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
 from mia_lib.metrics.ranking import CORES, check_scores, look_up_metric, per_target, resolves, tally
@@ -73,7 +73,7 @@ def units_of_chance(groups, members: np.ndarray) -> tuple[np.ndarray, str]:
     what the halves of the records differ in helps one of a pair as much as it hinders the other."""
     targets = len(members)
     if groups is not None:
-        groups = np.asarray(groups)
+        groups = check_numbers("groups", groups, "biufSU")
         if groups.shape != (targets,):
             raise MiaError(f"groups of shape {groups.shape} for {targets} targets: give the bank of each target.")
         index = np.unique(groups, return_inverse=True)[1]
@@ -140,7 +140,8 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
                       UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
-    attacks, inside = zip(*(check_scores(score, members)[:2] for score in (scores, minus) if score is not None), strict=True)
+    attacks, inside = zip(*(check_scores(score, members)[:2] for score in (scores, minus)[:1 + (minus is not None)]),
+                          strict=True)
     if len({score.shape for score in attacks}) > 1:
         raise MiaError(f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "
                        "needs the same targets and records.")
@@ -224,7 +225,7 @@ def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members
             records: Indices = None) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
     `bootstrap`."""
-    return _interval(metric, scores_a, members, scores_b, fpr, groups, level, draws, seed, records)
+    return _interval(metric, scores_a, members, check_numbers("scores_b", scores_b), fpr, groups, level, draws, seed, records)
 
 
 def _interval(metric, scores, members, minus, fpr, groups, level, draws, seed, records) -> Interval:
@@ -253,6 +254,8 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     """
     import pandas as pd
 
+    if not isinstance(scores, Mapping):
+        raise MiaError(f"scores is of type {type(scores).__name__}: a dictionary is needed, attack name -> scores.")
     if not len(metrics):
         raise MiaError(f"metrics = {metrics!r}: name at least one of {', '.join(CORES)}.")
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)

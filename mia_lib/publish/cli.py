@@ -243,7 +243,11 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
         raise typer.Exit(1)
 
 
-@app.command()
+AUDIT_CODES = ("Ends with 0 where nothing was found that --fail-on names (or it was not given), with 3 where something was, "
+               "with 2 where the audit was refused or cannot decide what --fail-on names.")
+
+
+@app.command(epilog=AUDIT_CODES)
 def audit(model: str | None = typer.Argument(None, help="my_module:factory with --state, program.pt2, or my_module:predict."),
           members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
           non_members: str | None = typer.Option(None, help="Others of the same distribution."),
@@ -260,7 +264,12 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           fpr: list[float] = typer.Option([], help="A false positive rate that must be resolved; repeat."),
           groups: str | None = typer.Option(None, help="Name of an array in both files, or a column of --scores: the groups."),
           references: int = typer.Option(64, help="Reference models at most."),
-          queries: int = typer.Option(0, help="Predictions for each record, for the label-only distance; 2500 is usual."),
+          queries: int = typer.Option(16, help="Predictions for each record that an attack may ask for; 16 of curvature, 2500 "
+                                               "of the label-only distance, 0 of outputs alone."),
+          without: list[str] = typer.Option([], help="An attack that is left out; repeat."),
+          deduplicate: bool = typer.Option(False, "--deduplicate", help="Leave out records that are there before."),
+          fail_on: list[str] = typer.Option([], help="leak, or a bound: auc=0.6, tpr=0.05 (at the first --fpr), epsilon=1; "
+                                                     "repeat. What exceeds it ends the command with exit code 3."),
           delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
           confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
           name: str = typer.Option("model", help="What the page calls it."),
@@ -273,17 +282,22 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
     if test:
         from mia_lib.audit import rehearse
 
-        found = rehearse()
-        typer.echo(found)
-        if not found.good:
+        rehearsal = rehearse()
+        typer.echo(rehearsal)
+        if not rehearsal.good:
             raise typer.Exit(1)
         return
-    from mia_lib.audit.command import run_command
+    from mia_lib.audit.options import run_command
 
-    typer.echo(run_command(model, members, non_members, public, state, recipe, groups, output, plan, scores, score, member,
-                           outputs=outputs, columns=columns.split(",") if columns else None, scaling=scaling, minutes=minutes,
-                           fpr=tuple(fpr) or None, references=references, queries=queries, delta=delta,
-                           confidence=confidence, name=name, seed=seed))
+    paths = {"MODEL": model, "members": members, "non-members": non_members, "public": public, "state": state,
+             "recipe": recipe, "scores": scores, "groups": groups}
+    text, exceeded = run_command(paths, output, plan, fail_on, score, member, outputs=outputs, scaling=scaling,
+                                 columns=columns.split(",") if columns else None, minutes=minutes, fpr=tuple(fpr) or None,
+                                 references=references, queries=queries, without=without, deduplicate=deduplicate, delta=delta,
+                                 confidence=confidence, name=name, seed=seed)
+    typer.echo(text)
+    if exceeded:
+        raise typer.Exit(3)
 
 
 @app.command()

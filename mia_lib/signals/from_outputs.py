@@ -23,6 +23,7 @@ from mia_lib.checks import (
     are_probabilities,
     as_array,
     check_labels,
+    check_numbers,
     explain_not_logits,
     explain_not_probabilities,
     explain_single_output,
@@ -48,7 +49,7 @@ def loss_of(margin: np.ndarray) -> np.ndarray:
     Returns:
         float64 [...].
     """
-    return np.logaddexp(0, -np.asarray(margin, np.float64))
+    return np.logaddexp(0, -check_numbers("margin", margin).astype(np.float64))
 
 
 def log_odds(loss: np.ndarray) -> np.ndarray:
@@ -130,8 +131,8 @@ def _margin(z, one_hot):
 
 def _check_logits(argument: str, values) -> np.ndarray:
     """As float64 [..., N, K]."""
-    z = np.asarray(values)
-    if z.dtype.kind not in "biuf" or z.ndim < 2 or z.shape[-1] < 2:
+    z = check_numbers(argument, values)
+    if z.ndim < 2 or z.shape[-1] < 2:
         columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
         raise MiaError(f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
                        f"[..., N, K]. Of one sigmoid output s a record, [N, 1], make two: np.concatenate({columns}, 1).")
@@ -229,7 +230,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         raise MiaError(f"batch = {batch!r}: a whole number of records is needed.")
     check_range("batch", batch, 1)
     x = x.x if hasattr(x, "fingerprint") and hasattr(x, "x") else x
-    if not hasattr(x, "__len__") or not len(x):
+    if not hasattr(x, "__len__") or getattr(x, "shape", None) == () or not len(x):
         raise MiaError(f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list.")
     kept = _Kept(keep, {"of": _content(x), "outputs": outputs})
     parts = kept.parts
@@ -318,6 +319,8 @@ class _Kept:
     """Answers in a file, or nowhere when the path is None."""
 
     def __init__(self, path: str | Path | None, about: dict[str, str]):
+        if not isinstance(path, str | Path | None):
+            raise MiaError(f"keep is of type {type(path).__name__}: the name of a file that ends in .npz is needed.")
         self.path, self.about, self.parts = Path(path).expanduser() if path else None, about, []
         self._written = time.monotonic()
         if self.path is None:

@@ -103,11 +103,28 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
         x: records in the form of `Dataset.x`, [N, ...], or images of a floating type, which are passed as they are.
         scaling: of uint8 images, what the network was trained on, see `models.to_input`; [-1, 1] when None.
 
+    Raises:
+        MiaError: a network that does not take such records, or returns something else.
+
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
+    if not isinstance(model, nn.Module):
+        raise MiaError(f"model is of type {type(model).__name__}: a torch.nn.Module is needed. Of a function give "
+                       "signals.from_function(function, x).")
     model.eval()
-    return _batched(lambda part: architectures.logits_of(model, model(part)), model, x, scaling_of(model, x, scaling)).numpy()
+    try:
+        return _batched(lambda part: architectures.logits_of(model, model(part)), model, x,
+                        scaling_of(model, x, scaling)).numpy()
+    except MiaError:
+        raise
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError) as error:
+        half = sorted({str(weight.dtype)[6:] for weight in model.parameters()} & {"float16", "bfloat16"})
+        remedy = (f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()." if half else
+                  "Give the network that was trained on such records, or wrap it in a function that prepares them.")
+        first = (str(error).strip().splitlines() or ["no message"])[0][:200]
+        raise MiaError(f"model = {type(model).__name__} does not take records of shape {np.shape(x)[1:]} ({first}). "
+                       f"{remedy}") from error
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:

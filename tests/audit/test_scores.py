@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from mia_lib import audit, metrics
+from mia_lib import LIBRARY, audit, metrics
+from mia_lib.audit import report as reporting
 from mia_lib.audit import statistics
 from mia_lib.errors import MiaError
 from mia_lib.publish.cli import app
@@ -27,14 +28,14 @@ def test_numbers_are_those_of_the_metrics():
     np.testing.assert_array_equal(report.scores["score"], SCORES[order])
     np.testing.assert_array_equal(report.members, MEMBERS[order])
     assert attack.auc.value == pytest.approx(metrics.auc(SCORES, MEMBERS)) and report.leak
-    assert attack.rates[0].tpr.value == pytest.approx(metrics.tpr_at_fpr(SCORES, MEMBERS, 0.01))
+    assert attack.rates[0].tpr.value == pytest.approx(metrics.conformal_tpr_at_fpr(SCORES, MEMBERS, 0.01))
     assert attack.epsilon == metrics.epsilon_lower_bound(SCORES[order], MEMBERS[order], 1e-3, 0.95, 3) > 0
     assert attack.p == pytest.approx(metrics.holm(statistics.tests([SCORES], MEMBERS, 0.01)).min())
     assert not report.result.best.chosen and report.result.best.auc.value == attack.auc.value  # no choice, no halves
     for group in report.result.groups:
         rows = group.name == REGION
         assert group.kind == "group" and group.auc.value == pytest.approx(metrics.auc(SCORES[rows], MEMBERS[rows]))
-    assert report.answer.startswith("The scores tell members from non-members, to a severe degree: score has an AUC of")
+    assert report.answer.startswith("The scores tell members from non-members, to a severe degree: of 100 pairs of")
 
 
 def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about():
@@ -105,3 +106,40 @@ def test_a_command_that_cannot_be_is_refused(tmp_path, monkeypatch, words, said)
     (tmp_path / "empty.csv").write_text("")
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", *words])
     assert done.exit_code == 2 and said in " ".join(done.output.split())
+
+
+GATES = [("leak", 3, "--fail-on leak: a leak was found."), ("auc=0.6", 3, "--fail-on auc: 0.9"), ("auc=0.99", 0, ""),
+         ("epsilon=0.1", 3, "--fail-on epsilon: "), ("tpr=0.1", 3, "--fail-on tpr: "),
+         ("nonsense", 2, "Allowed: leak, auc, tpr"),
+         ("auc", 2, "write --fail-on leak, or a bound"), ("auc=2", 2, "out of range"), ("leak=1", 2, "out of range")]
+
+
+@pytest.mark.parametrize("gate, code, said", GATES)
+def test_a_pipeline_ends_by_what_was_found(tmp_path, monkeypatch, gate, code, said):
+    """Three codes: 0 where nothing was found that must not be, 3 where something was, 2 where the audit was refused."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"score": SCORES, "member": MEMBERS}).to_csv("table.csv", index=False)
+    done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", gate])
+    assert done.exit_code == code and said in " ".join(done.output.split())
+    assert (tmp_path / "audit" / "audit.json").is_file() == (code != 2)
+
+
+def test_a_pipeline_without_a_leak_ends_well_and_an_undecided_one_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shuffled = np.random.default_rng(3).permutation(SCORES)
+    pd.DataFrame({"score": shuffled, "member": MEMBERS}).to_csv("table.csv", index=False)
+    assert CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", "leak"]).exit_code == 0
+    few = np.arange(400) < 330  # 70 non-members resolve no 1 %
+    pd.DataFrame({"score": SCORES, "member": few}).to_csv("few.csv", index=False)
+    done = CliRunner().invoke(app, ["audit", "--scores", "few.csv", "--fail-on", "tpr=0.1", "-o", "other"])
+    assert done.exit_code == 2 and "cannot be decided" in done.output and (tmp_path / "other" / "audit.html").is_file()
+
+
+def test_numbers_are_as_their_published_schema_says():
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((LIBRARY.parent / "book" / "_static" / "audit.schema.json").read_text())
+    numbers = json.loads(json.dumps(audit.audit_scores(SCORES, MEMBERS, groups=REGION).data()))
+    jsonschema.validate(numbers, schema)
+    assert set(schema["required"]) == set(numbers) and schema["properties"]["schema"] == {"const": reporting.SCHEMA}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(numbers | {"leak": "yes"}, schema)

@@ -10,7 +10,10 @@ import pytest
 from scipy import stats
 
 from mia_lib import metrics
-from mia_lib.audit import report_text, statistics
+from mia_lib.attacks import baselines
+from mia_lib.audit import statistics
+from mia_lib.audit.inputs import ScoreTable
+from mia_lib.audit.options import AuditOptions
 from mia_lib.metrics import Interval
 
 RNG = np.random.default_rng(0)
@@ -75,27 +78,54 @@ def test_p_values_of_members_are_conformal():
     np.testing.assert_allclose(statistics.p_values(score, inside)[:2], [2 / 4, 3 / 4])
 
 
-def test_curve_is_the_roc_within_its_band():
+def test_rates_are_those_of_the_metric_within_their_intervals():
     score, inside = RNG.standard_normal(300), RNG.random(300) < 0.5
-    found = statistics.curve(score, inside, 0)
-    assert (found.low <= found.tpr).all() and (found.tpr <= found.high).all()
-    twin = [metrics.tpr_at_fpr(score, inside, min(rate + 1e-9, 0.999999)) for rate in found.fpr[:-1]]
-    np.testing.assert_allclose(found.tpr[:-1], twin)
-    assert found.tpr[-1] == 1
+    for rate in statistics.judge_rates(score, inside, (0.001, 0.02, 0.3), 0):
+        assert rate.tpr.value == metrics.conformal_tpr_at_fpr(score, inside, rate.fpr)
+        assert rate.tpr.low <= rate.tpr.value <= rate.tpr.high and rate.resolved == (rate.fpr * (~inside).sum() >= 1)
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_the_band_of_a_curve_holds_the_truth_as_often_as_it_says(level):
+def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level):
     """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
-    rng, held = np.random.default_rng(0), []
+    rng, held, inside, rates = np.random.default_rng(0), [], np.arange(400) % 2 == 0, (0.05, 0.2, 0.5)
     for _ in range(60):
-        inside = np.arange(400) % 2 == 0
-        found = statistics.curve(rng.standard_normal(400) + inside, inside, 0, level)
-        for at in (0.05, 0.2, 0.5):
-            k = np.searchsorted(found.fpr, at)
-            truth = stats.norm.sf(stats.norm.isf(found.fpr[k]) - 1)
-            held.append(found.low[k] <= truth <= found.high[k])
-    assert level - 0.1 < np.mean(held) < level + 0.075
+        for found in statistics.judge_rates(rng.standard_normal(400) + inside, inside, rates, 0, level):
+            held.append(found.tpr.low <= stats.norm.sf(stats.norm.isf(found.fpr) - 1) <= found.tpr.high)
+    assert level - 0.1 < np.mean(held) < level + 0.1
+
+
+def test_a_rate_of_nobody_has_its_exact_interval():
+    """Of 50 members none was found: up to seven in a hundred are not excluded, so nothing is below chance."""
+    [rate] = statistics.judge_rates(np.r_[np.zeros(50), np.linspace(0.1, 1, 300)], np.arange(350) < 50, (0.01,), 0)
+    assert rate.tpr.value == rate.tpr.low == 0 and rate.tpr.high == pytest.approx(1 - 0.025 ** (1 / 50))
+
+
+@pytest.mark.parametrize("members, others", [(100, 600), (60, 60), (300, 150)])
+def test_null_audits_say_nothing_more_often_than_they_may(members, others, monkeypatch):
+    """A model that gives nothing away, attacked by a loss, a rounded one, right or wrong, and by references: no rate is called
+    above or below chance, no leak found, no members called lower, in more audits than one test in a thousand would make of the
+    level."""
+    monkeypatch.setattr(statistics, "DRAWS", 40)
+    monkeypatch.setattr(statistics, "POINTS", 1)
+    chance, inside, audits = np.random.default_rng([members, others]), np.arange(members + others) < members, 40
+    said = dict.fromkeys(("above", "below", "leak", "lower", "alone"), 0)
+    for game in range(audits):
+        loss = chance.exponential(size=len(inside))
+        half = chance.random((4, len(inside))) < 0.5
+        odds = chance.standard_normal((9, len(inside)))
+        scores = {"MALT": -loss, "modified entropy": -loss.round(1), "0-1": (loss < 1).astype(float),
+                  "LiRA": baselines.lira_online(odds[0], odds[1:], np.concatenate([half, ~half]), True)}
+        table = ScoreTable(-loss, inside, np.arange(len(inside)), None, AuditOptions(seed=game))
+        found = statistics.judge(table, scores)
+        rates = [rate for part in (found.best, *found.attacks) for rate in part.rates[:1]]
+        said["above"] += any(rate.tpr.low > rate.fpr for rate in rates[:1])
+        said["below"] += any(rate.tpr.high < rate.fpr for rate in rates[:1])
+        said["leak"] += found.leak
+        said["lower"] += found.below
+        said["alone"] += found.best.p < 0.025
+    level = {"leak": 0.05}
+    assert all(count <= stats.binom.ppf(0.999, audits, level.get(what, 0.025)) for what, count in said.items()), said
 
 
 def test_the_choice_does_not_look_at_what_it_is_judged_on():
@@ -111,8 +141,8 @@ def test_the_choice_does_not_look_at_what_it_is_judged_on():
 @pytest.mark.parametrize("auc, tpr, severity", [(0.55, 0.02, "slight"), (0.65, 0.02, "marked"), (0.8, 0.02, "severe"),
                                                 (0.55, 0.05, "marked"), (0.55, 0.2, "severe")])
 def test_severity_is_the_highest_that_the_auc_or_a_rate_reaches(auc, tpr, severity):
-    rate = statistics.Rate(0.01, Interval(tpr, 0.015, 0.3), 0.01, resolved=True, tied=False)
-    best = statistics.BestAttack("LiRA", True, np.arange(3), Interval(auc, 0.52, 0.9), (rate,))
+    rate = statistics.Rate(0.01, Interval(tpr, 0.015, 0.3), resolved=True)
+    best = statistics.BestAttack("LiRA", True, np.arange(3), Interval(auc, 0.52, 0.9), (rate,), 0.01)
     assert best.severity == severity
     uncertain = replace(best, rates=(replace(rate, tpr=Interval(tpr, 0.005, 0.3)),))
     assert uncertain.severity == replace(best, rates=()).severity  # a rate that may be chance counts nothing
@@ -128,12 +158,3 @@ def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
     assert statistics.compare_with_guessing(np.zeros(100, int), rare, rare).guessed
     zeros = np.zeros(100, int)
     assert not statistics.compare_with_guessing(zeros, zeros, np.arange(200) % 2).guessed  # members of one class
-
-
-def test_a_rate_of_nobody_has_its_exact_interval():
-    """Of 50 members none was found: up to seven in a hundred are not excluded, so nothing is below chance."""
-    score = np.r_[np.zeros(50), np.linspace(0, 1, 300)]
-    _, (rate,) = statistics._auc_and_rates(score, np.arange(350) < 50, (0.01,), 0, 0.95)
-    assert rate.tpr.value == 0 and rate.tpr.high == pytest.approx(1 - 0.025 ** (1 / 50))
-    best = statistics.BestAttack("MALT", True, np.arange(3), Interval(0.5, 0.4, 0.6), (rate,))
-    assert "not told from" in " ".join(report_text.render("low_rates", best=best))

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from mia_lib import audit, metrics
 from mia_lib.audit import attacks
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS
-from mia_lib.audit.target import column_places
+from mia_lib.audit.target import column_places, count_digits
 from mia_lib.data import from_arrays
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary
@@ -186,7 +186,7 @@ def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(sets, memor
     np.testing.assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
     assert 120 * 200 < asked[0] == found.data()["queries"] <= found.plan.queries + 1000
     without = audit.plan(predict, *few, outputs="labels")
-    assert "queries = 2500" in next(step.why for step in without.steps if step.name == "boundary distance")
+    assert "2,500 is usual" in next(step.why for step in without.steps if step.name == "boundary distance")
     little = audit.plan(predict, *few, outputs="labels", queries=50)
     assert "at least" in next(step.why for step in little.steps if step.name == "boundary distance")
 
@@ -204,3 +204,14 @@ def test_queries_are_planned_and_counted(sets, memorised):
     assert found.plan.queries == records * (1 + 4 * attacks.PROBES * runs)
     assert found.data()["queries"] == found.inputs.target.queries.records == asked[0] >= found.plan.queries
     assert f"asked about {asked[0]:,} records" in found.html() and f"{found.plan.queries:,} queries" in str(found.plan)
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_rounded_probabilities_are_taken_with_their_resolution(sets, memorised, digits):
+    """As an API gives them: rows then have about the sum 1."""
+    answer = forward(memorised)
+    found = audit.audit(lambda x: answer(x).round(digits), *sets[:2], outputs="probabilities", minutes=5)
+    assert any(one.startswith(f"Its probabilities have {digits} decimal") for one in found.text("shows"))
+    rounded = answer(found.inputs.pool.x).round(digits)
+    np.testing.assert_allclose(found.inputs.target.ask(found.inputs.pool.x), rounded / rounded.sum(1, keepdims=True))
+    assert count_digits(answer(found.inputs.pool.x)) == 0 == count_digits(2 * rounded)

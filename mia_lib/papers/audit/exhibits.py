@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_lib import metrics
-from mia_lib.audit import figures, report_text
+from mia_lib.audit import report as reporting
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.options import NUMBERS, PAGE
 from mia_lib.audit.plans import CONTROL
@@ -36,8 +36,7 @@ def show_report(report: Report, name: str) -> None:
 
 def roc_figure(report: Report) -> Figure:
     """The report's own ROC."""
-    inside = report.members
-    return figures.roc(report.result.attacks, report.result.best.attack, int(inside.sum()), int((~inside).sum()))
+    return reporting.roc_figure(report.result.attacks, report.result.best.attack, report.members)
 
 
 def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:
@@ -54,7 +53,7 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
         result, of = report.result, {"model": title} if len(reports) > 1 else {}
         for attack in sorted((attack for attack in result.attacks if not attack.audits),
                              key=lambda attack: (attack.name != result.best.attack, -attack.auc.value)):
-            rates = {f"TPR at {report_text.percent(rate.fpr)} FPR": report_text.tpr(rate) for rate in attack.rates}
+            rates = {f"TPR at {reporting.percent(rate.fpr)} FPR": reporting.tpr(rate) for rate in attack.rates}
             rows.append({**of, "attack": attack.name, "AUC": _span(attack.auc), **rates, "p, corrected": f"{attack.p:.2g}",
                          "epsilon, at least": tables.cell(attack.epsilon.bound, ".2f")})
         rows.append({**of, "attack": f"*{CONTROL}*", "AUC": _span(result.control.auc),
@@ -63,7 +62,7 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
 
 
 def _span(interval: metrics.Interval) -> Cell:
-    return Cell(report_text.span(interval), interval.value, interval.low, interval.high)
+    return Cell(reporting.span(interval), interval.value, interval.low, interval.high)
 
 
 def prices_table(report: Report) -> pd.DataFrame:

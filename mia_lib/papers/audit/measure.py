@@ -75,8 +75,7 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
         of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
     """
     from mia_lib import signals
-    from mia_lib.audit.control import score_inputs
-    from mia_lib.audit.inputs import check_inputs
+    from mia_lib.audit.inputs import check_inputs, score_inputs
     from mia_lib.audit.options import AuditOptions
 
     dealt, rows = records(dataset, members, 300, index.stop, seed), {"loss": [], "right": [], "blind": []}

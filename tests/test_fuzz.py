@@ -1,0 +1,135 @@
+"""What is odd is taken, or refused by a `MiaError`: public functions are given arrays of any shape, type and content.
+
+Anything else that is raised is a traceback on somebody's screen. Arrays are mostly what is asked for, with one argument odd.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mia_lib import attacks, audit, metrics, signals
+from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class
+from mia_lib.audit import files
+from mia_lib.errors import MiaError
+
+N, R, K = 60, 6, 3
+RNG = np.random.default_rng(0)
+SHAPES = ((), (0,), (1,), (2,), (N,), (N, 1), (N, K), (0, K), (R, N), (R, 0), (1, N), (2, 3, N), (R, N, K))
+VALUES = (0, 1, -1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 2**62)
+TYPES = ("float64", "float32", "float16", "int64", "uint8", "bool", "complex128", "O", "U3", "datetime64[s]")
+ODD = (None, "text", 3, -1, 0.5, float("nan"), np.inf, True, [], {}, [[1, 2], [3]], ["a", "b"], object(), b"bytes", 10**30)
+
+
+@st.composite
+def arrays(draw):
+    """An array of some shape and type with odd values in it, or something that is none."""
+    if draw(st.integers(0, 4)) == 0:
+        return draw(st.sampled_from(ODD))
+    x = np.random.default_rng(draw(st.integers(0, 3))).standard_normal(draw(st.sampled_from(SHAPES)))
+    kind = draw(st.sampled_from(("normal", "constant", "one", "all")))
+    if kind == "constant":
+        x = np.zeros_like(x) + draw(st.integers(0, 1))
+    elif kind != "normal" and x.size:
+        x = x + 0 if kind == "one" else np.zeros_like(x)
+        x.flat[:1 if kind == "one" else x.size] = draw(st.sampled_from(VALUES))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return x.astype(draw(st.sampled_from(TYPES)))
+        except (ValueError, OverflowError):
+            return x
+
+
+def bank(of=lambda x: x):
+    return of(RNG.standard_normal((R, N)))
+
+
+PROBABILITIES = RNG.dirichlet(np.ones(K), N)
+SCORES, MEMBERS, LABELS = RNG.standard_normal(N), np.arange(N) % 2 == 0, np.arange(N) % K
+HALVES = np.array([RNG.permutation(N) < N // 2 for _ in range(R // 2)])
+HALVES = np.concatenate([HALVES, ~HALVES])
+LOSS, LOSSES = np.abs(SCORES), bank(np.abs)
+SHARE, SHARES = np.exp(-LOSS), np.exp(-LOSSES)
+METRICS = [metrics.roc_curve, metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
+           metrics.average_precision_non_members, metrics.best_threshold, metrics.epsilon_lower_bound]
+CALLS = {  # what is called -> its arguments by name
+    **{f"metrics.{one.__name__}": (one, {"scores": SCORES, "members": MEMBERS}) for one in METRICS},
+    **{f"metrics.{one.__name__}": (one, {"scores": SCORES, "members": MEMBERS, "fpr": 0.1}) for one in (
+        metrics.tpr_at_fpr, metrics.precision_at_fpr, metrics.conformal_tpr_at_fpr)},
+    "metrics.accuracy_at_threshold": (metrics.accuracy_at_threshold, {"scores": SCORES, "members": MEMBERS, "threshold": 0.0}),
+    "metrics.chance_tpr": (metrics.chance_tpr, {"members": MEMBERS, "fpr": 0.1}),
+    "metrics.resolves": (metrics.resolves, {"members": MEMBERS, "fpr": 0.1}),
+    "metrics.precision": (metrics.precision, {"tpr": 0.5, "fpr": 0.1, "share": 0.5}),
+    "metrics.pinball_loss": (metrics.pinball_loss, {"predicted": SCORES, "observed": SCORES, "level": 0.5}),
+    "metrics.bootstrap": (partial(metrics.bootstrap, "auc", draws=10), {"scores": SCORES, "members": MEMBERS, "groups": None}),
+    "metrics.compare": (partial(metrics.compare, "auc", draws=10), {"scores_a": SCORES, "scores_b": LOSS, "members": MEMBERS}),
+    "metrics.evaluate": (partial(metrics.evaluate, draws=10), {"scores": {"a": SCORES}, "members": MEMBERS}),
+    "metrics.evaluate's": (lambda scores, members: metrics.evaluate({"a": scores}, members, draws=10),
+                           {"scores": SCORES, "members": MEMBERS}),
+    "metrics.holm": (metrics.holm, {"p": SHARE}),
+    "metrics.t_interval": (metrics.t_interval, {"values": SCORES, "level": 0.9}),
+    "attacks.gap": (baselines.gap, {"correct": MEMBERS}),
+    "attacks.modified_entropy": (baselines.modified_entropy, {"probabilities": PROBABILITIES, "labels": LABELS}),
+    "attacks.shadow_models": (baselines.shadow_models, {
+        "probabilities": PROBABILITIES, "labels": LABELS, "shadow_probabilities": np.stack([PROBABILITIES] * 2),
+        "shadow_labels": LABELS, "shadow_members": HALVES[:2]}),
+    **{f"attacks.{one.__name__}": (one, {"loss": LOSS, "reference_loss": LOSSES, "reference_members": HALVES})
+       for one in (baselines.attack_r, bayes.mast)},
+    **{f"attacks.{one.__name__}": (one, {"signal": SCORES, "reference_signal": bank(), "reference_members": HALVES})
+       for one in (baselines.lira_online, baselines.lira_offline)},
+    "attacks.rmia": (baselines.rmia, {
+        "probability": SHARE, "reference_probability": SHARES, "reference_members": HALVES,
+        "population_probability": SHARE, "population_reference_probability": SHARES}),
+    "attacks.attack_s": (per_class.attack_s, {"loss": LOSS, "labels": LABELS, "reference_loss": LOSSES,
+                                              "reference_members": HALVES}),
+    "attacks.malt": (bayes.malt, {"loss": LOSS}),
+    "attacks.matt": (bayes.matt, {"theta": np.ones(4), "theta0": np.zeros(4), "gradients0": RNG.standard_normal((N, 4))}),
+    "attacks.membership_posterior": (bayes.membership_posterior, {"score": SCORES, "prior": 0.5}),
+    "attacks.calibrate": (calibration.calibrate, {"score": SCORES, "reference_scores": bank(), "reference_members": HALVES}),
+    "attacks.log_curvature": (curvature.log_curvature, {"curvature": LOSS}),
+    **{f"attacks.curvature.{one.__name__}": (one, {"curvature": SCORES, "reference_curvature": bank(),
+                                                   "reference_members": HALVES})
+       for one in (curvature.nll, curvature.likelihood_ratio)},
+    "attacks.check_references": (attacks.check_references, {"signal": SCORES, "reference_signal": bank(),
+                                                            "reference_members": HALVES}),
+    "signals.loss_of": (signals.loss_of, {"margin": SCORES}),
+    "signals.scalars": (signals.scalars, {"logits": RNG.standard_normal((N, K)), "labels": LABELS}),
+    "signals.from_probabilities": (signals.from_probabilities, {"probabilities": PROBABILITIES, "labels": LABELS}),
+    "signals.from_function": (signals.from_function, {"function": lambda x: PROBABILITIES[:len(x)], "x": SCORES[:, None],
+                                                      "outputs": "probabilities", "batch": 20, "keep": None}),
+    "signals.from_function's": (lambda answers: signals.from_function(lambda x: answers, SCORES[:, None], "probabilities"),
+                                {"answers": PROBABILITIES}),
+    "audit.audit_scores": (audit.audit_scores, {"scores": np.tile(SCORES, 2), "members": np.tile(MEMBERS, 2)}),
+    "audit.audit_scores, groups": (partial(audit.audit_scores, np.tile(SCORES, 2), np.tile(MEMBERS, 2)), {
+        "groups": np.tile(LABELS, 2)}),
+    "audit.plan": (audit.plan, {"model": lambda x: PROBABILITIES, "members": SCORES, "non_members": SCORES}),
+    "audit.files.records": (files.records, {"path": "none.npz", "argument": "members"}),
+}
+
+
+def test_arguments_have_their_names():
+    """Or the fuzz would find that a name is unknown, and nothing else."""
+    for function, arguments in CALLS.values():
+        inspect.signature(function).bind(**arguments)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@settings(max_examples=40, derandomize=True, deadline=None, database=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_what_is_odd_is_taken_or_refused(call, data):
+    function, arguments = CALLS[call]
+    odd = data.draw(st.sampled_from(sorted(arguments)))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            function(**arguments | {odd: data.draw(arrays())})
+        except MiaError:
+            pass
