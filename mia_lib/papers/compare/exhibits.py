@@ -13,12 +13,12 @@ from mia_lib.attacks import Needs, registry, threat_model
 from mia_lib.evidence import plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.compare import study
-from mia_lib.papers.compare.study import ATTACKS, Case, Scores
+from mia_lib.papers.compare.study import ATTACKS, ENTRIES, Case, Scores
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
-DRAWN = ("RMIA", "RMIA, offline", "MAST (softmin)", "calibrated loss", "LiRA", "LiRA, offline", "Curv, log ratio", "MALT")
+DRAWN = ("RMIA", "RMIA, offline", "BaVarIA", "BaVarIA, offline", "LiRA", "LiRA, offline", "calibrated loss", "MALT")
 KNOWS = {"none": "–", "out only": "without", "in and out": "both"}  # references with the record, and without it
-BESIDE = ("MALT", "RMIA", "LiRA", "MAST (softmin)", "Curv, log ratio")  # that a reader can choose between
+BESIDE = ("MALT", "RMIA", "LiRA", "BaVarIA")  # that a reader can choose between
 
 
 def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str]) -> pd.DataFrame:
@@ -28,14 +28,9 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
     return results.beside_paper(rows, rows.iloc[:0], index, columns, by)
 
 
-def by_data(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(data, metric) -> title of a column."""
-    return {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS}
-
-
 def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows on attacks on banks, and on networks that know their members by heart."""
-    return frame[frame["study"].isin(["bank", "by heart"])]
+    """The rows on attacks on banks, and on networks that know their members by heart, with as few queries as each needs."""
+    return frame[frame["study"].isin(["bank", "by heart"]) & frame["attack"].isin(ATTACKS)]
 
 
 def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) -> pd.DataFrame:
@@ -60,7 +55,67 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     order = {data: place for place, data in enumerate(rows["data"].unique())}
     shown = shown.sort_values("data", key=lambda data: data.map(order), kind="stable")
     return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                             xlabel="references of a record", ylabel="TPR at 1 % FPR")
+                             xlabel="references of a record", ylabel="TPR at 1 % FPR", rows=1 + (len(order) > 3))
+
+
+def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
+    """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
+    of a bank, and with all there are of the recipes that train long."""
+    rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.ASKED, "Curv, log ratio"]) & (
+        frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
+    rows = rows.assign(attack=rows["asks"])[~rows["attack"].eq("LiRA, own spreads")]
+    rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
+    shown = metrics.summary(rows, ["data", "queries", "attack", "metric"])
+    shown = pd.concat([part.sort_values("queries") for _, part in shown.groupby("data", sort=False)])
+    return plotting.lineplot(shown, "queries", "value", "attack", panel="data", log=True, percent=True, sharey=False,
+                             xlabel="queries about a record", ylabel="TPR at 1 % FPR", rows=1 + (shown["data"].nunique() > 3))
+
+
+HAVE = {"labels": "predicted labels", "losses": "losses of the true label", "outputs": "all outputs",
+        "one": "the recipe, and one model of your own without the record", "apart": "{} models of your own without the record",
+        "few": "{} models, half of them with the record", "many": "{} models, half of them with the record"}
+
+
+def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
+    """What to use with what one has: the attack that finds most members at 1 % FPR on every second target, and what it finds
+    on the others, in percent, on each set."""
+    means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), []
+    for have, name in chosen.items():
+        references = means[have][2]
+        rows.append({"you have": HAVE[have].format(references), "attack": name, **{
+            data: results.format_percent(study.reported(frame, name, references, data))
+            for data in of_banks(frame)["data"].unique()}})
+    return pd.DataFrame(rows).set_index("you have")
+
+
+NETWORKS = {"CIFAR-10": ("none", "small, 25,000 members"),
+            "CIFAR-10, ResNet-9": ("flips and crops", "ResNet-9, 25,000 members")}
+
+
+def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
+    """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
+    made = pd.read_csv(results.PAPERS / "reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH)
+    for case in cases:
+        recipe, of_case = case.study == "recipe", frame[frame["data"] == case.name]
+        augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
+        most, right = of_case["references"].max(), map(results.format_percent, case.accuracy.mean(0))
+        alike = {"whose": "ours", "network": f"small, 1,000 members, {length}" if recipe else length,
+                 "augmentation": augmentation, "references": str(most), **dict(zip(made.columns[6:8], right, strict=True))}
+        for name in ("LiRA", "LiRA, 18 queries") if recipe else ("LiRA", "RMIA"):
+            found = {one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)) for one in study.METRICS}
+            rates = {TITLE_OF[metric]: results.format_percent(interval) for metric, interval in found.items()}
+            made.loc[len(made)] = alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates
+    return made.set_index("whose")
+
+
+def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """What the loss alone tells of LiRA's rate with the most references, and RMIA with one reference, in percent."""
+    most = frame.groupby("data")["references"].transform("max")
+    rows = frame[frame["attack"].eq("loss tail") | frame["attack"].eq("LiRA") & frame["references"].eq(most)
+                 | frame["attack"].eq("RMIA, offline") & frame["references"].eq(1)]
+    return table(rows, "data", ("attack", "metric"), {
+        (name, metric): f"{name}: {TITLE_OF[metric]}" for metric in study.METRICS[1:]
+        for name in ("LiRA", "loss tail", "RMIA, offline")})
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
@@ -103,35 +158,20 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
-def parameters_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The norm of the gradient beside the loss."""
-    rows = frame[frame["study"] == "parameters"]
-    return table(rows, "attack", ("data", "metric"), by_data(rows))
-
-
-def again_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How much more often than others a record is called again that was called under another target, in points."""
-    rows = frame[frame["study"] == "again"]
-    columns = {(side,): f"{side} called, again" for side in ("members", "others")}
-    return table(rows, ["data", "attack"], ("side",), columns)
-
-
 def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
     """What the targets are: how many records trained each, and how often they are right."""
     return pd.DataFrame([{
         "models of": case.name, "how many": len(case.members),
-        "members each": "25,000" if case.study == "bank" else "2,000",
+        "members each": {"bank": "25,000", "by heart": "2,000", "recipe": "1,000"}[case.study],
         **{f"right on {side} (%)": results.format_percent(value) for side, value in zip(
             ("members", "others"), case.accuracy.mean(0), strict=True)}} for case in cases])
 
 
 def access_table() -> pd.DataFrame:
     """The threat models, as declared where the attacks are computed, and whose attacks they are."""
-    known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items() if entry.reads is None}
-    made = threat_model({**known, "quantile regression": registry.REGRESSION,
-                          "gradient norm": registry.ATTACKS["gradient norm"].needs})
-    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {
-        "quantile regression": registry.BERTRAN, "gradient norm": registry.WATSON}
+    known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
+    made = threat_model({**known, "quantile regression": registry.REGRESSION})
+    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {"quantile regression": registry.BERTRAN}
     return made.assign(source=[f"{{cite}}`{sources[name]}`" for name in made["attack"]])
 
 
