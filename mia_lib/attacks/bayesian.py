@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
 from mia_lib.attacks.baselines import moments
-from mia_lib.errors import MiaError, check_range, choose
+from mia_lib.errors import MiaError, check_choice, check_range
 
 PREDICTIVES = ("normal", "t")
 SPREADS = ("all", "within")
@@ -135,7 +135,7 @@ def bavaria_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_
 
 
 def _bavaria(signal, reference_signal, reference_members, predictive, spread, mean_weight, shape, online: bool) -> np.ndarray:
-    choose("predictive", predictive, PREDICTIVES), choose("spread", spread, SPREADS)
+    check_choice("predictive", predictive, PREDICTIVES), check_choice("spread", spread, SPREADS)
     is_t = predictive == "t"
     shape = check_range("shape", 1.0 + is_t if shape is None else shape, 1)
     check_range("mean_weight", mean_weight, 0)

@@ -1,6 +1,7 @@
 """The registry: an entry scores as its score function does, reads what it declares, and is whose it says."""
 
 import doctest
+import unicodedata
 from dataclasses import dataclass, field, replace
 
 import numpy as np
