@@ -67,6 +67,7 @@ def test_what_was_not_run_says_why_and_where_it_counts(data, mark, words):
     assert r"no \| ImageNet" in row and f'data-verdict="not run" data-data="{mark}"' in row and words in page
 
 
+@pytest.mark.book
 def test_the_page_offers_records_of_every_field_and_says_what_they_are(built_book):
     rows = json.loads((built_book.parents[1] / scorecard.STAGED).read_text())
     shown = (built_book / "book" / "scorecard.html").read_text()
