@@ -6,6 +6,7 @@ Anything else that is raised is a traceback on somebody's screen. Arrays are mos
 from __future__ import annotations
 
 import inspect
+import tempfile
 import warnings
 from functools import partial
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from mia_lib import attacks, audit, metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class
@@ -51,6 +53,16 @@ def bank(of=lambda x: x):
     return of(RNG.standard_normal((R, N)))
 
 
+def saved(x, y) -> str:
+    """A file of records as a user has it; its arrays are such that NumPy can write."""
+    try:
+        np.savez(FOLDER.name + "/records.npz", x=x, y=y)
+    except ValueError:  # rows of different lengths
+        raise MiaError("no file") from None
+    return FOLDER.name + "/records.npz"
+
+
+FOLDER = tempfile.TemporaryDirectory()
 PROBABILITIES = RNG.dirichlet(np.ones(K), N)
 SCORES, MEMBERS, LABELS = RNG.standard_normal(N), np.arange(N) % 2 == 0, np.arange(N) % K
 HALVES = np.array([RNG.permutation(N) < N // 2 for _ in range(R // 2)])
@@ -99,6 +111,7 @@ CALLS = {  # what is called -> its arguments by name
        for one in (curvature.nll, curvature.likelihood_ratio)},
     "attacks.check_references": (attacks.check_references, {"signal": SCORES, "reference_signal": bank(),
                                                             "reference_members": HALVES}),
+    "signals.model_outputs": (signals.model_outputs, {"model": nn.Linear(1, K), "x": SCORES[:, None].astype(np.float32)}),
     "signals.loss_of": (signals.loss_of, {"margin": SCORES}),
     "signals.scalars": (signals.scalars, {"logits": RNG.standard_normal((N, K)), "labels": LABELS}),
     "signals.from_probabilities": (signals.from_probabilities, {"probabilities": PROBABILITIES, "labels": LABELS}),
@@ -110,7 +123,7 @@ CALLS = {  # what is called -> its arguments by name
     "audit.audit_scores, groups": (partial(audit.audit_scores, np.tile(SCORES, 2), np.tile(MEMBERS, 2)), {
         "groups": np.tile(LABELS, 2)}),
     "audit.plan": (audit.plan, {"model": lambda x: PROBABILITIES, "members": SCORES, "non_members": SCORES}),
-    "audit.files.records": (files.records, {"path": "none.npz", "argument": "members"}),
+    "audit.files.records": (lambda x, y: files.records(saved(x, y), "members"), {"x": SCORES[:, None], "y": LABELS}),
 }
 
 

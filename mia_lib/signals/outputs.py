@@ -123,8 +123,8 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
         remedy = (f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()." if half else
                   "Give the network that was trained on such records, or wrap it in a function that prepares them.")
         first = (str(error).strip().splitlines() or ["no message"])[0][:200]
-        raise MiaError(f"model = {type(model).__name__} does not take records of shape {np.shape(x)[1:]} ({first}). "
-                       f"{remedy}") from error
+        raise MiaError(f"model = {type(model).__name__} does not take records of shape {getattr(x, 'shape', ())[1:]} "
+                       f"({first}). {remedy}") from error
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
