@@ -27,7 +27,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from mia_lib import BEGAN, LIBRARY, progress
 from mia_lib.errors import MiaError
@@ -304,6 +303,8 @@ def lock(spec: dict, what: str = "") -> Iterator[None]:
         spec: of the entry.
         what: what the holder is doing, for the one who waits.
     """
+    from filelock import FileLock, Timeout
+
     what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     folder = cache_dir() / "locks"
     file_lock = FileLock(folder / f"{key(spec)}.lock")

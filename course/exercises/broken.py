@@ -18,7 +18,7 @@
 # below, thirty lines. Find out what it knows that it must not know; write a test that proves it, and repair it.
 
 # %% tags=["parameters"]
-target = 0  # the model that is attacked, an even number below 18
+target = 0  # the model that is attacked, an even number below 32
 
 # %%
 import checks

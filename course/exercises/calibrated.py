@@ -17,7 +17,7 @@
 # all say is the *difficulty* of the record, and it is none of the target's business. Take it off.
 
 # %% tags=["parameters"]
-target = 0  # the model that is attacked, an even number below 18
+target = 0  # the model that is attacked, an even number below 32
 
 # %%
 import checks

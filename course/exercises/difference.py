@@ -62,19 +62,22 @@ checks.run("difference", globals())
 # %% [markdown]
 # ## On real signals
 #
-# Two references, or four? Before you run it: will the interval contain zero?
+# Log odds calibrated by two references, by sixteen, by thirty. Before you run it: which of the two intervals will contain zero?
 
 # %% tags=["signals"]
 bank = np.load("signals.npz")
-loss, members = bank["loss"].astype(float), bank["members"]
+score, members = bank["margin"].astype(float), bank["members"]
 
-def calibrated(references):
-    outside = ~members[references]
-    return (loss[references] * outside).sum(0) / np.maximum(outside.sum(0), 1) - loss[0]
+def calibrated(count):
+    outside = ~members[2:2 + count]
+    return score[0] - (score[2:2 + count] * outside).sum(0) / outside.sum(0)
 
-few, more = calibrated([2, 3]), calibrated([2, 3, 4, 5])
-low, high = difference(more, few, members[0], draws, np.random.default_rng(0))
-print(f"AUC {auc(few, members[0]):.3f} with two, {auc(more, members[0]):.3f} with four; the difference is from {low:.3f} to {high:.3f}")
+most = calibrated(30)
+for count in (2, 16):
+    few = calibrated(count)
+    low, high = difference(most, few, members[0], draws, np.random.default_rng(0))
+    print(f"AUC {auc(few, members[0]):.3f} with {count}, {auc(most, members[0]):.3f} with 30: the difference is from "
+          f"{low:.3f} to {high:.3f}")
 
 # %% tags=["right"]
 # by ranks; members and strangers drawn apart

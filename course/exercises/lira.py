@@ -17,7 +17,7 @@
 # models that were not? Two bell curves. Under which of them is the target's score more likely?
 
 # %% tags=["parameters"]
-target = 0  # the model that is attacked, an even number below 18
+target = 0  # the model that is attacked, an even number below 32
 
 # %%
 import checks

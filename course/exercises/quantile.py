@@ -88,9 +88,9 @@ checks.run("quantile", globals())
 
 # %% tags=["signals"]
 bank = np.load("signals.npz")
-members, margin = bank["members"][0], bank["margin"][0]
-own = fit(bank["public_features"].astype(float), bank["public_margin"], 1 - promise)(bank["features"].astype(float))
-for name, bars in (("one for all", np.full(len(margin), np.quantile(bank["public_margin"], 1 - promise))), ("own", own)):
+members, margin, public = bank["members"][0], bank["margin"][0], bank["public_margin"][0]
+own = fit(bank["public_features"].astype(float), public, 1 - promise)(bank["features"].astype(float))
+for name, bars in (("one for all", np.full(len(margin), np.quantile(public, 1 - promise))), ("own", own)):
     tpr, fpr = rates(margin, bars, members)
     print(f"{name}: promised {promise:.1%}, strangers accused {fpr:.1%}, members found {tpr:.1%}")
 

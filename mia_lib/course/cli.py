@@ -10,6 +10,8 @@ from mia_lib.errors import MiaError
 
 app = typer.Typer(no_args_is_help=True, help="Exercises, signals and a competition for a class.")
 TO = typer.Option(..., metavar="FOLDER", help="A folder that does not exist yet or is empty; nothing is overwritten.")
+BANK = typer.Option("bank/fashion-mlp", "--bank", metavar="NAME", help="A published bank, see `published.ls()`.")
+REFERENCES = typer.Option(16, help="Models of the bank that everybody may use, the same ones.")
 
 
 def _root() -> Path:
@@ -28,12 +30,11 @@ def export(to: Path = TO, edition: str = typer.Option("student", help="student, 
 
 
 @app.command("data")
-def data(to: Path = typer.Option(Path("signals.npz"), metavar="FILE", help="An .npz that does not exist yet."),
-         seed: int = typer.Option(0, min=0, help="Of records, training sets and training.")) -> None:
-    """Write the signals of one bank of models, to attack with NumPy alone, and their card."""
+def data(to: Path = typer.Option(Path("signals.npz"), metavar="FILE", help="An .npz that does not exist yet.")) -> None:
+    """Write the signals of one published bank, to attack with NumPy alone, and their card."""
     from mia_lib.course import bank
 
-    typer.echo(bank.write(to, seed=seed))
+    typer.echo(bank.write(to))
 
 
 @app.command("check")
@@ -59,53 +60,60 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
 
 
 @app.command("play")
-def play(to: Path = TO, teams: int = typer.Option(..., help="How many take part."),
-         tries: int = typer.Option(10, help="Files that a team may hand in."),
-         seed: int | None = typer.Option(None, min=0, help="Who knows it knows the solution; drawn and kept secret by "
-                                                           "default."),
-         source: str | None = typer.Option(None, "--bank", metavar="NAME", help="For practice: deal from a published bank, "
-                                           "such as bank/cifar10-small; everybody has its solution.")) -> None:
-    """Deal a competition: for each team records, losses and references without the members; apart from it, the answers."""
+def play(to: Path = TO, bank: str = BANK, references: int = REFERENCES,
+         targets: int = typer.Option(16, help="Hidden models, half of them for the end; each takes as long to train as one of "
+                                              "the bank."),
+         seed: int | None = typer.Option(None, min=0, help="Who knows it knows the answers; drawn and kept secret by "
+                                                           "default.")) -> None:
+    """Train hidden models for a competition, and write what everybody gets and, apart from it, the answers."""
     from mia_lib.course import game
 
-    game.deal(to, teams, seed, tries, source=source)
-    typer.echo(f"{to / 'teams'}: a folder for each team\n{to / 'lecturer'}: the answers, for you alone")
+    game.hide(to, _root(), bank, targets, seed, references)
+    typer.echo(f"{to / 'hand_out'}: what everybody gets\n{to}: the answers, for you alone")
 
 
 @app.command("judge")
 def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
-          submissions: list[Path] = typer.Argument(None, help="Files that were handed in, or folders of them, the "
-                                                              "later after the earlier."),
-          final: bool = typer.Option(False, "--final", help="Judge the half that no ranking has shown. Once, at the "
+          submissions: list[Path] = typer.Argument(help="Files that were handed in, or folders of them. Their code runs on "
+                                                        "this machine."),
+          final: bool = typer.Option(False, "--final", help="Judge on the models that no ranking has shown. Once, at the "
                                                             "end.")) -> None:
-    """Rank score files with intervals, and write the page that shows it."""
+    """Rank functions on hidden models, with intervals, and write the page that shows it."""
     from mia_lib.course import game, leaderboard
 
-    places, refused = game.judge(folder, _files(submissions or []), final)
+    challenge = game.read_hidden(folder).half(final)
+    places = _rank(challenge, _files(submissions))
+    typer.echo(leaderboard.write(folder / ("final.html" if final else "leaderboard.html"), places, challenge.members, final))
+
+
+@app.command("try")
+def practise(submissions: list[Path] = typer.Argument(help="Files with a function `attack`."), bank: str = BANK,
+             references: int = REFERENCES) -> None:
+    """Rank functions on published models, beside the attacks of the book. Everybody can look up the members of these."""
+    from mia_lib.course import game
+
+    _rank(game.practise(bank, references), _files(submissions))
+
+
+def _rank(challenge, paths: list[Path]) -> list:
+    """Print the ranking, and why files were refused, for which the command ends with 1."""
+    from mia_lib.course import game, leaderboard
+
+    places, refused = game.judge(challenge, paths)
     for reason in refused:
         typer.echo(f"Refused: {reason}", err=True)
     for place in places:
         rank = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
-        typer.echo(f"{rank:>7}  {place.team}  TPR at 5 % FPR {place.tpr:.3f}  AUC {place.auc:.3f}  files {place.tries}")
-    page = folder / ("final.html" if final else "leaderboard.html")
+        typer.echo(f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}")
     typer.echo(leaderboard.verdict(places))
-    typer.echo(leaderboard.write(page, places, game.answers(folder), final))
-    if refused:
+    if len(refused) == len(paths):
         raise typer.Exit(1)
+    return places
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """Files, and those in folders from the oldest to the newest; what else lies there is named."""
-    files, others = [], []
-    for path in paths:
-        inside = sorted((file for file in path.rglob("*") if file.is_file() and not file.name.startswith(".")),
-                        key=lambda file: (file.stat().st_mtime, file.name))
-        files += [file for file in inside if file.suffix.lower() == ".npz"] if path.is_dir() else [path]
-        others += [file.name for file in inside if file.suffix.lower() != ".npz"]
-    if others:
-        typer.echo(f"Not looked at, for they do not end in .npz: {', '.join(others[:10])}"
-                   f"{f' and {len(others) - 10} more' if len(others) > 10 else ''}", err=True)
-    if paths and not files:
-        raise MiaError(f"{', '.join(map(str, paths))}: there is no .npz file in it. Submissions are files such as "
-                       f"team-01.npz.")
+    """Files, and those in folders by name."""
+    files = [file for path in paths for file in (sorted(path.glob("*.py")) if path.is_dir() else [path])]
+    if not files:
+        raise MiaError(f"{', '.join(map(str, paths))}: there is no .py file in it. Submissions are files such as team_one.py.")
     return files

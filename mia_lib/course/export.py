@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import jupytext
+import yaml
 
 from mia_lib import store
 from mia_lib.course import bank
@@ -22,53 +23,13 @@ CLASS_RUNS = {  # chapter -> a run with something to predict
     "audit": "mia run audit -p share 0.05",
 }
 
-README = """\
-# Exercises on membership inference
-
-{count} exercises, {minutes} minutes of writing in all. Each is a notebook; `checks` tells you what is wrong with an
-answer, and `signals.npz` holds real signals to try it on (what is in it: `signals.json`). All you need is Python, NumPy and
-Jupyter:
-
-    python -m pip install numpy jupyterlab
-    jupyter lab malt_mast.ipynb
-
-The .py file beside each notebook is the same one as a script, for those who like an editor better. Work in one of the two.
-
-| exercise | chapter | minutes | you write |
-| --- | --- | ---: | --- |
-{table}
-
-How it goes: read, write where it says `raise NotImplementedError`, run the cell with `checks.run(...)`, or in a terminal
-`python -m checks malt_mast.ipynb`. It prints a line for each check, and what is wrong. The data of the checks are new each
-time. Then run the last cell, on real signals; before you do, write down what you expect. The cell tagged `parameters` has what
-you may change: everything runs in seconds on a laptop.
-
-Keep notebooks and `checks` in one folder, and the name of the notebook and of your functions as they are: they are how your
-work is recognised when you hand it in.
-
-## A run of a chapter in class
-
-Whoever has the whole book can go on in its chapters. Each of these runs one with a parameter changed. Run the chapter as it is
-once before the lesson (`mia run NAME`): then what did not change is read from the store. Before you run it with the parameter
-changed, write down what you expect; then change the parameter again.
-
-{runs}
-"""
-LECTURER = """
-## For the lecturer
-
-This edition has the solutions. At the end of each notebook stand other answers: right ones, which the checks accept, and usual
-wrong ones, each with what a student is told. `mia course check NOTEBOOK...` marks notebooks that were handed in, with the
-checks of the book and not with those beside the notebook. `tests/` has the same checks for Otter-Grader.
-"""
 
 
-def write(to: Path, root: Path, edition: str = "student", size: bank.Size | None = None) -> Path:
+def write(to: Path, root: Path, edition: str = "student") -> Path:
     """Write an edition of all exercises.
 
     Args:
-        to: a folder that does not exist or is empty. root: of the book. edition: one of `EDITIONS`. size: of the bank whose
-            signals lie beside them.
+        to: a folder that does not exist or is empty. root: of the book. edition: one of `EDITIONS`.
 
     Raises:
         MiaError: a folder that is not empty, an unknown edition, a book without exercises.
@@ -83,8 +44,10 @@ def write(to: Path, root: Path, edition: str = "student", size: bank.Size | None
         for ending, form in (("ipynb", "ipynb"), ("py", "py:percent")):
             store.write(to / f"{exercise.name}.{ending}", jupytext.writes(notebook, fmt=form).encode())
         store.write(to / "tests" / f"{exercise.name}.py", otter(exercise).encode())
-    bank.write(to / SIGNALS, size)
-    store.write(to / "README.md", readme(exercises, edition).encode())
+    bank.write(to / SIGNALS)
+    for notebook in (root / "course").glob("*.ipynb"):
+        shutil.copy(notebook, to)
+    store.write(to / "README.md", readme(exercises, root, edition).encode())
     return to
 
 
@@ -103,15 +66,18 @@ def empty_folder(to: Path) -> None:
         raise MiaError(f"--to {to}: no folder can be made there ({error.strerror}).") from error
 
 
-def readme(exercises: list[Exercise], edition: str) -> str:
-    """What stands on the folder's first page."""
+def readme(exercises: list[Exercise], root: Path, edition: str) -> str:
+    """What stands on the folder's first page, from `course/README.md`; the lecturer's has `course/LECTURER.md` below it."""
     table = "\n".join(f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
                       f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"
                       for exercise in exercises)
-    runs = "\n".join(f"    {command}" for command in CLASS_RUNS.values())
-    minutes = sum(exercise.about["minutes"] for exercise in exercises)
-    text = README.format(count=len(exercises), minutes=minutes, table=table, runs=runs)
-    return text + (LECTURER if edition == "lecturer" else "")
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    repository = config["repository"]["url"]
+    text = (root / "course" / "README.md").read_text(encoding="utf-8").format(
+        count=len(exercises), minutes=sum(exercise.about["minutes"] for exercise in exercises), table=table,
+        runs="\n".join(f"    {command}" for command in CLASS_RUNS.values()), repository=repository,
+        book=config["html"]["baseurl"] or repository)
+    return text + ((root / "course" / "LECTURER.md").read_text(encoding="utf-8") if edition == "lecturer" else "")
 
 
 def otter(exercise: Exercise) -> str:

@@ -13,6 +13,11 @@ cifar100 = measurement("bank/cifar100", probe={**FAST_PROBE, "viewed": 50}, data
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
 cifar100_small = measurement("bank/cifar100-small", probe=PROBE, dataset="cifar100")(answers)
 fashion_small = measurement("bank/fashion-small", probe=PROBE, dataset="fashion_mnist")(answers)
+MLP = {"dataset": "fashion_mnist_20k", "architecture": "mlp:32", "epochs": 60, "batch_size": 64, "learning_rate": 0.1,
+       "weight_decay": 0.0, "records": 2000, "unused": 2000}  # for a class: small, in long training, on few records
+MLP_PROBE = {**PROBE, "architecture": "mlp:8", "unused": 50}
+fashion_mlp = measurement("bank/fashion-mlp", probe=MLP_PROBE, **MLP)(answers)
+fashion_mlp_weights = measurement("bank/fashion-mlp-weights", probe=MLP_PROBE, **MLP)(weights)
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}
 cifar10_weights = measurement("bank/cifar10-small-weights", **TENSORS, dataset="cifar10")(weights)
 cifar100_weights = measurement("bank/cifar100-small-weights", **TENSORS, dataset="cifar100")(weights)
