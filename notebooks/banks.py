@@ -16,7 +16,9 @@
 #
 # You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number on this page is computed from
 # published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/cifar10`
-# ([how to rerun](../book/rerun.md)). On Colab, add a cell before the first one, and in it:
+# ([how to rerun](../book/rerun.md)). The shortest way in is a notebook of twenty lines that needs NumPy, SciPy, pandas and seaborn alone:
+# [open it on Colab](https://colab.research.google.com/github/membership-inference-book/membership-inference-book/blob/main/course/attack_a_bank.ipynb),
+# or `course/attack_a_bank.ipynb` in a clone. To run this page on Colab, add a cell before the first one, and in it:
 # `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`
 
 # %%
@@ -91,19 +93,22 @@ held
 listed = [name for name in published.ls()["name"] if name.startswith("bank/") and not name.endswith("-weights")]
 results.show_table(
     study.describe([published.load(name) for name in listed]), name="banks-there",
-    caption="The published banks: how many models, on what, how often they are right on their own members and on test records, "
-    "how long all of them together took to train and ask, and where.",
-    formats={"right on members": ".3f", "right on test records": ".3f", "minutes": ".0f"})
+    caption="The published banks: how many models, on what, how often they are right on their own members and on records that none "
+    "was trained on, the size of their answers, how long all of them together took to train and ask, and where.",
+    formats={"right on members": ".3f", "right on others": ".3f", "megabytes": ".1f", "minutes": ".0f"})
 
 # %% [markdown]
 # The small models have three convolutions with batch normalisation and some 54,000 parameters, and were trained for 20 epochs.
-# `bank/cifar10` has networks as people use them, ResNet-9 with crops and flips. Models are right more often on their members than
-# on test records. How many members an attack finds at few false alarms does not follow from this gap alone: the first exercise
+# `bank/cifar10` has networks as people use them, ResNet-9 with crops and flips; those of `bank/fashion-mlp` are tiny and know 1,000
+# records by heart, for [exercises](../book/course.md). Models are right more often on their members than on others. How many members an attack finds at few false alarms does not follow from this gap alone: the first exercise
 # asks why.
 #
-# The weights of the small models are published, too, in half precision: `published.load("bank/cifar10-small-weights")`. Arrays
-# and weights are this book's, under its licence (MIT), and the images are not among them. CIFAR-10 and CIFAR-100 state no licence,
-# FashionMNIST is MIT.
+# The weights of the small models are published, too, in half precision: `published.load("bank/cifar10-small-weights")`.
+#
+# **Licence and citation.** Arrays and weights are this book's, under its licence (MIT), and the images are not among them. CIFAR-10 and
+# CIFAR-100 state no licence, FashionMNIST is MIT. To cite a bank, cite the book (`CITATION.cff` in the
+# [repository](https://github.com/membership-inference-book/membership-inference-book)), and name what tells it apart from every other: its
+# name, how many of its models you used, and the first digits of the SHA-256 of its files, which stand in `held.manifests`.
 
 # %% [markdown]
 # ## Twenty lines
@@ -204,17 +209,44 @@ results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
 # first? Then run `mia run banks -p bank bank/cifar10`.
 # ````
 #
+# ````{exercise} A promise
+# :label: banks-exercise-promise
+# The test records are in no model. Choose the threshold on the target's margin above which one test record in a hundred lies. Which
+# share of the target's non-members lies above it, and which of its members? Check your two numbers, and say
+# why they are so close:
+#
+# ```python
+# assert abs(accused - 0.01) < 0.003  # the promise is kept
+# assert abs(found - accused) < 0.005  # and no more members are found than non-members accused
+# ```
+# ````
+#
+# ````{solution} banks-exercise-promise
+# :class: dropdown
+# `bar = np.quantile(held.margin[target, ~train], 0.99)`, then `accused = (margin[target][~members[target]] > bar).mean()` and `found` in
+# the same way of the members. Test records and non-members come from one distribution, and the model has seen neither. The highest
+# margins belong to easy images, and easy images are easy for a model that has not seen them.
+# ````
+#
 # ````{exercise} Your own attack
 # :label: banks-exercise-own
 # Write a function `own(margin, others, inside)` that takes the target's margins [N], the references' margins [R, N] and whether they
 # were trained on each record [R, N], and gives a score [N]. A first one to try: the target's margin minus the mean margin of the
-# references that left the record out. Which row of {numref}`banks-most` is it? This judges it on all targets:
+# references that left the record out. Which row of {numref}`banks-most` is it? Check that what makes a record easier for all models
+# alike changes no score, then judge it on all targets:
 #
 # ```python
+# inside = members[others]
+# once = own(margin[target], margin[others], inside)
+# assert np.allclose(own(margin[target] + 1, margin[others] + 1, inside), once, atol=1e-3)
+#
 # mine = np.stack([own(margin[t], margin[o], members[o]) for t in range(targets)
 #                  for o in [study.references(t, counts[-1], models)]])
 # metrics.evaluate({"mine": mine}, members[:targets], draws=draws)
 # ```
+#
+# Better than LiRA? `mia course try FILE` ranks it beside the attacks of this page at equal references and queries
+# ([how](#course-competition)).
 # ````
 #
 # ````{solution} banks-exercise-own
@@ -226,7 +258,11 @@ results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
 # ````{exercise} The partner
 # :label: banks-exercise-partner
 # Take the target's partner into the references, `others = [m for m in range(models) if m != target]`, and run the attacks again. Which
-# one finds more members than before? Then write a score that uses `members[others]` alone, no model's answer, and has an AUC of 1.
+# one finds more members than before? Then write a score that uses `members[others]` alone and no model's answer. Check it:
+#
+# ```python
+# assert metrics.auc(score, members[target]) == 1
+# ```
 # ````
 #
 # ````{solution} banks-exercise-partner

@@ -16,7 +16,7 @@ def attack(margin, reference_margin, reference_members, public_margin, reference
 if __name__ == "__main__":  # on published targets, whose members are told
     practice = np.load("practice.npz")
     found = []
-    for margin, public, members in zip(practice["margin"], practice["public_margin"], practice["members"]):
+    for margin, public, members in zip(practice["margin"], practice["public_margin"], practice["members"], strict=True):
         score = attack(margin, practice["reference_margin"], practice["reference_members"], public,
                        practice["reference_public_margin"])
         bar = np.sort(score[~members])[::-1][int(0.01 * (~members).sum())]

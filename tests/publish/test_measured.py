@@ -41,7 +41,8 @@ def test_the_queue_says_of_each_entry_what_it_costs_and_how_it_is_tried():
 
 
 SIZES = {"cifar10": (50_000, 10, (32, 32, 3)), "cifar100": (50_000, 100, (32, 32, 3)),
-         "fashion_mnist": (60_000, 10, (28, 28, 1)), "mnist": (60_000, 10, (28, 28, 1))}
+         "fashion_mnist": (60_000, 10, (28, 28, 1)), "fashion_mnist_20k": (20_000, 10, (28, 28, 1)),
+         "mnist": (60_000, 10, (28, 28, 1))}
 
 
 @pytest.mark.parametrize("entry", QUEUE, ids=lambda entry: f"{entry.measurement.name} {entry.models}")

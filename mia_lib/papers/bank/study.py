@@ -19,11 +19,12 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
     """A row a bank: what was trained on what, how well, where and for how long."""
     rows = []
     for bank in banks:
-        trained = bank.members.any(0)  # on the training records of the set; the others are its test records
+        trained = bank.members.any(0)
         rows.append({
             "bank": bank.name, "models": len(bank), "data": bank.parameters["dataset"],
             "training records": f"{bank.members[0].sum():,} of {trained.sum():,}",
-            "right on members": bank.correct[bank.members].mean(), "right on test records": bank.correct[:, ~trained].mean(),
+            "right on members": bank.correct[bank.members].mean(), "right on others": bank.correct[:, ~trained].mean(),
+            "megabytes": sum(one["bytes"] for one in bank.manifests) / 1e6,
             "minutes": sum(one["seconds"] for one in bank.manifests) / 60,
             "on": " and ".join(sorted({one["device"] for one in bank.manifests}))})
     return pd.DataFrame(rows)
