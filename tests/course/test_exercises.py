@@ -33,6 +33,12 @@ def test_there_are_enough_in_every_chapter():
     assert set(counted) == set(exercises.CHAPTERS) and max(map(counted.count, counted)) <= 3
 
 
+def test_every_exercise_is_in_a_week_of_the_syllabus():
+    weeks = [line for line in (ROOT / "book" / "syllabus.md").read_text().splitlines() if re.match(r"\| \d \|", line)]
+    assert len(weeks) == 5 and all(f"`{one.name}`" in "".join(weeks) for one in ALL)
+    assert all(f"notebooks/{chapter}.ipynb" in "".join(weeks) for chapter in exercises.CHAPTERS)
+
+
 @pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
 def test_the_solution_is_accepted(exercise):
     assert exercise.failures(seed=3) == []

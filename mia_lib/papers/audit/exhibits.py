@@ -89,7 +89,7 @@ def many_table(frame: pd.DataFrame) -> pd.DataFrame:
 def leaves_figure(frame: pd.DataFrame) -> Figure:
     """What larger leaves take from the attack, and from the forest."""
     rows = frame[(frame["study"] == "forests") & frame["leaf"].notna() & frame["metric"].isin(["auc", "accuracy"])]
-    shown = metrics.summary(rows, ["leaf", "attack", "metric"])
+    shown = metrics.summary(rows[rows["attack"] != "no model"], ["leaf", "attack", "metric"])
     shown = shown.assign(panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}), by="forest")
     return plotting.lineplot(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
                              xlabel="least records of a leaf", ylabel="")
