@@ -97,9 +97,6 @@ STYLE = {
     "paper": _style(FAINT, "none", "o"),
 }
 
-CARD, CARD_MARGIN, CARD_HEAD = (1200, 630), 48, 150  # pixels: the size services ask for, around the figure, for the title
-CARD_INK, CARD_MARKS = "#222832", ("#0072b2", "#d55e00")  # of the book's logo: letters, members and non-members
-
 # Colours, line styles and markers of names without a look. No name has one of these lines with one of these markers, and the
 # numbers of lines and markers have no common divisor.
 SPARE = ((BLUE, ORANGE, GREEN, RED, PINK, SKY), ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 2, 2))),
@@ -508,23 +505,3 @@ def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict,
     return ({"image/png": base64.b64encode(png).decode(), "text/plain": alt},
             {"image/png": {"width": width, "height": height},
              "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
-
-
-def card(png: bytes, title: str) -> bytes:
-    """A figure under the book's title, for a link to the book that is shown with a picture (Open Graph)."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    made = Image.new("RGB", CARD, "white")
-    draw, size = ImageDraw.Draw(made), 72
-    while (font := ImageFont.load_default(size)).getlength(title) > CARD[0] - 2 * CARD_MARGIN:
-        size -= 2
-    draw.text((CARD_MARGIN, CARD_HEAD / 2), title, INK, font, anchor="lm")
-    for place, colour in enumerate(CARD_MARKS):
-        draw.rectangle((place * CARD[0] / 2, 0, (place + 1) * CARD[0] / 2, 12), colour)
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    scale = min((CARD[0] - 2 * CARD_MARGIN) / picture.width, (CARD[1] - CARD_HEAD - CARD_MARGIN) / picture.height)
-    picture = picture.resize((round(scale * picture.width), round(scale * picture.height)), Image.Resampling.LANCZOS)
-    made.paste(picture, ((CARD[0] - picture.width) // 2, CARD_HEAD))
-    small = io.BytesIO()
-    made.quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return small.getvalue()

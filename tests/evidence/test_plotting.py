@@ -294,20 +294,3 @@ def test_ticks_are_where_they_were_asked_for_and_nowhere_else(which):
     assert not len(one.get_minorticklocs())
     plotting.ticks(one, [1, 2], ["a", "b"])
     assert [text.get_text() for text in one.get_ticklabels()] == ["a", "b"]
-
-
-def png(size):
-    pixels = np.full((*size[::-1], 3), 255, np.uint8)
-    pixels[:, : size[0] // 2] = 0
-    made = io.BytesIO()
-    Image.fromarray(pixels).save(made, "PNG")
-    return made.getvalue()
-
-
-@pytest.mark.parametrize("title", ["Short", "A title that is far too long to stand on one line of a card in large letters"])
-def test_a_card_has_the_size_that_is_asked_for_and_holds_title_and_figure(title):
-    card = np.asarray(Image.open(io.BytesIO(plotting.card(png((800, 400)), title))).convert("L"))
-    assert card.shape == plotting.CARD[::-1]
-    assert (card[:12] < 200).all() and (card[20:plotting.CARD_HEAD] < 100).any(), "bar and title"
-    assert (card[:, -plotting.CARD_MARGIN // 2:][20:] > 200).all(), "nothing runs over the edge"
-    assert (card[plotting.CARD_HEAD + 50:] < 50).any(), "the figure"
