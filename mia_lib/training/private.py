@@ -138,12 +138,18 @@ def _optimizer(weights: list, config: TrainConfig, **private):
     from opacus.optimizers.optimizer import _generate_noise
 
     class Private(DPOptimizer):
-        """Opacus', but its noise is drawn on the CPU wherever the gradients are: models do not depend on the device."""
+        """Opacus', but its noise is drawn on the CPU wherever the gradients are: models do not depend on the device. What is
+        `inserted` [P] is added to the sum of a step's gradients."""
+
+        inserted: torch.Tensor | None = None
 
         def add_noise(self):
-            for p in self.params:
+            parts = [None] * len(self.params) if self.inserted is None else self.inserted.split([p.numel() for p in self.params])
+            for p, part in zip(self.params, parts, strict=True):
                 noise = _generate_noise(self.noise_multiplier * self.max_grad_norm, torch.empty(p.shape), self.generator)
                 p.grad = p.summed_grad.view_as(p) + noise.to(p.device)
+                if part is not None:
+                    p.grad += part.view_as(p).to(p.device)
 
     kind, options = torch.optim.Adam, {}
     if config.optimizer == "sgd":
@@ -152,7 +158,8 @@ def _optimizer(weights: list, config: TrainConfig, **private):
 
 
 def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy: Privacy, index: int = 0,
-        device: torch.device | None = None, start: dict[str, np.ndarray] | None = None) -> Outcome:
+        device: torch.device | None = None, start: dict[str, np.ndarray] | None = None, size: int | None = None,
+        inserted: Sequence[int] = ()) -> Outcome:
     """Train one model privately in this process.
 
     Args:
@@ -160,6 +167,10 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
         privacy: how privately.
         device: the CPU when None.
         start: `state_dict` to go on from; random weights when None.
+        size: n, from which the chance that a record is drawn, the number of steps and the noise follow; len(x) when None. An
+            audit gives a number that does not depend on who is in.
+        inserted: numbers of parameters, in the order of `nn.Module.parameters`. Each adds a Dirac canary to the training set
+            (Nasr et al. 2021): it is drawn as a record is, and its gradient is C at that parameter and 0 at all others.
 
     Returns:
         its `state_dict`; `history` float32 [epochs, 2], mean loss and accuracy of the records drawn, 0 where none was;
@@ -168,7 +179,8 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     Raises:
         MiaError: as for `noise_multiplier`.
     """
-    began, rate, noise = time.perf_counter(), config.batch_size / len(x), noise_multiplier(privacy, len(x), config)
+    size = size or len(x)
+    began, rate, noise = time.perf_counter(), config.batch_size / size, noise_multiplier(privacy, size, config)
     from opacus.accountants import RDPAccountant
     from opacus.grad_sample import GradSampleModule
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
@@ -187,7 +199,8 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     accountant = RDPAccountant()
     optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(sample_rate=rate))
     batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator,
-                                            steps=-(-len(x) // config.batch_size))
+                                            steps=-(-size // config.batch_size))
+    canaries, parameters = torch.tensor([*inserted], dtype=torch.long), sum(p.numel() for p in network.parameters())
     with devices.plain_float32(), _calm():
         for epoch in range(config.epochs):
             for group in optimizer.param_groups:
@@ -202,6 +215,9 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 loss = record_loss(outputs, labels[picked], config.loss).sum()
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
+                if len(canaries):
+                    inside = canaries[torch.rand(len(canaries), generator=generator) < rate]
+                    optimizer.inserted = torch.bincount(inside, minlength=parameters) * privacy.clip
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
                 drawn_records += len(picked)
@@ -210,7 +226,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 return Outcome({}, time.perf_counter() - began, (
                     f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
                     f"{config.epochs}. Lower learning_rate ({config.learning_rate:g} was given) or clip ({privacy.clip:g})."))
-        spent = accountant.get_epsilon(privacy.delta_for(len(x)))
+        spent = accountant.get_epsilon(privacy.delta_for(size))
     arrays = {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}
     return Outcome({**arrays, "history": history, "epsilon": np.array(float(spent)), "noise_multiplier": np.array(noise)},
                    time.perf_counter() - began)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.errors import check_range, choose
+from mia_lib.errors import MiaError, check_range, choose
 from mia_lib.published import measurement
 
 if TYPE_CHECKING:
@@ -151,8 +151,64 @@ def tested(index: range, kind: str = "forest", dataset: str = "german_credit", m
     return {"alarms": np.array(alarms, np.float32), "members": dealt.members[list(index)]}
 
 
+def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 1000, natural: int = 500, mislabelled: int = 500,
+             gradients: int = 1000, architecture: str = "mlp:128", epochs: int = 10, batch_size: int = 128,
+             learning_rate: float = 1.0, epsilon: float = 8.0, delta: float = 1e-5, seed: int = 0) -> dict[str, np.ndarray]:
+    """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own that
+    says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added follows from
+    the number of records and of all canaries that are records, and not from how many the coins let in.
+
+    Args:
+        records: that train every model. natural: canaries as they come. mislabelled: canaries with a wrong class, drawn by chance.
+        gradients: Dirac canaries, whose gradient is the clipping norm at one parameter of their own, drawn by chance, and 0 at
+            all others. epsilon: 1e9 leaves next to no noise.
+
+    Returns:
+        gain: by how much training lowered the loss of the natural, then of the mislabelled canaries, float16 [M, C];
+        moved: how far training moved the parameters of the Dirac canaries against their gradient, the dot product of
+        that gradient (of norm 1) with the sum of all updates, float16 [M, G]; coins: who is in, bool [M, C + G];
+        right: share of 2,000 other records that the model is right about, [M]; spent: epsilon by the accountant, [M].
+    """
+    import torch
+
+    from mia_lib import data, models, signals, training
+    from mia_lib.training import ensemble, private, recipe
+
+    whole, rng = data.load(dataset), np.random.default_rng([62, seed])
+    order, count = rng.permutation(len(whole)), natural + mislabelled
+    x, y, classes = whole.x[order], whole.y[order].astype(np.int64), len(whole.classes)
+    wrong = slice(records + natural, records + count)
+    y[wrong] = (y[wrong] + rng.integers(1, classes, mislabelled)) % classes
+    config = training.TrainConfig(architecture, epochs, batch_size, "sgd", learning_rate, seed=seed, scaling="0 to 1")
+    rows: dict[str, list] = {name: [] for name in ("gain", "moved", "coins", "right", "spent")}
+    for k in index:
+        coins = np.random.default_rng([63, seed, k]).random(count + gradients) < 0.5
+        start = models.build(config.architecture, whole.shape, classes, seed=recipe.seed_of(config, k))
+        before = torch.nn.utils.parameters_to_vector(start.parameters()).detach().numpy()
+        at = np.random.default_rng([64, seed]).choice(len(before), gradients, replace=False)
+        inside = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
+        outcome = private.fit(x[inside], y[inside], classes, config, private.Privacy(epsilon, delta), k, size=records + count,
+                              inserted=at[coins[count:]])
+        if outcome.diverged:
+            raise MiaError(outcome.diverged)
+        trained = ensemble.rebuilt(config, whole.shape, classes, outcome.arrays)
+        after = torch.nn.utils.parameters_to_vector(trained.parameters()).detach().numpy()
+        losses = [signals.scalars(signals.model_outputs(one, x[records:records + count], "0 to 1"),
+                                  y[records:records + count])["loss"] for one in (start, trained)]
+        others = slice(records + count, records + count + 2000)
+        answers = signals.model_outputs(trained, x[others], "0 to 1").argmax(1)
+        for name, value in (("gain", losses[0] - losses[1]), ("moved", (before - after)[at]), ("coins", coins),
+                            ("right", (answers == y[others]).mean()), ("spent", outcome.arrays["epsilon"])):
+            rows[name].append(value)
+    kinds = {"gain": np.float16, "moved": np.float16, "coins": bool}
+    return {name: np.array(values, kinds.get(name, np.float32)) for name, values in rows.items()}
+
+
 forest_models = measurement("audit/forests", block=8, probe={
     "index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]})(forests)
 private_models = measurement("audit/twins", block=8, probe={
     "index": range(1, 2), "members": 60, "architecture": "mlp:4", "epochs": 2, "batch_size": 30})(twins)
 audits = measurement("audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4})(tested)
+one_run = measurement("audit/one-run", block=8, probe={
+    "index": range(1, 2), "records": 60, "natural": 20, "mislabelled": 20, "gradients": 40, "architecture": "mlp:4", "epochs": 2,
+    "batch_size": 30})(canaries)

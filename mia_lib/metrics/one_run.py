@@ -1,0 +1,180 @@
+"""A lower bound on epsilon from one training run with many canaries (Steinke, Nasr and Jagielski 2023).
+
+A fair coin decides of each of m canaries whether it is trained on. The auditor ranks them by a score, says "in" of the k+
+highest and "out" of the k- lowest, and abstains from the others. If training is (epsilon, delta)-private, v or more of the
+r = k+ + k- guesses are right with at most the chance (Theorem 3.1)::
+
+    P[W >= v] + 2 m delta max_{i = 1..v} P[v - i <= W < v] / i,    W ~ Binomial(r, e^epsilon / (1 + e^epsilon)).
+
+So guesses that are right too often refute an epsilon, and the largest that is refuted is the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mia_lib.errors import MiaError, check_range, check_whole
+from mia_lib.hints import Members, Scores
+from mia_lib.metrics.ranking import check_scores
+
+UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
+MOST = 500.0  # an epsilon from which on e^-epsilon is nothing beside 1, even for a billion guesses
+
+
+@dataclass(frozen=True, eq=False)
+class OneRunBound(float):
+    """A lower confidence bound on epsilon from one training run; it is a number, the bound, wherever one is wanted.
+
+    Attributes:
+        bound: on epsilon, never below 0.
+        guessed_in, guessed_out: k+ and k-, of the guesses that gave it.
+        right: how many of them were right.
+        canaries: m, those included of whom nothing was said.
+        delta, confidence: as given.
+    """
+
+    bound: float
+    guessed_in: int
+    guessed_out: int
+    right: int
+    canaries: int
+    delta: float
+    confidence: float
+
+    def __new__(cls, bound: float, *_, **__):
+        return super().__new__(cls, bound)
+
+
+def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
+    """The most chance that (epsilon, delta)-differential privacy leaves so many right guesses or more: Theorem 3.1 of Steinke,
+    Nasr and Jagielski 2023.
+
+    Args:
+        right: v, guesses that were right.
+        guesses: r, all that were made.
+        canaries: m, those included of whom nothing was said; it matters with `delta` above 0 alone.
+        epsilon: at least 0.
+        delta: in [0, 1].
+
+    Returns:
+        at most 1. With `delta` = 0 it is the tail of a binomial distribution.
+
+    Raises:
+        MiaError: more right guesses than guesses, more guesses than canaries, numbers out of range.
+    """
+    check_whole("canaries", canaries, 1)
+    check_whole("guesses", guesses, 0, canaries)
+    check_whole("right", right, 0, guesses)
+    check_range("epsilon", epsilon, 0)
+    check_range("delta", delta, 0, 1)
+    from scipy import stats  # takes a second to import
+
+    guessing = stats.binom(guesses, 1 / (1 + np.exp(-epsilon)))
+    tail = float(guessing.sf(right - 1))
+    if not delta or not right:
+        return tail
+    i = np.arange(1, right + 1)
+    just_below = float(np.max(np.cumsum(guessing.pmf(right - i)) / i))
+    return min(1.0, tail + 2 * canaries * delta * just_below)
+
+
+def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] | Sequence[tuple[int, int]], delta: float = 0.0,
+                    confidence: float = 0.95, seed: int = 0) -> OneRunBound:
+    """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy, from one training run: Steinke, Nasr and
+    Jagielski 2023, Algorithm 1 and Theorem 3.1.
+
+    It holds on these conditions, and the numbers cannot show whether they were kept:
+
+    - *Coins.* Of each canary a fair coin of its own decided whether it was in. Exactly half of them drawn without replacement,
+      members that were chosen, and a canary that is there twice are no such coins.
+    - *Canaries first.* Which records are canaries, and how they are scored, was settled before anyone looked at who is in.
+    - *Guesses first.* So were their numbers. Who looks which numbers give the largest bound gives them all, and each is then
+      judged at (1 - confidence) divided by how many there are (Bonferroni).
+    - *The neighbours of the proof.* Privacy is about a record more or less, and about each canary by itself: nothing else in
+      the training, such as the rate at which records are drawn, follows from how many are in.
+
+    A bound of 0 says nothing of privacy: the attack may have been weak. With `delta` > 0 the bound falls with the number of
+    canaries, guessed or not.
+
+    Args:
+        scores: [m], higher = more likely in; a score for each canary, made without knowledge of the coins. Equal scores are put
+            into a random order, for in the order of a table members may come first.
+        members: bool [m], the coins.
+        guesses: (k+, k-): how many of the highest scores are said to be in, how many of the lowest to be out; or several such
+            pairs.
+        delta: in [0, 1].
+        confidence: chance, at least, that the bound is not above the true epsilon; between 0 and 1.
+        seed: of the order of equal scores.
+
+    Returns:
+        `OneRunBound`: the bound, and the guesses that gave it.
+
+    Raises:
+        MiaError: as `roc_curve`; several runs, more guesses than canaries, numbers out of range; so many or so few canaries in
+            that fair coins do not fall like that once in a million runs.
+    """
+    check_range("delta", delta, 0, 1)
+    if not 0 < check_range("confidence", confidence, 0, 1) < 1:
+        raise MiaError(f"confidence = {confidence!r}: a number between 0 and 1 is needed, such as 0.95.")
+    scores, members, single = check_scores(scores, members)
+    if not single:
+        raise MiaError(f"scores of shape {scores.shape}: give the canaries of one run, [m]. Each run has a bound of its own.")
+    scores, members, count = scores[0], members[0], scores.shape[1]
+    pairs = _pairs(guesses, count)
+    _check_coins(int(members.sum()), count)
+    shuffled = np.random.default_rng(seed).permutation(count)
+    ranked = members[shuffled[np.argsort(scores[shuffled], kind="stable")[::-1]]]
+    best = None
+    for guessed_in, guessed_out in pairs:
+        right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out:]).sum())
+        bound = _refuted(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
+        if best is None or bound > best:
+            best = OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence)
+    return best
+
+
+def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
+    """Numbers of guesses, each a pair."""
+    try:
+        given = np.atleast_2d(np.array(guesses))
+    except ValueError:
+        given = np.empty(0)
+    if given.ndim != 2 or given.shape[1:] != (2,) or given.dtype.kind not in "iu":
+        raise MiaError(f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: of "
+                       "the canaries with the highest scores so many are said to be in, of the lowest so many out.")
+    for pair in given:
+        if pair.min() < 0 or not 1 <= pair.sum() <= canaries:
+            raise MiaError(f"guesses = {tuple(map(int, pair))}: allowed are from 1 to {canaries} in all, of so many canaries.")
+    return [(int(guessed_in), int(guessed_out)) for guessed_in, guessed_out in given]
+
+
+def _check_coins(inside: int, canaries: int) -> None:
+    from scipy import stats
+
+    chance = stats.binomtest(inside, canaries).pvalue
+    if chance < UNFAIR:
+        raise MiaError(f"{inside} of {canaries} canaries are in: fair coins fall so one-sidedly in {chance:.0e} of all runs. The "
+                       "bound holds where a fair coin of its own decided of each canary, so give all of them, those that were "
+                       "left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
+
+
+def _refuted(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
+    """An epsilon up to which guesses so often right are rarer than `level`. Any that is refuted may be given, the largest or
+    not: if the true one is below it, the guesses were as rare as it says."""
+    def rare(epsilon: float) -> bool:
+        return one_run_p_value(right, guesses, canaries, epsilon, delta) <= level
+
+    low, high = 0.0, 1.0
+    if not rare(low):
+        return 0.0
+    while rare(high):
+        low, high = high, 2 * high
+        if low > MOST:
+            return low
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if rare(middle) else (low, middle)
+    return low

@@ -1,0 +1,105 @@
+"""Epsilon from one training run: results and exhibits of the models that were trained with canaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from mia_lib import metrics
+from mia_lib.evidence import tables
+from mia_lib.evidence.tables import Cell
+from mia_lib.published import Bank
+
+PROMISED = (1.0, 2.0, 4.0, 8.0, 1e9)  # the last leaves next to no noise
+SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)  # of the canaries that are said to be in, and as many to be out; settled beforehand
+CONFIDENCE = 0.95
+TITLES = {"gradients": "white-box: Dirac canaries", "mislabelled": "black-box: mislabelled", "natural": "black-box: as they come",
+          "one run": "in theory: one run", "many runs": "in theory: 1,000 runs"}
+
+
+def guesses(canaries: int) -> list[tuple[int, int]]:
+    """How many canaries are said to be in, and to be out, by `SHARES`."""
+    return [(max(1, int(share * canaries)),) * 2 for share in SHARES]
+
+
+def scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Of each kind of canaries the scores and the coins, both [M, canaries of that kind]: how far the parameters of Dirac canaries
+    moved, and by how much training lowered the losses of those that are records."""
+    natural, records = held.parameters["natural"], held.gain.shape[1]
+    return {"gradients": (held.moved, held.coins[:, records:]),
+            "mislabelled": (held.gain[:, natural:], held.coins[:, natural:records]),
+            "natural": (held.gain[:, :natural], held.coins[:, :natural])}
+
+
+def results(held: Bank) -> pd.DataFrame:
+    """Study "one run": of each kind of canaries the bound on epsilon and the AUC, a row a training run, by what was `promised`;
+    of the model its accuracy and, as "accountant", what it spent."""
+    delta, rows = held.parameters["delta"], {}
+    for kind, (score, coins) in scores(held).items():
+        bounds = [metrics.epsilon_one_run(of_run, inside, guesses(len(inside)), delta, CONFIDENCE)
+                  for of_run, inside in zip(score, coins, strict=True)]
+        rows[kind] = {"epsilon": np.array(bounds, float), "auc": metrics.auc(score, coins)}
+    rows |= {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
+    return metrics.by_repetition(rows, study="one run", promised=held.parameters["epsilon"])
+
+
+def gaussian_noise(epsilon: float, delta: float) -> float:
+    """The least noise that makes the Gaussian mechanism of sensitivity 1 private: sigma with Phi(1 / (2 sigma) - epsilon sigma) -
+    e^epsilon Phi(-1 / (2 sigma) - epsilon sigma) = delta (Balle and Wang 2018, Theorem 8)."""
+    from scipy import optimize, stats
+
+    def excess(sigma: float) -> float:
+        at = 1 / (2 * sigma)
+        return stats.norm.cdf(at - epsilon * sigma) - np.exp(epsilon + stats.norm.logcdf(-at - epsilon * sigma)) - delta
+
+    return float(optimize.brentq(excess, 1e-3, 1e3))
+
+
+def in_theory(delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0) -> pd.DataFrame:
+    """The same bounds where nothing but noise is between a canary and its score: its coin, 0 or 1, plus the Gaussian noise of the
+    `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and the threshold is chosen on half of them.
+    """
+    frames, rng = [], np.random.default_rng([65, seed])
+    for promised in PROMISED[:-1]:
+        bounds: dict[str, list] = {"one run": [], "many runs": []}
+        for _ in range(repetitions):
+            coins = rng.random(canaries) < 0.5
+            score = coins + gaussian_noise(promised, delta) * rng.normal(size=canaries)
+            bounds["one run"].append(metrics.epsilon_one_run(score, coins, guesses(canaries), delta, CONFIDENCE))
+            bounds["many runs"].append(metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1))
+        frames.append(metrics.by_repetition({kind: {"epsilon": np.array(found, float)} for kind, found in bounds.items()},
+                                            study="in theory", promised=promised))
+    return pd.concat(frames, ignore_index=True)
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """What was promised, what the accountant says was spent, and the means of the bounds."""
+    rows = metrics.summary(frame[frame["study"].isin(["one run", "in theory"])], ["promised", "attack", "metric"])
+    found = {(row.promised, row.attack, row.metric): row.interval for row in rows.itertuples()}
+    promised = sorted({place for place, *_ in found})
+    columns: dict[str, list] = {"promised": [_promise(one) for one in promised]}
+    columns["accountant"] = [tables.DASH if one == PROMISED[-1] else tables.cell(found[one, "accountant", "epsilon"].value, ".2f")
+                             for one in promised]
+    for kind, title in TITLES.items():
+        columns[title] = [_mean(found.get((one, kind, "epsilon"))) for one in promised]
+    columns["accuracy"] = [tables.cell(found[one, "model", "accuracy"].value, ".1f", "%") for one in promised]
+    return pd.DataFrame(columns)
+
+
+def _promise(epsilon: float) -> str:
+    return "no noise" if epsilon == PROMISED[-1] else f"{epsilon:g}"
+
+
+def _mean(interval: metrics.Interval | None) -> str | Cell:
+    if interval is None:
+        return tables.DASH
+    return Cell(f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]", interval.value, interval.low, interval.high)
+
+
+def most(runs: int, delta: float = 0.0) -> Mapping[str, float]:
+    """The most that an attack without an error can show: in one run with so many canaries, and in so many runs with one each."""
+    coins = np.arange(runs) % 2 == 0
+    return {"one run": float(metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)),
+            "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1))}
