@@ -42,7 +42,7 @@ import pandas as pd
 from mia_lib import audit, claims, metrics, plotting, results, signals, training
 from mia_lib.attacks import bayes
 from mia_lib.evidence import rules
-from mia_lib.papers.audit import exhibits, measure, study
+from mia_lib.papers.audit import exhibits, measure, one_run, study
 from mia_lib.training import private
 
 plotting.set_style()
@@ -381,6 +381,57 @@ results.show_table(
     exhibits.prices_table(reports["network"]), name="audit-prices", caption="Changes of the recipe, judged by the loss alone. Intervals cover the records.")
 
 # %% [markdown]
+# (audit-one-run)=
+# ### Epsilon from one training run
+#
+# The bounds on $\epsilon$ above judge records of one training as if each came from a training of its own. Steinke, Nasr and Jagielski
+# {cite:p}`steinke2023privacy` have a bound that needs one training and is exact about it. It needs *canaries*: a fair coin of its own decides of each
+# whether it is trained on. The auditor then says "in" of those with the highest scores, "out" of those with the lowest, and nothing of
+# the rest. If training is $(\epsilon, 0)$-private, a guess is right with a chance of at most $e^\epsilon / (1 + e^\epsilon)$, whatever came of the others, so
+# the right guesses are at most binomial. Too many of them refute that $\epsilon$:
+
+# %%
+coins = np.random.default_rng(seed).random(1000) < 0.5  # before the training
+told = coins + np.random.default_rng(seed + 1).normal(size=1000)
+metrics.epsilon_one_run(told, coins, guesses=(100, 100), delta=1e-5)
+
+# %% [markdown]
+# Small networks were trained by DP-SGD on 1,000 images and 2,000 canaries of three kinds: images as they come, images with a wrong class, and Dirac
+# canaries, which are gradients that are zero but at one parameter {cite:p}`nasr2021adversary`. The score of an image is by how much training has lowered its
+# loss, which is black-box; that of a Dirac canary is its dot product with all updates, which is white-box.
+
+# %%
+trained_with = {one: measure.one_run(8, epsilon=one) for one in one_run.PROMISED}
+canaries = pd.concat([*map(one_run.results, trained_with.values()),
+                      one_run.in_theory(delta=1e-5, seed=seed)])
+frame = pd.concat([frame, canaries], ignore_index=True)
+
+# %% tags=["hide-input"]
+results.name({f"{word}-{kind.replace(' ', '-')}": value for word, runs in (("eight", 8), ("thousand", 1000))
+              for kind, value in one_run.most(runs).items()}, ".1f")
+results.show_table(
+    one_run.table(canaries), name="audit-one-run-bounds",
+    caption="The epsilon that was promised, what the accountant says was spent ($\\delta = 10^{-5}$), and lower bounds on it at a confidence of "
+            "95 %: means over eight training runs, each with a bound of its own, with 95 % intervals. In theory: nothing but the Gaussian noise of that "
+            "epsilon hides a coin; 1,000 canaries in one run beside the classic bound from 1,000 runs with one canary each.")
+
+# %% [markdown]
+# The classic bound needs a training for each canary. Without a single error it shows an epsilon of {ours}`eight-many-runs:value` at most from eight runs,
+# and {ours}`thousand-many-runs:value` from a thousand; one run with a thousand canaries shows up to {ours}`thousand-one-run:value`.
+#
+# FINDING
+#
+# What is easily got wrong, and makes the number too large:
+#
+# - **Canaries chosen after looking.** Members that an attack has found are no canaries. `epsilon_one_run` refuses numbers of members that fair coins
+#   do not give; that exactly half were drawn, it cannot see.
+# - **The number of guesses chosen on the same canaries.** Of many numbers the one with the largest bound is luck. Here four were settled
+#   beforehand, a twentieth, a tenth, a quarter and half of the canaries to either side, and each is judged at a quarter of the error.
+# - **Equal scores in the order of the table.** If members come first, a constant is a perfect attack. Equal scores are put into a random order.
+# - **What else depends on the coins.** If records are drawn with probability $B/n$, and $n$ counts who is in, the rate tells. Here $n$ is fixed.
+#
+# A small bound does not say that the accountant is generous: it may be the attack that is weak.
+#
 # (audit-claims)=
 # ### Every claim, with its verdict
 #

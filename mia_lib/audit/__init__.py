@@ -2,7 +2,8 @@
 
 `audit` runs them within a budget and returns a `Report`, which writes one HTML page that opens offline, and JSON of the
 same; `plan` says what would run without running it; `audit_scores` judges scores that were made elsewhere; `rehearse` tests
-the audit itself. Modules are imported when first used, so that `mia audit` checks its options before PyTorch is there.
+the audit itself; `canaries` bounds epsilon by the canaries of one training run. Modules are imported when first used, so that
+`mia audit` checks its options before PyTorch is there.
 """
 
 from importlib import import_module
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mia_lib.audit.execution import audit, audit_scores, plan
+    from mia_lib.audit.one_run import CanaryAudit, canaries
     from mia_lib.audit.rehearsal import rehearse
     from mia_lib.audit.report import Report
 
-__all__ = ["Report", "audit", "audit_scores", "plan", "rehearse"]
-_MODULES = {"Report": "report", "rehearse": "rehearsal"}
+__all__ = ["CanaryAudit", "Report", "audit", "audit_scores", "canaries", "plan", "rehearse"]
+_MODULES = {"CanaryAudit": "one_run", "Report": "report", "canaries": "one_run", "rehearse": "rehearsal"}
 
 
 def __getattr__(name: str):

@@ -2,6 +2,7 @@
 
 from mia_lib.metrics.estimates import Estimate, by_repetition, by_target, estimate, summary
 from mia_lib.metrics.interval import Interval, holm, t_interval
+from mia_lib.metrics.one_run import OneRunBound, epsilon_one_run, one_run_p_value
 from mia_lib.metrics.ranking import (
     EpsilonBound,
     accuracy_at_threshold,
@@ -22,7 +23,6 @@ from mia_lib.metrics.ranking import (
     tally,
     tpr_at_fpr,
 )
-from mia_lib.metrics.one_run import OneRunBound, epsilon_one_run, one_run_p_value
 from mia_lib.metrics.resampling import bootstrap, compare, evaluate, intervals
 
 __all__ = ["EpsilonBound", "Estimate", "Interval", "OneRunBound", "accuracy_at_threshold", "auc", "average_precision",

@@ -21,6 +21,7 @@ from mia_lib.hints import Members, Scores
 from mia_lib.metrics.ranking import check_scores
 
 UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
+SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)  # of the canaries, to either side, where no numbers of guesses are given
 MOST = 500.0  # an epsilon from which on e^-epsilon is nothing beside 1, even for a billion guesses
 
 
@@ -81,8 +82,8 @@ def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, del
     return min(1.0, tail + 2 * canaries * delta * just_below)
 
 
-def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] | Sequence[tuple[int, int]], delta: float = 0.0,
-                    confidence: float = 0.95, seed: int = 0) -> OneRunBound:
+def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
+                    delta: float = 0.0, confidence: float = 0.95, seed: int = 0) -> OneRunBound:
     """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy, from one training run: Steinke, Nasr and
     Jagielski 2023, Algorithm 1 and Theorem 3.1.
 
@@ -100,11 +101,11 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     canaries, guessed or not.
 
     Args:
-        scores: [m], higher = more likely in; a score for each canary, made without knowledge of the coins. Equal scores are put
-            into a random order, for in the order of a table members may come first.
+        scores: [m], higher = more likely in; a score for each canary, made without knowledge of the coins. Equal scores are
+            put into a random order, for in the order of a table members may come first.
         members: bool [m], the coins.
         guesses: (k+, k-): how many of the highest scores are said to be in, how many of the lowest to be out; or several such
-            pairs.
+            pairs; when None four, a twentieth, a tenth, a quarter and half of the canaries to either side.
         delta: in [0, 1].
         confidence: chance, at least, that the bound is not above the true epsilon; between 0 and 1.
         seed: of the order of equal scores.
@@ -138,13 +139,15 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
 
 def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
     """Numbers of guesses, each a pair."""
+    if guesses is None:
+        return [(max(1, int(share * canaries)),) * 2 for share in SHARES]
     try:
         given = np.atleast_2d(np.array(guesses))
     except ValueError:
         given = np.empty(0)
     if given.ndim != 2 or given.shape[1:] != (2,) or given.dtype.kind not in "iu":
-        raise MiaError(f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: of "
-                       "the canaries with the highest scores so many are said to be in, of the lowest so many out.")
+        raise MiaError(f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: "
+                       "of the canaries with the highest scores so many are said to be in, of the lowest so many out.")
     for pair in given:
         if pair.min() < 0 or not 1 <= pair.sum() <= canaries:
             raise MiaError(f"guesses = {tuple(map(int, pair))}: allowed are from 1 to {canaries} in all, of so many canaries.")
@@ -156,9 +159,9 @@ def _check_coins(inside: int, canaries: int) -> None:
 
     chance = stats.binomtest(inside, canaries).pvalue
     if chance < UNFAIR:
-        raise MiaError(f"{inside} of {canaries} canaries are in: fair coins fall so one-sidedly in {chance:.0e} of all runs. The "
-                       "bound holds where a fair coin of its own decided of each canary, so give all of them, those that were "
-                       "left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
+        raise MiaError(f"{inside} of {canaries} canaries are in: fair coins fall so one-sidedly in {chance:.0e} of all runs. "
+                       "The bound holds where a fair coin of its own decided of each canary, so give all of them, those that "
+                       "were left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
 
 
 def _refuted(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:

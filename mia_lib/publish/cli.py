@@ -266,6 +266,8 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           recipe: str | None = typer.Option(None, help="How it was trained: YAML or JSON of TrainConfig's names."),
           minutes: float = typer.Option(10.0, help="What all may take."),
           fpr: list[float] = typer.Option([], help="A false positive rate that must be resolved; repeat."),
+          canaries: str | None = typer.Option(None, help="Epsilon from one training run: .csv or .npz, a row a canary with "
+                                                         "its --score and, as --member, its coin."),
           groups: str | None = typer.Option(None, help="Name of an array in both files, or a column of --scores: the groups."),
           references: int = typer.Option(64, help="Reference models at most."),
           queries: int = typer.Option(0, help="Predictions for each record, for the label-only distance; 2500 is usual."),
@@ -285,6 +287,13 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
         typer.echo(found)
         if not found.good:
             raise typer.Exit(1)
+        return
+    if canaries:
+        from mia_lib.audit.one_run import run_canaries
+
+        others = {"MODEL": model, "--members": members, "--non-members": non_members, "--scores": scores}
+        given = [name for name, value in others.items() if value]
+        typer.echo(run_canaries(canaries, given, score, member, delta, confidence, seed))
         return
     from mia_lib.audit.command import run_command
 

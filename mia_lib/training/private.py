@@ -144,11 +144,11 @@ def _optimizer(weights: list, config: TrainConfig, **private):
         inserted: torch.Tensor | None = None
 
         def add_noise(self):
-            parts = [None] * len(self.params) if self.inserted is None else self.inserted.split([p.numel() for p in self.params])
-            for p, part in zip(self.params, parts, strict=True):
+            for p in self.params:
                 noise = _generate_noise(self.noise_multiplier * self.max_grad_norm, torch.empty(p.shape), self.generator)
                 p.grad = p.summed_grad.view_as(p) + noise.to(p.device)
-                if part is not None:
+            if self.inserted is not None:
+                for p, part in zip(self.params, self.inserted.split([p.numel() for p in self.params]), strict=True):
                     p.grad += part.view_as(p).to(p.device)
 
     kind, options = torch.optim.Adam, {}

@@ -14,7 +14,7 @@ SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["non
             "temperature": [0.1, 5.0]}
 SETTINGS_OF = {
     "audit": {"data": ["forests", "small networks"], "leak": ["none", "planted"], "leaf": [1, 20],
-              "noise": ["without", "private"]},
+              "noise": ["without", "private"], "promised": [1.0, 8.0]},
     "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 8, 30], "overlap": ["half", "nothing"],
                 "side": ["members", "others"]},
     "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
@@ -40,7 +40,7 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "the same, each model's own label": 1.0}
 STRENGTH_OF = {
     "audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "RMIA": 3.2,
-              "LiRA, own spreads": 3.0, "gradient norm": 2.0},
+              "LiRA, own spreads": 3.0, "gradient norm": 2.0, "gradients": 2.4, "mislabelled": 1.4, "natural": 0.6},
     "compare": {"calibrated loss": 2.2, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.6,
                 "gradient norm": 2.0},
     "iha": {"IHA": 3.6, "LOSS": 0.6, "SIF": 0.6, "RMIA": 2.9, "LiRA, the target among its references": 3.4, "SGD": 3.0,
@@ -55,6 +55,7 @@ WEAKER_OF = {"audit": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
              "compare": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
              "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6}}
 STANDS_OF = {  # what two leave
+    "audit": {("gradients", 1.0): 0.7},
     "compare": {("RMIA", "by heart"): 0.5, ("Curv, log ratio", "bank"): 4.0},
     "curvature": {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6},
     "iha": {("IHA", "nothing"): 0.0, ("I1, I2", "flags"): 1.2, ("conditioning", 0.01): 0.5, ("conditioning", 0.1): 0.7,

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mia_lib import audit, data, metrics
 from mia_lib.errors import MiaError
-from mia_lib.papers.audit import exhibits, measure, study
+from mia_lib.papers.audit import exhibits, measure, one_run, study
 from mia_lib.published import Bank, load
 
 pytestmark = pytest.mark.usefixtures("module_cache")
@@ -98,3 +98,65 @@ def test_a_report_is_shown_with_its_page_and_its_numbers(report, monkeypatch):
     exhibits.show_report(report, "audit-forest")
     assert set(shown[0][exhibits.MIME]["files"]) == {"audit.html", "audit.json"}
     assert exhibits.roc_figure(report).axes[0].get_xscale() == "log"
+
+
+# ------------------------------------------------------------------------------------------------------------------- one run
+
+TINY = {"records": 40, "natural": 20, "mislabelled": 20, "gradients": 50, "architecture": "mlp:4", "epochs": 2,
+        "batch_size": 20, "learning_rate": 1.0}
+
+
+@pytest.fixture(scope="module")
+def with_canaries():
+    pytest.importorskip("opacus", reason="Opacus is not installed: pip install -e '.[dp]'")
+    return measure.one_run(2, epsilon=1e9, **TINY)
+
+
+def test_canaries_are_in_by_coins_of_their_own_whatever_the_number_of_models(with_canaries):
+    assert [one.shape for one in (with_canaries.coins, with_canaries.gain, with_canaries.moved)] == [(2, 90), (2, 40), (2, 50)]
+    assert 20 < (with_canaries.coins[0] != with_canaries.coins[1]).sum() < 70
+    assert_array_equal(measure.canaries(range(1, 2), epsilon=1e9, **TINY)["coins"][0], with_canaries.coins[1])
+
+
+def test_without_noise_dirac_canaries_that_are_in_move_their_parameters(with_canaries):
+    frame = one_run.results(with_canaries)
+    assert metrics.estimate(frame, "gradients", "auc").value > 0.7
+    score, coins = one_run.scores(with_canaries)["mislabelled"]
+    assert score.shape == coins.shape == (2, 20)
+    assert_array_equal(coins, with_canaries.coins[:, 20:40])
+
+
+def test_published_bounds_stay_below_what_the_accountant_says():
+    """A bound may be above in one run of twenty."""
+    for promised in one_run.PROMISED[:-1]:
+        held = measure.one_run(8, epsilon=promised)
+        assert (held.spent <= promised).all()
+        frame = one_run.results(held)
+        for kind in ("gradients", "mislabelled", "natural"):
+            assert (metrics.estimate(frame, kind, "epsilon").values > held.spent).sum() <= 1
+
+
+def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():
+    from scipy import integrate, stats
+
+    for epsilon, delta in ((1.0, 1e-5), (8.0, 1e-3)):
+        sigma = one_run.gaussian_noise(epsilon, delta)
+        left, _ = integrate.quad(lambda x, s=sigma, e=epsilon: max(
+            stats.norm.pdf(x, 1, s) - np.exp(e) * stats.norm.pdf(x, 0, s), 0), -1, 1 + 12 * sigma, limit=500)
+        assert left == pytest.approx(delta, rel=0.01)
+
+
+def test_in_theory_bounds_stay_below_what_was_promised_and_grow_with_it():
+    frame = one_run.in_theory(1e-5, repetitions=4)
+    for kind in ("one run", "many runs"):
+        means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in one_run.PROMISED[:-1]]
+        assert (np.diff(means) > 0).all() and (np.array(means) < one_run.PROMISED[:-1]).all()
+    assert one_run.most(1000)["one run"] == pytest.approx(np.log(0.05 ** 0.001 / (1 - 0.05 ** 0.001)), abs=1e-5)
+    assert one_run.most(8)["many runs"] < one_run.most(8)["one run"]
+
+
+def test_the_table_of_one_run_has_a_row_for_each_promise(with_canaries):
+    frame = pd.concat([one_run.results(with_canaries), one_run.results(with_canaries).assign(promised=1.0),
+                       one_run.in_theory(1e-5, repetitions=2).query("promised == 1")])
+    shown = one_run.table(frame)
+    assert list(shown["promised"]) == ["1", "no noise"] and shown["accountant"].iloc[1] == "–"

@@ -85,6 +85,26 @@ def test_each_record_is_clipped_by_itself(records, architecture, augmentation):
     assert not np.allclose(after, by_hand(records, config)[1], atol=1e-2)
 
 
+def test_a_dirac_canary_moves_its_own_parameter_by_the_clipping_norm_whenever_it_is_drawn():
+    config, clip = replace(ONE_STEP, learning_rate=2.0), 0.05
+    without = vector(fit(config, epsilon=SILENT, clip=clip).arrays)
+    x, y, privacy = TABLE.x, TABLE.y, Privacy(SILENT, clip=clip)
+    moved = without - vector(dp.fit(x, y, 3, config, privacy, inserted=[4, 60]).arrays)
+    np.testing.assert_allclose(np.flatnonzero(np.abs(moved) > 1e-6), [4, 60])
+    np.testing.assert_allclose(moved[[4, 60]], config.learning_rate * clip / 80, rtol=1e-3)
+    rare = replace(config, batch_size=20, epochs=25)  # a hundred steps, in a quarter of which it is drawn
+    nothing = x[:1], np.zeros(1, int), 1, rare, Privacy(SILENT, clip=clip)  # of one class, so that no record has a gradient
+    start, end = (vector(dp.fit(*nothing, size=80, inserted=these).arrays) for these in ((), range(30)))
+    drawn = (start - end)[:30] / (config.learning_rate * clip / 20)
+    assert 15 < drawn.mean() < 35 and np.ptp(drawn) > 5
+
+
+def test_who_is_in_does_not_show_in_the_rate_the_steps_or_the_noise_where_a_size_is_given():
+    few, many = (dp.fit(TABLE.x[:count], TABLE.y[:count], 3, MLP, Privacy(2.0, 1e-3), size=80).arrays for count in (30, 70))
+    assert few["noise_multiplier"] == many["noise_multiplier"] == dp.noise_multiplier(Privacy(2.0, 1e-3), 80, MLP)
+    assert few["epsilon"] == many["epsilon"] <= 2.0
+
+
 def test_noise_has_the_standard_deviation_sigma_clip_over_batch():
     config = replace(ONE_STEP, architecture="mlp:300", learning_rate=1.0)
     outcome = fit(config, epsilon=1.0, clip=0.3)

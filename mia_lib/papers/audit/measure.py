@@ -154,12 +154,12 @@ def tested(index: range, kind: str = "forest", dataset: str = "german_credit", m
 def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 1000, natural: int = 500, mislabelled: int = 500,
              gradients: int = 1000, architecture: str = "mlp:128", epochs: int = 10, batch_size: int = 128,
              learning_rate: float = 1.0, epsilon: float = 8.0, delta: float = 1e-5, seed: int = 0) -> dict[str, np.ndarray]:
-    """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own that
-    says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added follows from
-    the number of records and of all canaries that are records, and not from how many the coins let in.
+    """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own
+    that says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added
+    follows from the number of records and of all canaries that are records, and not from how many the coins let in.
 
     Args:
-        records: that train every model. natural: canaries as they come. mislabelled: canaries with a wrong class, drawn by chance.
+        records: that train every model. natural: canaries as they come. mislabelled: canaries with a wrong class, by chance.
         gradients: Dirac canaries, whose gradient is the clipping norm at one parameter of their own, drawn by chance, and 0 at
             all others. epsilon: 1e9 leaves next to no noise.
 
@@ -210,5 +210,5 @@ private_models = measurement("audit/twins", block=8, probe={
     "index": range(1, 2), "members": 60, "architecture": "mlp:4", "epochs": 2, "batch_size": 30})(twins)
 audits = measurement("audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4})(tested)
 one_run = measurement("audit/one-run", block=8, probe={
-    "index": range(1, 2), "records": 60, "natural": 20, "mislabelled": 20, "gradients": 40, "architecture": "mlp:4", "epochs": 2,
-    "batch_size": 30})(canaries)
+    "index": range(1, 2), "records": 60, "natural": 20, "mislabelled": 20, "gradients": 40, "architecture": "mlp:4",
+    "epochs": 2, "batch_size": 30})(canaries)

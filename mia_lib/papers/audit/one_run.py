@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
 from mia_lib import metrics
 from mia_lib.evidence import tables
-from mia_lib.evidence.tables import Cell
 from mia_lib.published import Bank
 
 PROMISED = (1.0, 2.0, 4.0, 8.0, 1e9)  # the last leaves next to no noise
-SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)  # of the canaries that are said to be in, and as many to be out; settled beforehand
 CONFIDENCE = 0.95
-TITLES = {"gradients": "white-box: Dirac canaries", "mislabelled": "black-box: mislabelled", "natural": "black-box: as they come",
-          "one run": "in theory: one run", "many runs": "in theory: 1,000 runs"}
-
-
-def guesses(canaries: int) -> list[tuple[int, int]]:
-    """How many canaries are said to be in, and to be out, by `SHARES`."""
-    return [(max(1, int(share * canaries)),) * 2 for share in SHARES]
+TITLES = {"gradients": "white-box: Dirac canaries", "mislabelled": "black-box: mislabelled",
+          "natural": "black-box: as they come", "one run": "in theory: one run", "many runs": "in theory: 1,000 runs"}
 
 
 def scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Of each kind of canaries the scores and the coins, both [M, canaries of that kind]: how far the parameters of Dirac canaries
-    moved, and by how much training lowered the losses of those that are records."""
+    """Of each kind of canaries the scores and the coins, both [M, canaries of that kind]: how far the parameters of Dirac
+    canaries moved, and by how much training lowered the losses of those that are records."""
     natural, records = held.parameters["natural"], held.gain.shape[1]
     return {"gradients": (held.moved, held.coins[:, records:]),
             "mislabelled": (held.gain[:, natural:], held.coins[:, natural:records]),
@@ -34,11 +25,11 @@ def scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def results(held: Bank) -> pd.DataFrame:
-    """Study "one run": of each kind of canaries the bound on epsilon and the AUC, a row a training run, by what was `promised`;
-    of the model its accuracy and, as "accountant", what it spent."""
+    """Study "one run": of each kind of canaries the bound on epsilon and the AUC, a row a training run, by what was
+    `promised`; of the model its accuracy and, as "accountant", what it spent."""
     delta, rows = held.parameters["delta"], {}
     for kind, (score, coins) in scores(held).items():
-        bounds = [metrics.epsilon_one_run(of_run, inside, guesses(len(inside)), delta, CONFIDENCE)
+        bounds = [metrics.epsilon_one_run(of_run, inside, None, delta, CONFIDENCE)
                   for of_run, inside in zip(score, coins, strict=True)]
         rows[kind] = {"epsilon": np.array(bounds, float), "auc": metrics.auc(score, coins)}
     rows |= {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
@@ -46,8 +37,8 @@ def results(held: Bank) -> pd.DataFrame:
 
 
 def gaussian_noise(epsilon: float, delta: float) -> float:
-    """The least noise that makes the Gaussian mechanism of sensitivity 1 private: sigma with Phi(1 / (2 sigma) - epsilon sigma) -
-    e^epsilon Phi(-1 / (2 sigma) - epsilon sigma) = delta (Balle and Wang 2018, Theorem 8)."""
+    """The least noise that makes the Gaussian mechanism of sensitivity 1 private (Balle and Wang 2018, Theorem 8): sigma with
+    Phi(1 / (2 sigma) - epsilon sigma) - e^epsilon Phi(-1 / (2 sigma) - epsilon sigma) = delta."""
     from scipy import optimize, stats
 
     def excess(sigma: float) -> float:
@@ -58,8 +49,8 @@ def gaussian_noise(epsilon: float, delta: float) -> float:
 
 
 def in_theory(delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0) -> pd.DataFrame:
-    """The same bounds where nothing but noise is between a canary and its score: its coin, 0 or 1, plus the Gaussian noise of the
-    `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and the threshold is chosen on half of them.
+    """The same bounds where nothing but noise is between a canary and its score: its coin, 0 or 1, plus the Gaussian noise of
+    the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them choose the threshold.
     """
     frames, rng = [], np.random.default_rng([65, seed])
     for promised in PROMISED[:-1]:
@@ -67,7 +58,7 @@ def in_theory(delta: float, canaries: int = 1000, repetitions: int = 8, seed: in
         for _ in range(repetitions):
             coins = rng.random(canaries) < 0.5
             score = coins + gaussian_noise(promised, delta) * rng.normal(size=canaries)
-            bounds["one run"].append(metrics.epsilon_one_run(score, coins, guesses(canaries), delta, CONFIDENCE))
+            bounds["one run"].append(metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE))
             bounds["many runs"].append(metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1))
         frames.append(metrics.by_repetition({kind: {"epsilon": np.array(found, float)} for kind, found in bounds.items()},
                                             study="in theory", promised=promised))
@@ -80,11 +71,12 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     found = {(row.promised, row.attack, row.metric): row.interval for row in rows.itertuples()}
     promised = sorted({place for place, *_ in found})
     columns: dict[str, list] = {"promised": [_promise(one) for one in promised]}
-    columns["accountant"] = [tables.DASH if one == PROMISED[-1] else tables.cell(found[one, "accountant", "epsilon"].value, ".2f")
-                             for one in promised]
+    spent = {one: tables.cell(found[one, "accountant", "epsilon"].value, ".2f") for one in promised}
+    columns["accountant"] = [tables.DASH if one == PROMISED[-1] else spent[one] for one in promised]
     for kind, title in TITLES.items():
-        columns[title] = [_mean(found.get((one, kind, "epsilon"))) for one in promised]
-    columns["accuracy"] = [tables.cell(found[one, "model", "accuracy"].value, ".1f", "%") for one in promised]
+        columns[title] = [tables.cell(found[one, kind, "epsilon"], ".2f") if (one, kind, "epsilon") in found else tables.DASH
+                          for one in promised]
+    columns["accuracy"] = [tables.cell(found[one, "model", "accuracy"].value, ".0%") for one in promised]
     return pd.DataFrame(columns)
 
 
@@ -92,14 +84,8 @@ def _promise(epsilon: float) -> str:
     return "no noise" if epsilon == PROMISED[-1] else f"{epsilon:g}"
 
 
-def _mean(interval: metrics.Interval | None) -> str | Cell:
-    if interval is None:
-        return tables.DASH
-    return Cell(f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]", interval.value, interval.low, interval.high)
-
-
-def most(runs: int, delta: float = 0.0) -> Mapping[str, float]:
-    """The most that an attack without an error can show: in one run with so many canaries, and in so many runs with one each."""
+def most(runs: int, delta: float = 0.0) -> dict[str, float]:
+    """The most that an attack without an error can show: in one run with so many canaries, in so many runs with one each."""
     coins = np.arange(runs) % 2 == 0
     return {"one run": float(metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)),
             "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1))}
