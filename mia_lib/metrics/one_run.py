@@ -22,7 +22,6 @@ from mia_lib.metrics.ranking import check_scores
 
 UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
 SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)  # of the canaries, to either side, where no numbers of guesses are given
-MOST = 500.0  # an epsilon from which on e^-epsilon is nothing beside 1, even for a billion guesses
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +70,18 @@ def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, del
     check_whole("right", right, 0, guesses)
     check_range("epsilon", epsilon, 0)
     check_range("delta", delta, 0, 1)
-    from scipy import stats  # takes a second to import
+    from scipy import special
 
-    guessing = stats.binom(guesses, 1 / (1 + np.exp(-epsilon)))
-    tail = float(guessing.sf(right - 1))
-    if not delta or not right:
-        return tail
-    i = np.arange(1, right + 1)
-    just_below = float(np.max(np.cumsum(guessing.pmf(right - i)) / i))
-    return min(1.0, tail + 2 * canaries * delta * just_below)
+    if not right:
+        return 1.0
+    correct = special.expit(epsilon)  # the chance that one guess is
+    tail = special.betainc(right, guesses - right + 1, correct)  # P[W >= v]
+    if not delta:
+        return float(tail)
+    fewer = np.arange(right - 1, 0, -1)  # v - i
+    tails = np.append(special.betainc(fewer, guesses - fewer + 1, correct), 1.0)
+    just_below = np.max((tails - tail) / np.arange(1, right + 1))
+    return float(min(1.0, tail + 2 * canaries * delta * just_below))
 
 
 def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
@@ -166,18 +168,14 @@ def _check_coins(inside: int, canaries: int) -> None:
 
 def _refuted(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
     """An epsilon up to which guesses so often right are rarer than `level`. Any that is refuted may be given, the largest or
-    not: if the true one is below it, the guesses were as rare as it says."""
-    def rare(epsilon: float) -> bool:
-        return one_run_p_value(right, guesses, canaries, epsilon, delta) <= level
+    not: where the true one is below it, the guesses were as rare as it says."""
+    from scipy import special
 
-    low, high = 0.0, 1.0
-    if not rare(low):
+    if one_run_p_value(right, guesses, canaries, 0.0, delta) >= level:
         return 0.0
-    while rare(high):
-        low, high = high, 2 * high
-        if low > MOST:
-            return low
-    while high - low > 1e-6:
+    low, high = 0.0, float(special.logit(special.betaincinv(right, guesses - right + 1, level)))  # exact without delta
+    while delta and high - low > 1e-6:
         middle = (low + high) / 2
-        low, high = (middle, high) if rare(middle) else (low, middle)
-    return low
+        rare = one_run_p_value(right, guesses, canaries, middle, delta) <= level
+        low, high = (middle, high) if rare else (low, middle)
+    return low if delta else high

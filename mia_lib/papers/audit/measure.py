@@ -151,9 +151,9 @@ def tested(index: range, kind: str = "forest", dataset: str = "german_credit", m
     return {"alarms": np.array(alarms, np.float32), "members": dealt.members[list(index)]}
 
 
-def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 1000, natural: int = 500, mislabelled: int = 500,
-             gradients: int = 1000, architecture: str = "mlp:128", epochs: int = 10, batch_size: int = 128,
-             learning_rate: float = 1.0, epsilon: float = 8.0, delta: float = 1e-5, seed: int = 0) -> dict[str, np.ndarray]:
+def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 200, natural: int = 400, mislabelled: int = 400,
+             gradients: int = 1000, architecture: str = "mlp:32", epochs: int = 10, batch_size: int = 100,
+             learning_rate: float = 4.0, epsilon: float = 8.0, delta: float = 1e-5, seed: int = 0) -> dict[str, np.ndarray]:
     """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own
     that says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added
     follows from the number of records and of all canaries that are records, and not from how many the coins let in.
@@ -200,7 +200,7 @@ def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 10
         for name, value in (("gain", losses[0] - losses[1]), ("moved", (before - after)[at]), ("coins", coins),
                             ("right", (answers == y[others]).mean()), ("spent", outcome.arrays["epsilon"])):
             rows[name].append(value)
-    kinds = {"gain": np.float16, "moved": np.float16, "coins": bool}
+    kinds: dict[str, type] = {"gain": np.float16, "moved": np.float16, "coins": bool}
     return {name: np.array(values, kinds.get(name, np.float32)) for name, values in rows.items()}
 
 
@@ -209,6 +209,6 @@ forest_models = measurement("audit/forests", block=8, probe={
 private_models = measurement("audit/twins", block=8, probe={
     "index": range(1, 2), "members": 60, "architecture": "mlp:4", "epochs": 2, "batch_size": 30})(twins)
 audits = measurement("audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4})(tested)
-one_run = measurement("audit/one-run", block=8, probe={
-    "index": range(1, 2), "records": 60, "natural": 20, "mislabelled": 20, "gradients": 40, "architecture": "mlp:4",
+one_run = measurement("audit/one-run", block=8, chunk=2, probe={
+    "index": range(2), "records": 60, "natural": 20, "mislabelled": 20, "gradients": 40, "architecture": "mlp:4",
     "epochs": 2, "batch_size": 30})(canaries)
