@@ -152,7 +152,7 @@ def tested(index: range, kind: str = "forest", dataset: str = "german_credit", m
 
 
 def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 200, natural: int = 400, mislabelled: int = 400,
-             gradients: int = 1000, architecture: str = "mlp:32", epochs: int = 10, batch_size: int = 100,
+             gradients: int = 1000, architecture: str = "mlp:32", epochs: int = 6, batch_size: int = 100,
              learning_rate: float = 4.0, epsilon: float = 8.0, delta: float = 1e-5, seed: int = 0) -> dict[str, np.ndarray]:
     """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own
     that says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added
