@@ -130,13 +130,12 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     _check_coins(int(members.sum()), count)
     shuffled = np.random.default_rng(seed).permutation(count)
     ranked = members[shuffled[np.argsort(scores[shuffled], kind="stable")[::-1]]]
-    best = None
+    bounds = []
     for guessed_in, guessed_out in pairs:
         right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out:]).sum())
         bound = _refuted(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
-        if best is None or bound > best:
-            best = OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence)
-    return best
+        bounds.append(OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence))
+    return max(bounds)
 
 
 def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
@@ -150,10 +149,11 @@ def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
     if given.ndim != 2 or given.shape[1:] != (2,) or given.dtype.kind not in "iu":
         raise MiaError(f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: "
                        "of the canaries with the highest scores so many are said to be in, of the lowest so many out.")
-    for pair in given:
-        if pair.min() < 0 or not 1 <= pair.sum() <= canaries:
-            raise MiaError(f"guesses = {tuple(map(int, pair))}: allowed are from 1 to {canaries} in all, of so many canaries.")
-    return [(int(guessed_in), int(guessed_out)) for guessed_in, guessed_out in given]
+    pairs: list[tuple[int, int]] = [(int(row[0]), int(row[1])) for row in given]
+    for pair in pairs:
+        if min(pair) < 0 or not 1 <= sum(pair) <= canaries:
+            raise MiaError(f"guesses = {pair}: allowed are from 1 to {canaries} in all, of so many canaries.")
+    return pairs
 
 
 def _check_coins(inside: int, canaries: int) -> None:
