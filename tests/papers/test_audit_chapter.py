@@ -152,7 +152,7 @@ def test_in_theory_bounds_stay_below_what_was_promised_and_grow_with_it():
         means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in one_run.PROMISED[:-1]]
         assert (np.diff(means) > 0).all() and (np.array(means) < one_run.PROMISED[:-1]).all()
     assert one_run.most(1000)["one run"] == pytest.approx(np.log(0.05 ** 0.001 / (1 - 0.05 ** 0.001)), abs=1e-5)
-    assert one_run.most(8)["many runs"] < one_run.most(8)["one run"]
+    assert one_run.most(8)["many runs"] == 0 < one_run.most(8)["one run"]
 
 
 def test_the_table_of_one_run_has_a_row_for_each_promise(with_canaries):

@@ -66,22 +66,21 @@ def in_theory(delta: float, canaries: int = 1000, repetitions: int = 8, seed: in
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """What was promised, what the accountant says was spent, and the means of the bounds."""
-    rows = metrics.summary(frame[frame["study"].isin(["one run", "in theory"])], ["promised", "attack", "metric"])
-    found = {(row.promised, row.attack, row.metric): row.interval for row in rows.itertuples()}
-    promised = sorted({place for place, *_ in found})
-    columns: dict[str, list] = {"promised": [_promise(one) for one in promised]}
-    spent = {one: tables.cell(found[one, "accountant", "epsilon"].value, ".2f") for one in promised}
-    columns["accountant"] = [tables.DASH if one == PROMISED[-1] else spent[one] for one in promised]
-    for kind, title in TITLES.items():
-        columns[title] = [tables.cell(found[one, kind, "epsilon"], ".2f") if (one, kind, "epsilon") in found else tables.DASH
-                          for one in promised]
-    columns["accuracy"] = [tables.cell(found[one, "model", "accuracy"].value, ".0%") for one in promised]
-    return pd.DataFrame(columns)
+    """What was promised, what the accountant says was spent, and the means of the bounds, with intervals over runs."""
+    there = set(zip(frame["promised"], frame["attack"], strict=True))
 
+    def cells(kind: str, metric: str = "epsilon", spec: str = ".2f") -> list:
+        numbers = [metrics.estimate(frame, kind, metric, promised=one) if (one, kind) in there else None for one in promised]
+        return [tables.DASH if one is None else tables.cell(one.interval((0.0, np.inf)) if kind in TITLES else one.value, spec)
+                for one in numbers]
 
-def _promise(epsilon: float) -> str:
-    return "no noise" if epsilon == PROMISED[-1] else f"{epsilon:g}"
+    promised = sorted(frame["promised"].unique())
+    columns: dict[str, list] = {"promised": ["no noise" if one == PROMISED[-1] else f"{one:g}" for one in promised],
+                                "accountant": cells("accountant")}
+    columns |= {title: cells(kind) for kind, title in TITLES.items()}
+    columns["accountant"] = [tables.DASH if one == PROMISED[-1] else cell
+                             for one, cell in zip(promised, columns["accountant"], strict=True)]
+    return pd.DataFrame(columns | {"accuracy": cells("model", "accuracy", ".0%")})
 
 
 def most(runs: int, delta: float = 0.0) -> dict[str, float]:
