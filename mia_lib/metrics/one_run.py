@@ -12,6 +12,7 @@ So guesses that are right too often refute an epsilon, and the largest that is r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,14 +143,13 @@ def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
     """Numbers of guesses, each a pair."""
     if guesses is None:
         return [(max(1, int(share * canaries)),) * 2 for share in SHARES]
-    try:
-        given = np.atleast_2d(np.array(guesses))
-    except ValueError:
-        given = np.empty(0)
+    given: np.ndarray = np.empty(0)
+    with suppress(ValueError):  # pairs of another length
+        given = np.array(guesses, ndmin=2)
     if given.ndim != 2 or given.shape[1:] != (2,) or given.dtype.kind not in "iu":
         raise MiaError(f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: "
                        "of the canaries with the highest scores so many are said to be in, of the lowest so many out.")
-    pairs: list[tuple[int, int]] = [(int(row[0]), int(row[1])) for row in given]
+    pairs = [(guessed_in, guessed_out) for guessed_in, guessed_out in given.tolist()]
     for pair in pairs:
         if min(pair) < 0 or not 1 <= sum(pair) <= canaries:
             raise MiaError(f"guesses = {pair}: allowed are from 1 to {canaries} in all, of so many canaries.")
