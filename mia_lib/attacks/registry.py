@@ -16,12 +16,13 @@ from typing import Protocol
 
 import numpy as np
 
-from mia_lib.attacks import Needs, baselines, bayes, calibration, per_class
+from mia_lib.attacks import Needs, baselines, bayes, bayesian, calibration, per_class
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.errors import MiaError, choose
 
 POPULATION = 2000  # public records of RMIA, at most
 OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
+OFFLINE_FACTOR = 0.33  # of BASE's offline form, LeakPro's
 LOG_ODDS = "logit_scaled_confidence"
 SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
     "correctness": "label", "loss": "loss", LOG_ODDS: "loss", "curvature": "loss", "least_loss": "output vector",
@@ -205,11 +206,13 @@ def _curvature(view: TargetSignals) -> np.ndarray:
 LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
 CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
 YE, SONG, YEOM, CHOQUETTE = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "choquette2021label"
+LASSILA, BRANNVALL = "lassila2025practical", "brannvall2026exponential"
 CITATIONS = {
     LIRA: "Carlini et al. 2022", WATSON: "Watson et al. 2022", SURI: "Suri et al. 2024", RMIA: "Zarifzadeh et al. 2024",
     CURVATURE: "Ravikumar et al. 2024", BERTRAN: "Bertran et al. 2023", SABLAYROLLES: "Sablayrolles et al. 2019",
     YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018",
-    CHOQUETTE: "Choquette-Choo et al. 2021"}
+    CHOQUETTE: "Choquette-Choo et al. 2021", LASSILA: "Lassila et al. 2025", BRANNVALL: "Brännvall 2026"}
+WITHIN = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}  # LiRA's one spread for all, worth four references
 REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
 
 ATTACKS = {attack.name: attack for attack in (
@@ -238,6 +241,20 @@ ATTACKS = {attack.name: attack for attack in (
            {"fixed_variance": True}),
     Attack("LiRA, own spreads", LIRA, baselines.lira_online.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_online)),
     Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
+    Attack("BASE", LASSILA, bayesian.base.needs, ("loss",), partial(by_names, bayesian.base)),
+    Attack("BASE, offline", LASSILA, Needs("loss", "out only", bayesian.base.needs.knows), ("loss",),
+           partial(by_names, bayesian.base), {"factor": OFFLINE_FACTOR}),
+    Attack("BaVarIA", BRANNVALL, bayesian.bavaria_online.needs, (LOG_ODDS,), partial(_by_log_odds, bayesian.bavaria_online)),
+    Attack("BaVarIA, t", BRANNVALL, bayesian.bavaria_online.needs, (LOG_ODDS,), partial(_by_log_odds, bayesian.bavaria_online),
+           {"predictive": "t"}),
+    Attack("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online.needs, (LOG_ODDS,),
+           partial(_by_log_odds, bayesian.bavaria_online), WITHIN),
+    Attack("BaVarIA, offline", BRANNVALL, bayesian.bavaria_offline.needs, (LOG_ODDS,),
+           partial(_by_log_odds, bayesian.bavaria_offline)),
+    Attack("BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline.needs, (LOG_ODDS,),
+           partial(_by_log_odds, bayesian.bavaria_offline), {"predictive": "t"}),
+    Attack("BaVarIA, prior within, offline", BRANNVALL, bayesian.bavaria_offline.needs, (LOG_ODDS,),
+           partial(_by_log_odds, bayesian.bavaria_offline), WITHIN),
     Attack("Curv, log ratio", CURVATURE, by_curvature.nll.needs, ("curvature",), partial(_by_log_curvature, by_curvature.nll)),
     Attack("Curv ZO LR", CURVATURE, by_curvature.likelihood_ratio.needs, ("curvature",),
            partial(_by_log_curvature, by_curvature.likelihood_ratio), {"variant": "released_code"}),
