@@ -15,7 +15,7 @@ cifar100_small = measurement("bank/cifar100-small", probe=PROBE, dataset="cifar1
 fashion_small = measurement("bank/fashion-small", probe=PROBE, dataset="fashion_mnist")(answers)
 # Small enough for every recipe on two cores: which part of it makes an attack strong?
 recipes = measurement("bank/recipes", probe={**PROBE, "viewed": 50, "unused": 20}, dataset="cifar10",
-                      architecture="batchnorm_cnn:16,32,64", batch_size=128, learning_rate=0.1, records=5000, unused=1000)(recipe)
+                      architecture="batchnorm_cnn:8,16,32", batch_size=64, learning_rate=0.1, records=2000, unused=1000)(recipe)
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}
 cifar10_weights = measurement("bank/cifar10-small-weights", **TENSORS, dataset="cifar10")(weights)
 cifar100_weights = measurement("bank/cifar100-small-weights", **TENSORS, dataset="cifar100")(weights)

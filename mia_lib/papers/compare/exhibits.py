@@ -13,10 +13,10 @@ from mia_lib.attacks import Needs, registry, threat_model
 from mia_lib.evidence import panels, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.compare import study
-from mia_lib.papers.compare.study import ATTACKS, Case, Scores
+from mia_lib.papers.compare.study import ATTACKS, ENTRIES, Case, Scores
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
-DRAWN = ("RMIA", "RMIA, offline", "MAST (softmin)", "calibrated loss", "LiRA", "LiRA, offline", "Curv, log ratio", "MALT")
+DRAWN = ("RMIA", "RMIA, offline", "BaVarIA", "BaVarIA, offline", "LiRA", "LiRA, offline", "calibrated loss", "MALT")
 KNOWS = {"none": "–", "out only": "without", "in and out": "both"}  # references with the record, and without it
 BESIDE = ("MALT", "RMIA", "LiRA", "MAST (softmin)", "Curv, log ratio")  # that a reader can choose between
 
@@ -30,12 +30,12 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
 
 def by_data(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(data, metric) -> title of a column."""
-    return {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS}
+    return {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS[:2]}
 
 
 def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows on attacks on banks, and on networks that know their members by heart."""
-    return frame[frame["study"].isin(["bank", "by heart"])]
+    """The rows on attacks on banks, and on networks that know their members by heart, with as few queries as each needs."""
+    return frame[frame["study"].isin(["bank", "by heart"]) & frame["attack"].isin(ATTACKS)]
 
 
 def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) -> pd.DataFrame:
@@ -61,6 +61,85 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     shown = shown.sort_values("data", key=lambda data: data.map(order), kind="stable")
     return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
                              xlabel="references of a record", ylabel="TPR at 1 % FPR")
+
+
+def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
+    """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
+    of a bank, and with all there are of a recipe."""
+    rows = frame[frame["metric"].eq(study.METRICS[1]) & (frame["references"].eq(count) | frame["study"].eq("recipe"))]
+    rows = rows.assign(attack=[name.partition(",")[0] for name in rows["attack"]], name=rows["attack"])
+    rows = rows[rows["name"].map(lambda name: name in (*study.ASKED, "Curv, log ratio", *study.QUERIED))]
+    asked = rows.groupby("data")["queries"].transform("nunique") > 1
+    rows = rows[asked & ~(rows["data"].str.contains("20 epochs"))].replace({"attack": {"Curv": "Curv, log ratio"}})
+    shown = metrics.summary(rows, ["data", "queries", "attack", "metric"]).sort_values("queries", kind="stable")
+    order = {data: place for place, data in enumerate(rows["data"].unique())}
+    shown = shown[shown.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
+    return plotting.lineplot(shown.sort_values("data", key=lambda data: data.map(order), kind="stable"), "queries", "value",
+                             "attack", panel="data", log=True, percent=True, sharey=False, xlabel="queries about a record",
+                             ylabel="TPR at 1 % FPR", rows=2)
+
+
+HAVE = {"labels": "predicted labels", "losses": "losses of the true label", "outputs": "all outputs",
+        "one": "the recipe, and one model of your own without the record", "apart": "{} models of your own without the record",
+        "few": "{} models, half of them with the record", "many": "{} models, half of them with the record"}
+
+
+def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
+    """What to use with what one has: the attack that finds most members at 1 % FPR on every second target, and what it finds
+    on the others, in percent, on each set."""
+    means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), []
+    for have, name in chosen.items():
+        references = means[have][2]
+        rows.append({"you have": HAVE[have].format(references), "attack": name, **{
+            data: results.format_percent(study.reported(frame, name, references, data))
+            for data in of_banks(frame)["data"].unique()}})
+    return pd.DataFrame(rows).set_index("you have")
+
+
+RATES = {"auc": "AUC (%)", study.METRICS[1]: TITLE_OF[study.METRICS[1]], study.METRICS[2]: TITLE_OF[study.METRICS[2]]}
+NETWORKS = {"CIFAR-10": ("small, 25,000 members", "none"), "CIFAR-10, ResNet-9": ("ResNet-9, 25,000 members", "flips and crops")}
+
+
+def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
+    """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
+    rows = []
+    for (model, setting, attack), part in results.paper("compare", "reported").groupby(["model", "setting", "attack"], sort=False):
+        whose, augmentation, references, queries = setting.split("; ")
+        value = dict(zip(part["metric"], part["value"], strict=True))
+        rows.append({"whose": whose, "network": model, "augmentation": augmentation, "attack": attack, "references": references,
+                     "queries": queries, **{f"right on {side}": f"{100 * value[key]:.1f}" if (key := f"right on {side}") in value
+                                            else results.DASH for side in ("members", "others")},
+                     **{title: f"{100 * value[one]:.1f}" if one in value else results.DASH for one, title in RATES.items()}})
+    for case in cases:
+        recipe = case.study == "recipe"
+        if not recipe and case.name not in NETWORKS:
+            continue
+        network, augmentation = (f"small, 1,000 members, {case.name.split(', ')[1]}", case.name.split(", ")[0]) if recipe else (
+            NETWORKS[case.name])
+        of_case = frame[frame["data"] == case.name]
+        most = of_case["references"].max()
+        right = [results.format_percent(value) for value in case.accuracy.mean(0)]
+        for name in ("LiRA", "LiRA, 18 queries") if recipe else ("RMIA", "LiRA"):
+            found = {title: results.format_percent(metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)))
+                     for one, title in RATES.items()}
+            rows.append({"whose": "ours", "network": network, "augmentation": augmentation, "attack": name.partition(",")[0],
+                         "references": str(most), "queries": str(ENTRIES[name].queries), "right on members": right[0],
+                         "right on others": right[1], **found})
+    return pd.DataFrame(rows).set_index("whose")
+
+
+def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """What the loss alone tells of LiRA's rate with the most references, and RMIA with one reference, in percent."""
+    rows = []
+    for data, part in of_banks(frame).groupby("data", sort=False):
+        most, tails = part["references"].max(), frame[(frame["attack"] == "loss tail") & (frame["data"] == data)]
+        for metric in study.METRICS[1:]:
+            of = {"LiRA, most references": metrics.estimate(part, "LiRA", metric, references=most),
+                  "tail of the loss": metrics.estimate(tails, "loss tail", metric),
+                  "RMIA, offline, one reference": metrics.estimate(part, "RMIA, offline", metric, references=1)}
+            rows.append({"data": data, "at": TITLE_OF[metric].removeprefix("TPR at "), **{
+                name: results.format_percent(one.interval((0.0, 1.0))) for name, one in of.items()}})
+    return pd.DataFrame(rows).set_index(["data", "at"])
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
@@ -120,14 +199,14 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
     """What the targets are: how many records trained each, and how often they are right."""
     return pd.DataFrame([{
         "models of": case.name, "how many": len(case.members),
-        "members each": "25,000" if case.study == "bank" else "2,000",
+        "members each": {"bank": "25,000", "by heart": "2,000", "recipe": "1,000"}[case.study],
         **{f"right on {side} (%)": results.format_percent(value) for side, value in zip(
             ("members", "others"), case.accuracy.mean(0), strict=True)}} for case in cases])
 
 
 def access_table() -> pd.DataFrame:
     """The threat models, as declared where the attacks are computed, and whose attacks they are."""
-    known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items() if entry.reads is None}
+    known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
     made = threat_model({**known, "quantile regression": registry.REGRESSION,
                           "gradient norm": registry.ATTACKS["gradient norm"].needs})
     sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {

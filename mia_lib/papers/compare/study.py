@@ -22,7 +22,7 @@ from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank, load
 
-METRICS = ("auc", "tpr_at_fpr=0.01")
+METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 POPULATION = 2000  # records that no model was trained on, with which RMIA compares
 FLOOR = 1e-22  # that is added to a curvature before its logarithm is kept
 CONSTANTS = (0.0, 0.3, 0.6, 0.9, 1.0)  # that a rehearsal of RMIA, offline, chooses from
@@ -60,13 +60,19 @@ ATTACKS: dict[str, Entry] = {
     "modified entropy": Entry(_ENTROPY),
     **{name: Entry(registry.ATTACKS[name]) for name in (
         "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "LiRA, offline, as released", "RMIA, offline",
-        "MAST (best split)", "LiRA", "LiRA, own spreads", "RMIA")},
+        "BASE, offline", "BaVarIA, offline", "BaVarIA, t, offline", "BaVarIA, prior within, offline", "MAST (best split)", "LiRA",
+        "LiRA, own spreads", "RMIA", "BASE", "BaVarIA", "BaVarIA, t", "BaVarIA, prior within")},
     **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
-    "LiRA, 18 views": Entry(registry.ATTACKS["LiRA"], 18, ("18 views", LOG_ODDS)),
-    "LiRA, 80 views": Entry(registry.ATTACKS["LiRA"], 80, ("80 views", LOG_ODDS)),
-    "Curv, two views": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature")),
 }
+ASKED = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
+QUERIED = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
+           for name in ASKED for count in (2, 18, 80)} | {
+    "Curv, 80 queries": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature"))}
+ENTRIES = ATTACKS | QUERIED
+CURVES = ("MALT", "calibrated loss", "LiRA, offline", "RMIA, offline", "BaVarIA, offline", "LiRA", "LiRA, own spreads", "RMIA",
+          "BaVarIA", "BaVarIA, prior within", "Curv, log ratio")  # known with every number of references
 LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
+REHEARSED = {"RMIA, offline": "a", "BASE, offline": "factor"}  # attack -> its option that is chosen without the target
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +99,16 @@ class Case:
         return min(map(len, self.values.values()))
 
 
-def of_bank(dataset: str, records: int, models: int | None = None) -> Case:
-    """The small published bank of a data set, on its first records."""
-    bank, curved = load(f"bank/{dataset}-small", models), load(f"curvature/{dataset}-small", models and min(models, 32))
+def of_bank(name: str, records: int, models: int | None = None) -> Case:
+    """A published bank on its first records: the small one of a data set, or "resnet9", with flips and crops in training."""
+    large = name == "resnet9"
+    bank = load("bank/cifar10" if large else f"bank/{name}-small", models)
+    curved = {} if large else _curved(load(f"curvature/{name}-small", models and min(models, 32)), records)
     rows, tested = np.arange(records), np.flatnonzero(~bank.members.any(0))
     right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
-    return Case(TITLES[dataset], "bank", bank.members[:, rows], {
-        LOG_ODDS: bank.margin[:, rows].astype(float), "correctness": bank.correct[:, rows], **_curved(curved, records)},
+    title = f"{TITLES['cifar10']}, ResNet-9" if large else TITLES[name]
+    return Case(title, "bank", bank.members[:, rows], {
+        LOG_ODDS: bank.margin[:, rows].astype(float), "correctness": bank.correct[:, rows], **curved},
         bank.margin[:, tested[:POPULATION]].astype(float), np.array(right))
 
 
@@ -119,8 +128,33 @@ def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
              "probabilities": curved.entropy[:, :records].astype(float)}
     if "shifted" in curved.arrays:
         views = curved.shifted[:, :records].astype(float)
-        values |= {"two curvatures": bent, "18 views": views[..., 0], "80 views": views[..., 1]}
+        values |= {"two curvatures": bent, "2 queries": curved.true[:, :records].astype(float).mean(-1),
+                   "18 queries": views[..., 0], "80 queries": views[..., 1]}
     return values
+
+
+RECIPES = {(augmentation, epochs): {"augmentation": name, "epochs": epochs}
+           for augmentation, name in (("none", "none"), ("flips and crops", "flip_crop:4")) for epochs in (20, 80)}
+
+
+def of_recipe(augmentation: str, epochs: int) -> Case:
+    """Networks on 1,000 of 2,000 images of CIFAR-10, of one of `RECIPES`, asked 1, 2 and 18 times."""
+    bank = load("bank/recipes", **RECIPES[augmentation, epochs])
+    records = bank.members.shape[1]
+    right = [(row[:records][inside].mean(), row[records:].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
+    seen = np.moveaxis(bank.queries.astype(float), -1, 0)
+    return Case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {
+        LOG_ODDS: seen[0], "2 queries": seen[1], "18 queries": seen[2]}, bank.outside.astype(float), np.array(right))
+
+
+def recipes(targets: int, draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
+    """Study "recipe": the same small network, trained with and without augmentation, long and not, attacked with all
+    references that there are; columns `augmentation` and `epochs`."""
+    cases = {recipe: of_recipe(*recipe) for recipe in RECIPES}
+    names = ("MALT", "LiRA", "LiRA, 2 queries", "LiRA, 18 queries", "RMIA", "RMIA, 2 queries", "RMIA, 18 queries")
+    frames = [attack_case(case, min(targets, len(case.members) // 2), [len(case.members) - 2], draws, names)[0].assign(
+        augmentation=augmentation, epochs=epochs) for (augmentation, epochs), case in cases.items()]
+    return pd.concat(frames, ignore_index=True), list(cases.values())
 
 
 def references(target: int, pairs: int, models: int, first: int) -> np.ndarray:
@@ -160,24 +194,29 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     if entry.reads:
         values[entry.reads[1]] = case.values[entry.reads[0]][rows]
     view = registry.ArraySignals(values, case.members[others], {LOG_ODDS: case.public[rows]})
-    options = {"a": rehearsed_constant(view)} if entry.attack.name == "RMIA, offline" else {}
-    return entry.attack.score(view, **options)
+    name = entry.attack.name
+    return entry.attack.score(view, **({REHEARSED[name]: rehearsed_constant(view, name)} if name in REHEARSED else {}))
 
 
-def rehearsed_constant(view: registry.ArraySignals) -> float:
-    """The constant of RMIA, offline, as an attacker finds it without the target: with it the others but its partner attack the
-    first reference best, on a fifth of the records. With one pair the authors' value for CIFAR-10."""
+def rehearsed_constant(view: registry.ArraySignals, name: str = "RMIA, offline") -> float:
+    """The constant of RMIA or BASE, offline, as an attacker finds it without the target: with it the others but its partner
+    attack the first reference best, on a fifth of the records. With one pair that of the registry."""
     odds, members = view.values[LOG_ODDS][1:, ::5], view.reference_members[:, ::5]
     if len(odds) < 4:
-        return registry.OFFLINE_A
+        return registry.ATTACKS[name].options[REHEARSED[name]]  # type: ignore[return-value]
     rest = np.r_[0, 2:len(odds)]
     rehearsal = registry.ArraySignals({LOG_ODDS: odds[rest]}, members[rest[1:]],
                                       {LOG_ODDS: view.public_values[LOG_ODDS][1:][rest]})
-    return max(CONSTANTS, key=lambda a: metrics.auc(registry.score("RMIA, offline", rehearsal, a=a), members[0]))
+    return max(CONSTANTS, key=lambda one: metrics.auc(registry.score(name, rehearsal, **{REHEARSED[name]: one}), members[0]))
 
 
-def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100) -> tuple[pd.DataFrame, Scores]:
-    """All attacks on one model of each of the first pairs.
+def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
+                whole: Sequence[int] | None = None) -> tuple[pd.DataFrame, Scores]:
+    """Attacks on one model of each of the first pairs.
+
+    Args:
+        names: of `ENTRIES`; all of them when None. whole: numbers of references with which they are all run, the first that
+            `QUERIED` are; with other numbers only the `CURVES`. All numbers when None.
 
     Returns:
         column `references`, 0 of attacks that have none; and scores [T, N] by number of references and name.
@@ -190,24 +229,37 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
                        f"{case.fewest // 2} at most.")
     attacked, scores = range(0, 2 * targets, 2), {}
     for count in (0, *counts):
-        able = [name for name, entry in ATTACKS.items() if fits(entry, case, count) and (entry.kind == "none") == (count == 0)]
-        scores[count] = {name: np.stack([score(ATTACKS[name], case, target, count) for target in attacked]) for name in able}
+        run = names or [name for name in ENTRIES if whole is None or (
+            name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))]
+        able = [name for name in run if fits(ENTRIES[name], case, count) and (ENTRIES[name].kind == "none") == (count == 0)]
+        scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in attacked]) for name in able}
     members = case.members[list(attacked)]
     frame = pd.concat([by_target(by_name, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
                        for count, by_name in scores.items() if by_name], ignore_index=True)
-    return frame.assign(queries=frame["attack"].map({name: entry.queries for name, entry in ATTACKS.items()})), scores
+    return frame.assign(queries=frame["attack"].map({name: entry.queries for name, entry in ENTRIES.items()})), scores
 
 
-def softmin_is_rmia(case: Case, count: int = 8) -> pd.DataFrame:
-    """Study "identity": by how much RMIA's score, offline with the constant one, ever falls where that of the soft minimum
-    rises, on the first target."""
-    softmin = score(ATTACKS["MAST (softmin)"], case, 0, count)
-    others = references(0, count, len(case.members), case.fewest)
-    rows = [0, *others]
-    view = registry.ArraySignals({LOG_ODDS: case.values[LOG_ODDS][rows]}, case.members[others], {LOG_ODDS: case.public[rows]})
-    rmia = registry.score("RMIA, offline", view, a=1.0)[np.argsort(softmin, kind="stable")]
-    falls = float(np.maximum(rmia[:-1] - rmia[1:], 0).max())
-    return by_repetition({"MAST (softmin)": {"falls": falls}}, study="identity", data=case.name)
+def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
+    """Study "identity": by how much RMIA's score, offline with the constant one or online, ever falls where that of the soft
+    minimum or of BASE rises, on the first target."""
+    falls = {}
+    for name, a in (("MAST (softmin)", 1.0), ("BASE", None)):
+        others = references(0, pairs_for(ATTACKS[name], count), len(case.members), case.fewest)
+        rows = [0, *others]
+        view = registry.ArraySignals({LOG_ODDS: case.values[LOG_ODDS][rows]}, case.members[others],
+                                     {LOG_ODDS: case.public[rows]})
+        rmia = registry.score("RMIA", view, a=a)[np.argsort(registry.score(name, view), kind="stable")]
+        falls[name] = {"falls": float(np.maximum(rmia[:-1] - rmia[1:], 0).max())}
+    return by_repetition(falls, study="identity", data=case.name)
+
+
+def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
+    """What would a strong attack find, without one? The share of the others whose loss is above that of all but one in a
+    hundred, or a thousand, of the members, as the attack "loss tail" (Dodd et al. 2025): the rate at which one threshold on
+    the loss tells *others*, at so few mistakes about members."""
+    attacked = list(range(0, 2 * targets, 2))
+    return by_target({"loss tail": signals.loss_of(case.values[LOG_ODDS][attacked])}, ~case.members[attacked], METRICS[1:],
+                     draws=draws, study=case.study, data=case.name, references=0)
 
 
 def called_again(case: Case, scores: Mapping[str, np.ndarray], count: int, rate: float = 0.01) -> pd.DataFrame:
@@ -242,13 +294,12 @@ def parameters(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
     attacked = range(0, 2 * targets, 2)
     members = further.members[list(attacked)]
     scores = {"gradient norm": -further.gradient[list(attacked)], "MALT": bank.margin[list(attacked)][:, :members.shape[1]]}
-    return by_target(scores, members, METRICS, draws=draws, study="parameters", data=TITLES[dataset], references=0)
+    return by_target(scores, members, METRICS[:2], draws=draws, study="parameters", data=TITLES[dataset], references=0)
 
 
 # ------------------------------------------------------------------------------------ references that know no judged record
 
 WITHOUT = ("calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline")
-SHARP = (*METRICS, "tpr_at_fpr=0.001")
 
 
 def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.ndarray]:
@@ -270,7 +321,7 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
         for overlap, reference in (("half", target + 2), ("nothing", target + 1)):
             scores[overlap].append(out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float)))
     members = np.tile(np.arange(len(rows[0])) < size, (targets, 1))
-    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in WITHOUT}, members, SHARP,
+    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in WITHOUT}, members, METRICS,
                                 draws=draws, records=np.stack(rows), study="sharing", data=TITLES[dataset], references=1,
                                 overlap=overlap) for overlap, each in scores.items()], ignore_index=True)
 
@@ -310,7 +361,7 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
         if further is not None:
             scores[4].append(out_only(np.concatenate([odds, further.margin[k].astype(float)])))
     members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
-    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, SHARP,
+    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, METRICS,
                                 draws=draws, records=np.stack(rows), study="public", data=TITLES[dataset], references=count)
                       for count, each in scores.items() if each], ignore_index=True)
 
@@ -324,11 +375,11 @@ def tables(dataset: str, plays: int) -> pd.DataFrame:
     plays, where = min(plays, len(published)), {"study": "tables", "data": TITLES[dataset]}
     target, others = published.target_margin[:plays].astype(float), published.ended_margin[:plays].astype(float)
     alone = {"0-1": baselines.gap(published.correct[:plays]), "MALT": bayes.malt(signals.loss_of(target))}
-    frames = [by_target(alone, published.members[:plays], METRICS, shared=False, references=0, **where)]
+    frames = [by_target(alone, published.members[:plays], METRICS[:2], shared=False, references=0, **where)]
     for count in (n for n in (1, 2, 4, 8) if n <= others.shape[1]):
         each = [out_only(np.concatenate([own[None], these[:count]])) for own, these in zip(target, others, strict=True)]
         scores = {name: np.stack([one[name] for one in each]) for name in WITHOUT}
-        frames.append(by_target(scores, published.members[:plays], METRICS, shared=False, references=count, **where))
+        frames.append(by_target(scores, published.members[:plays], METRICS[:2], shared=False, references=count, **where))
     return pd.concat(frames, ignore_index=True)
 
 
