@@ -25,8 +25,8 @@ def base(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
 
     -loss - log mean exp(-reference loss), with the mean over all references. It is the logarithm of RMIA's ratio, online,
     where as many references were trained on a record as were not, and then ranks records as RMIA does (shown in the paper,
-    and by a test). With `factor` it is the offline form, -loss - factor log mean exp(-reference loss), with the mean over references
-    that were not trained on the record: with factor 1 it is MAST with the soft minimum, with factor 0 the loss alone.
+    and by a test). With `factor` it is the offline form, -loss - factor log mean exp(-reference loss), with the mean over
+    references that were not trained on the record: factor 1 makes it MAST with the soft minimum, factor 0 the loss alone.
 
     The authors' code searches the factor and starts at 1; the code of LeakPro has 0.33, and divides logits by a temperature of
     2 first. That needs all logits and is left out here.
@@ -76,8 +76,8 @@ def bavaria_online(signal: np.ndarray, reference_signal: np.ndarray, reference_m
         scale_n = scale + S / 2 + mean_weight n (m - prior mean)^2 / (2 (mean_weight + n)),
 
     where the prior's mean and variance are those of all records' references of that kind together, and its scale is the
-    variance times (shape - 1), so that the variance is its mean, worth 2 (shape - 1) references. With shape 1, which has no mean,
-    it is the variance itself, as in the author's code: with few references all variances then come out larger than the prior's.
+    variance times (shape - 1), so that the variance is its mean, worth 2 (shape - 1) references. With shape 1, which has no
+    mean, it is the variance itself, as in the author's code: all variances then come out larger, with few references by far.
 
     - "normal", BaVarIA-n: a Gaussian with the mean m and the variance scale_n / (shape_n - 1). Its shape is 1.
     - "t", BaVarIA-t: the posterior predictive, Student's t with 2 shape_n degrees of freedom, centre
@@ -88,12 +88,12 @@ def bavaria_online(signal: np.ndarray, reference_signal: np.ndarray, reference_m
     above 1 with each record's own (of the population).
 
     Of the paper only the abstract and the code of its supplement were at hand when this was written; weights and shapes are
-    those of that code. As there, the prior's variance counts how records differ from each other as noise. `spread` = "within" is
-    ours: the prior's variance is that around each record's own mean, as in LiRA with a fixed variance.
+    those of that code. As there, the prior's variance counts how records differ from each other as noise. `spread` = "within"
+    is ours: the prior's variance is that around each record's own mean, as in LiRA with a fixed variance.
 
     Args:
-        signal: of each record under the target, [N], or [N, A] for A augmented views, taken as independent; higher for members,
-            such as log(p / (1 - p)) for the probability p of the true class.
+        signal: of each record under the target, [N], or [N, A] for A augmented views, taken as independent; higher for
+            members, such as log(p / (1 - p)) for the probability p of the true class.
         reference_signal: the same under R references, [R, N] or [R, N, A].
         reference_members: bool [R, N], whether reference r was trained on record i.
         predictive: "normal" or "t".
@@ -144,8 +144,8 @@ def _bavaria(signal, reference_signal, reference_members, predictive, spread, me
     signal, reference_signal, inside = check_references(signal, reference_signal, reference_members, views=True)
     check_present(inside, "BaVarIA", inside=int(online))
     if not inside.any():
-        raise MiaError("reference_members: no reference was trained on any of these records. BaVarIA takes from such pairs how "
-                       "members answer; give the references' signals on records of their own, too.")
+        raise MiaError("reference_members: no reference was trained on any of these records. BaVarIA takes from such pairs "
+                       "how members answer; give the references' signals on records of their own, too.")
     if not online:
         check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], inside,
                         "reference_signal", higher=True)

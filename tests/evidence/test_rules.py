@@ -15,8 +15,8 @@ SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["non
 SETTINGS_OF = {
     "audit": {"data": ["forests", "small networks"], "leak": ["none", "planted"], "leaf": [1, 20],
               "noise": ["without", "private"]},
-    "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 8, 30], "overlap": ["half", "nothing"],
-                "side": ["members", "others"]},
+    "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 4, 8, 16, 30], "overlap": ["half", "nothing"],
+                "side": ["members", "others"], "augmentation": ["none", "flips and crops"], "epochs": [20, 80]},
     "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
                     "reading": ["negative"], "references": [2, 30], "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]},
     "curvature": {"data": ["one set", "another"], "protocol": ["one view", "as released"],
@@ -41,8 +41,9 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
 STRENGTH_OF = {
     "audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "RMIA": 3.2,
               "LiRA, own spreads": 3.0, "gradient norm": 2.0},
-    "compare": {"calibrated loss": 2.2, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.6,
-                "gradient norm": 2.0},
+    "compare": {"calibrated loss": 2.3, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.45,
+                "BaVarIA": 3.4, "BaVarIA, offline": 3.4, "BaVarIA, prior within": 4.0, "LiRA, offline": 2.0,
+                "LiRA, 18 queries": 3.0, "loss tail": 2.6},
     "iha": {"IHA": 3.6, "LOSS": 0.6, "SIF": 0.6, "RMIA": 2.9, "LiRA, the target among its references": 3.4, "SGD": 3.0,
             "gradient alone": 2.6, "IHA with weight decay in I2": 6.0, "I1": 0.6, "I2": 1.0, "I1, I2": 2.0,
             "loss, I1, I2": 2.6, "all": 2.05, "L-attack": 1.2, "LiRA-L": 0.8, "losses": 1.0, "IHA and losses": 0.3},
@@ -52,7 +53,7 @@ WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small ban
           "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
           "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
 WEAKER_OF = {"audit": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
-             "compare": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
+             "compare": {"nothing": 0.6, "others": 0.3, 20: 0.6, 1: 0.75, 8: 0.75, "flips and crops": 0.5},
              "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6}}
 STANDS_OF = {  # what two leave
     "compare": {("RMIA", "by heart"): 0.5, ("Curv, log ratio", "bank"): 4.0},
@@ -68,7 +69,7 @@ RECORDS = {"curvature": 2000, "quantile": 2000}  # of each target; a rate of one
 
 BANKS = ("table 2", "small bank", "shadow models", "table 3", "bank", "methods", "precision", "queries", "references",
          "signals", "private", "sizes", "attacks", "told", "terms", "conditioning", "partial",
-         "epochs", "mismatch")  # whose targets share their records
+         "epochs", "mismatch", "recipe")  # whose targets share their records
 
 
 def strengths(paper):

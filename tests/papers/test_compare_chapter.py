@@ -10,7 +10,7 @@ from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.errors import MiaError
 from mia_lib.papers.compare import exhibits, study
-from mia_lib.papers.compare.study import ATTACKS
+from mia_lib.papers.compare.study import ATTACKS, ENTRIES
 from mia_lib.published import Bank, load
 
 RECORDS, TARGETS = 600, 8
@@ -37,7 +37,7 @@ def test_references_are_pairs_that_leave_out_the_targets_own_and_differ_between_
 
 
 def test_as_many_references_are_compared_with_a_record_whichever_kind_an_attack_takes(case):
-    for name, entry in ATTACKS.items():
+    for name, entry in ENTRIES.items():
         others = study.references(4, study.pairs_for(entry, 4), len(case.members), case.fewest)
         knows, left = case.members[others].sum(0), (~case.members[others]).sum(0)
         if entry.kind == "out only":
@@ -79,9 +79,31 @@ def test_a_rehearsal_does_not_see_the_target(case):
     assert chosen == study.rehearsed_constant(registry.ArraySignals(other, view.reference_members, view.public_values))
 
 
-def test_the_soft_minimum_is_rmia_with_constant_one(case):
-    assert study.softmin_is_rmia(case, 4)["value"].tolist() == [0]
-    assert study.softmin_is_rmia(study.by_heart(RECORDS), 4)["value"].tolist() == [0]
+def test_the_soft_minimum_and_base_rank_as_rmia(case):
+    for one in (case, study.by_heart(RECORDS)):
+        found = study.ranks_as_rmia(one, 4)
+        assert found["attack"].tolist() == ["MAST (softmin)", "BASE"] and found["value"].tolist() == [0, 0]
+
+
+def test_a_tail_is_the_share_of_others_above_all_but_one_in_a_hundred_members(case):
+    found, loss = study.tail(case, 2, draws=4), signals.loss_of(case.values[LOG_ODDS])
+    for k, target in enumerate((0, 2)):
+        members, others = loss[target][case.members[target]], loss[target][~case.members[target]]
+        threshold = np.sort(members)[::-1][int(0.01 * len(members))]
+        assert metrics.estimate(found, "loss tail", "tpr_at_fpr=0.01").values[k] == pytest.approx((others > threshold).mean())
+
+
+def test_more_queries_are_the_published_views_joined_by_their_mean(case, attacked):
+    curved, others = load("curvature/cifar10-small", 20), study.references(2, 4, 20, 20)
+    for name, views in (("LiRA, 2 queries", curved.true.astype(float).mean(-1)), ("LiRA, 18 queries", curved.shifted[..., 0])):
+        odds = views[:, :RECORDS].astype(float)
+        assert_allclose(attacked[1][8][name][1], baselines.lira_online(odds[2], odds[others], case.members[others], True))
+
+
+def test_with_most_numbers_of_references_only_curves_are_known(case):
+    _, scores = study.attack_case(case, 2, [2, 4, 8], draws=2, whole=[4])
+    assert set(scores[2]) | set(scores[8]) < set(study.CURVES) and "LiRA, 18 queries" in scores[4]
+    assert "0-1" in scores[0] and "BASE" in scores[4] and "BASE" not in scores[8]
 
 
 def test_more_targets_than_pairs_are_refused(case):
@@ -133,14 +155,6 @@ def test_a_regression_on_public_records_is_a_row_where_it_is_published():
     assert study.find("quantile/of-nothing") is None
 
 
-def test_tables_have_the_references_of_the_plays():
-    found = study.tables("german_credit", 3)
-    held = load("calibration/tables", dataset="german_credit", loss="cross_entropy")
-    loss, others = signals.loss_of(held.target_margin[0].astype(float)), signals.loss_of(held.ended_margin[0].astype(float))
-    value = metrics.auc(others[:2].mean(0) - loss, held.members[0])
-    assert metrics.estimate(found, "calibrated loss", "auc", references=2).values[0] == pytest.approx(value)
-
-
 def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
     frame, _ = attacked
     means, chosen = study.means_of(frame, 4), study.guide(frame, 4)
@@ -156,11 +170,11 @@ def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
 def test_every_exhibit_has_a_row_an_attack(case, attacked):
     frame, scores = attacked
     table = exhibits.main_table(frame, 8)
-    names = {name for count in (0, 8) for name in scores[count]}
+    names = {name for count in (0, 8) for name in scores[count]} & set(ATTACKS)
     assert set(table.index.get_level_values("attack")) == names
     queries = dict(zip(table.index.get_level_values("attack"), table.index.get_level_values("queries"), strict=True))
     assert queries["Curv, log ratio"] == 40 and queries["LiRA"] == 1
-    assert len(exhibits.access_table()) == 2 + sum(one.reads is None for one in ATTACKS.values())
+    assert len(exhibits.access_table()) == 1 + len(ATTACKS)
     figure = exhibits.ranking_figure(frame, 8)
     assert {text.get_text() for text in figure.axes[0].get_yticklabels()} == names - {"RMIA"}
     drawn = exhibits.references_figure(frame)
@@ -168,3 +182,21 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
     beside = exhibits.beside([case], [scores], 8)
     assert set(beside["CIFAR-10"][0]) == set(exhibits.BESIDE)
     assert isinstance(exhibits.regimes_table([case]), pd.DataFrame)
+    asked = exhibits.queries_figure(frame, 8).axes
+    assert [axis.get_title() for axis in asked if axis.get_title()] == ["CIFAR-10"]
+    assert list(exhibits.guide_table(frame, 4)["attack"]) == list(study.guide(frame, 4).values())
+    reported = exhibits.reported_table(frame, [case])
+    assert (reported["references"][-2:] == "8").all() and set(reported.index) >= {"Carlini et al. 2022", "ours"}
+    tails = exhibits.tail_table(pd.concat([frame, study.tail(case, TARGETS, 10)]))
+    assert list(tails.index) == ["CIFAR-10"] and "loss tail: TPR at 1 %" in tails.columns
+
+
+def test_recipes_differ_in_augmentation_and_in_length_alone():
+    frame, cases = study.recipes(8, draws=4)
+    assert {(a, e) for a, e in zip(frame["augmentation"], frame["epochs"], strict=True)} == set(study.RECIPES)
+    assert all(np.array_equal(case.members, cases[0].members) for case in cases)
+    bank, case = load("compare/recipes", **study.RECIPES["none", 20]), cases[0]
+    others, odds = study.references(2, 7, 16, 16), bank.queries[..., 0].astype(float)
+    value = metrics.auc(baselines.lira_online(odds[2], odds[others], case.members[others], True), case.members[2])
+    rows = frame[(frame["augmentation"] == "none") & (frame["epochs"] == 20)]
+    assert metrics.estimate(rows, "LiRA", "auc").values[1] == pytest.approx(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.papers.banks import FAST, FAST_PROBE, PROBE, RESNET, answers, queries, recipe, weights
+from mia_lib.papers.banks import FAST, FAST_PROBE, PROBE, RESNET, answers, queries, weights
 from mia_lib.published import measurement
 
 cifar10 = measurement("bank/cifar10", probe=FAST_PROBE, dataset="cifar10", **FAST)(answers)
@@ -13,9 +13,6 @@ cifar100 = measurement("bank/cifar100", probe={**FAST_PROBE, "viewed": 50}, data
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
 cifar100_small = measurement("bank/cifar100-small", probe=PROBE, dataset="cifar100")(answers)
 fashion_small = measurement("bank/fashion-small", probe=PROBE, dataset="fashion_mnist")(answers)
-# Small enough for every recipe on two cores: which part of it makes an attack strong?
-recipes = measurement("bank/recipes", probe={**PROBE, "viewed": 50, "unused": 20}, dataset="cifar10",
-                      architecture="batchnorm_cnn:8,16,32", batch_size=64, learning_rate=0.1, records=2000, unused=1000)(recipe)
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}
 cifar10_weights = measurement("bank/cifar10-small-weights", **TENSORS, dataset="cifar10")(weights)
 cifar100_weights = measurement("bank/cifar100-small-weights", **TENSORS, dataset="cifar100")(weights)

@@ -28,11 +28,6 @@ def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], colu
     return results.beside_paper(rows, rows.iloc[:0], index, columns, by)
 
 
-def by_data(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(data, metric) -> title of a column."""
-    return {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS[:2]}
-
-
 def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows on attacks on banks, and on networks that know their members by heart, with as few queries as each needs."""
     return frame[frame["study"].isin(["bank", "by heart"]) & frame["attack"].isin(ATTACKS)]
@@ -65,18 +60,15 @@ def references_figure(frame: pd.DataFrame) -> Figure:
 
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
-    of a bank, and with all there are of a recipe."""
-    rows = frame[frame["metric"].eq(study.METRICS[1]) & (frame["references"].eq(count) | frame["study"].eq("recipe"))]
-    rows = rows.assign(attack=[name.partition(",")[0] for name in rows["attack"]], name=rows["attack"])
-    rows = rows[rows["name"].map(lambda name: name in (*study.ASKED, "Curv, log ratio", *study.QUERIED))]
-    asked = rows.groupby("data")["queries"].transform("nunique") > 1
-    rows = rows[asked & ~(rows["data"].str.contains("20 epochs"))].replace({"attack": {"Curv": "Curv, log ratio"}})
-    shown = metrics.summary(rows, ["data", "queries", "attack", "metric"]).sort_values("queries", kind="stable")
-    order = {data: place for place, data in enumerate(rows["data"].unique())}
-    shown = shown[shown.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
-    return plotting.lineplot(shown.sort_values("data", key=lambda data: data.map(order), kind="stable"), "queries", "value",
-                             "attack", panel="data", log=True, percent=True, sharey=False, xlabel="queries about a record",
-                             ylabel="TPR at 1 % FPR", rows=2)
+    of a bank, and with all there are of the recipes that train long."""
+    rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.ASKED, "Curv, log ratio"]) & (
+        frame["references"].eq(count) | frame["data"].str.contains("80 epochs"))]
+    rows = rows.assign(attack=rows["asks"])[~rows["attack"].eq("LiRA, own spreads")]
+    rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
+    shown = metrics.summary(rows, ["data", "queries", "attack", "metric"])
+    shown = pd.concat([part.sort_values("queries") for _, part in shown.groupby("data", sort=False)])
+    return plotting.lineplot(shown, "queries", "value", "attack", panel="data", log=True, percent=True, sharey=False,
+                             xlabel="queries about a record", ylabel="TPR at 1 % FPR", rows=2)
 
 
 HAVE = {"labels": "predicted labels", "losses": "losses of the true label", "outputs": "all outputs",
@@ -96,50 +88,34 @@ def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("you have")
 
 
-RATES = {"auc": "AUC (%)", study.METRICS[1]: TITLE_OF[study.METRICS[1]], study.METRICS[2]: TITLE_OF[study.METRICS[2]]}
-NETWORKS = {"CIFAR-10": ("small, 25,000 members", "none"), "CIFAR-10, ResNet-9": ("ResNet-9, 25,000 members", "flips and crops")}
+NETWORKS = {"CIFAR-10": ("none", "small, 25,000 members"),
+            "CIFAR-10, ResNet-9": ("flips and crops", "ResNet-9, 25,000 members")}
 
 
 def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
-    rows = []
-    for (model, setting, attack), part in results.paper("compare", "reported").groupby(["model", "setting", "attack"], sort=False):
-        whose, augmentation, references, queries = setting.split("; ")
-        value = dict(zip(part["metric"], part["value"], strict=True))
-        rows.append({"whose": whose, "network": model, "augmentation": augmentation, "attack": attack, "references": references,
-                     "queries": queries, **{f"right on {side}": f"{100 * value[key]:.1f}" if (key := f"right on {side}") in value
-                                            else results.DASH for side in ("members", "others")},
-                     **{title: f"{100 * value[one]:.1f}" if one in value else results.DASH for one, title in RATES.items()}})
+    made = pd.read_csv(results.PAPERS / "reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH)
     for case in cases:
-        recipe = case.study == "recipe"
-        if not recipe and case.name not in NETWORKS:
-            continue
-        network, augmentation = (f"small, 1,000 members, {case.name.split(', ')[1]}", case.name.split(", ")[0]) if recipe else (
-            NETWORKS[case.name])
-        of_case = frame[frame["data"] == case.name]
-        most = of_case["references"].max()
-        right = [results.format_percent(value) for value in case.accuracy.mean(0)]
-        for name in ("LiRA", "LiRA, 18 queries") if recipe else ("RMIA", "LiRA"):
-            found = {title: results.format_percent(metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)))
-                     for one, title in RATES.items()}
-            rows.append({"whose": "ours", "network": network, "augmentation": augmentation, "attack": name.partition(",")[0],
-                         "references": str(most), "queries": str(ENTRIES[name].queries), "right on members": right[0],
-                         "right on others": right[1], **found})
-    return pd.DataFrame(rows).set_index("whose")
+        recipe, of_case = case.study == "recipe", frame[frame["data"] == case.name]
+        augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
+        most, right = of_case["references"].max(), map(results.format_percent, case.accuracy.mean(0))
+        alike = {"whose": "ours", "network": f"small, 1,000 members, {length}" if recipe else length,
+                 "augmentation": augmentation, "references": str(most), **dict(zip(made.columns[6:8], right, strict=True))}
+        for name in ("LiRA", "LiRA, 18 queries") if recipe else ("LiRA", "RMIA"):
+            found = {one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)) for one in study.METRICS}
+            rates = {TITLE_OF[metric]: results.format_percent(interval) for metric, interval in found.items()}
+            made.loc[len(made)] = alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates
+    return made.set_index("whose")
 
 
 def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What the loss alone tells of LiRA's rate with the most references, and RMIA with one reference, in percent."""
-    rows = []
-    for data, part in of_banks(frame).groupby("data", sort=False):
-        most, tails = part["references"].max(), frame[(frame["attack"] == "loss tail") & (frame["data"] == data)]
-        for metric in study.METRICS[1:]:
-            of = {"LiRA, most references": metrics.estimate(part, "LiRA", metric, references=most),
-                  "tail of the loss": metrics.estimate(tails, "loss tail", metric),
-                  "RMIA, offline, one reference": metrics.estimate(part, "RMIA, offline", metric, references=1)}
-            rows.append({"data": data, "at": TITLE_OF[metric].removeprefix("TPR at "), **{
-                name: results.format_percent(one.interval((0.0, 1.0))) for name, one in of.items()}})
-    return pd.DataFrame(rows).set_index(["data", "at"])
+    most = frame.groupby("data")["references"].transform("max")
+    rows = frame[frame["attack"].eq("loss tail") | frame["attack"].eq("LiRA") & frame["references"].eq(most)
+                 | frame["attack"].eq("RMIA, offline") & frame["references"].eq(1)]
+    return table(rows, "data", ("attack", "metric"), {
+        (name, metric): f"{name}: {TITLE_OF[metric]}" for metric in study.METRICS[1:]
+        for name in ("LiRA", "loss tail", "RMIA, offline")})
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
@@ -182,12 +158,6 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
-def parameters_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The norm of the gradient beside the loss."""
-    rows = frame[frame["study"] == "parameters"]
-    return table(rows, "attack", ("data", "metric"), by_data(rows))
-
-
 def again_table(frame: pd.DataFrame) -> pd.DataFrame:
     """How much more often than others a record is called again that was called under another target, in points."""
     rows = frame[frame["study"] == "again"]
@@ -207,10 +177,8 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
 def access_table() -> pd.DataFrame:
     """The threat models, as declared where the attacks are computed, and whose attacks they are."""
     known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
-    made = threat_model({**known, "quantile regression": registry.REGRESSION,
-                          "gradient norm": registry.ATTACKS["gradient norm"].needs})
-    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {
-        "quantile regression": registry.BERTRAN, "gradient norm": registry.WATSON}
+    made = threat_model({**known, "quantile regression": registry.REGRESSION})
+    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {"quantile regression": registry.BERTRAN}
     return made.assign(source=[f"{{cite}}`{sources[name]}`" for name in made["attack"]])
 
 

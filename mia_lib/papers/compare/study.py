@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import metrics, signals
-from mia_lib.attacks import ACCESS, baselines, bayes, registry
+from mia_lib.attacks import ACCESS, bayes, registry
 from mia_lib.attacks.registry import LOG_ODDS, Attack
 from mia_lib.data.sets import TITLES
 from mia_lib.errors import MiaError
@@ -60,8 +60,8 @@ ATTACKS: dict[str, Entry] = {
     "modified entropy": Entry(_ENTROPY),
     **{name: Entry(registry.ATTACKS[name]) for name in (
         "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "LiRA, offline, as released", "RMIA, offline",
-        "BASE, offline", "BaVarIA, offline", "BaVarIA, t, offline", "BaVarIA, prior within, offline", "MAST (best split)", "LiRA",
-        "LiRA, own spreads", "RMIA", "BASE", "BaVarIA", "BaVarIA, t", "BaVarIA, prior within")},
+        "BASE, offline", "BaVarIA, offline", "BaVarIA, t, offline", "BaVarIA, prior within, offline", "MAST (best split)",
+        "LiRA", "LiRA, own spreads", "RMIA", "BASE", "BaVarIA", "BaVarIA, t", "BaVarIA, prior within")},
     **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
 }
 ASKED = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
@@ -139,9 +139,9 @@ RECIPES = {(augmentation, epochs): {"augmentation": name, "epochs": epochs}
 
 def of_recipe(augmentation: str, epochs: int) -> Case:
     """Networks on 1,000 of 2,000 images of CIFAR-10, of one of `RECIPES`, asked 1, 2 and 18 times."""
-    bank = load("bank/recipes", **RECIPES[augmentation, epochs])
+    bank = load("compare/recipes", **RECIPES[augmentation, epochs])
     records = bank.members.shape[1]
-    right = [(row[:records][inside].mean(), row[records:].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
+    right = [(row[:records][own].mean(), row[records:].mean()) for row, own in zip(bank.correct, bank.members, strict=True)]
     seen = np.moveaxis(bank.queries.astype(float), -1, 0)
     return Case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {
         LOG_ODDS: seen[0], "2 queries": seen[1], "18 queries": seen[2]}, bank.outside.astype(float), np.array(right))
@@ -219,7 +219,8 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
             `QUERIED` are; with other numbers only the `CURVES`. All numbers when None.
 
     Returns:
-        column `references`, 0 of attacks that have none; and scores [T, N] by number of references and name.
+        columns `references`, 0 of attacks that have none, `queries`, and `asks`, the attack that has so many; and scores
+        [T, N] by number of references and name.
 
     Raises:
         MiaError: more targets than pairs.
@@ -236,7 +237,14 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     members = case.members[list(attacked)]
     frame = pd.concat([by_target(by_name, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
                        for count, by_name in scores.items() if by_name], ignore_index=True)
-    return frame.assign(queries=frame["attack"].map({name: entry.queries for name, entry in ENTRIES.items()})), scores
+    played = [ENTRIES[name] for name in frame["attack"]]
+    return frame.assign(queries=[entry.queries for entry in played], asks=[entry.attack.name for entry in played]), scores
+
+
+def all_with(cases: Sequence[Case], counts: Sequence[int], compared: int) -> list[int]:
+    """Numbers of references with which all attacks run: `compared`, one, and the most that every case has."""
+    fewest = min(len(case.members) for case in cases) - 2
+    return [compared, 1, max((count for count in counts if count <= fewest), default=1)]
 
 
 def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
@@ -286,15 +294,6 @@ def called_again(case: Case, scores: Mapping[str, np.ndarray], count: int, rate:
         frames += [by_repetition({name: {"again": np.array(of_targets)}}, study="again", data=case.name, side=side)
                    for side, of_targets in values.items()]
     return pd.concat(frames, ignore_index=True)
-
-
-def parameters(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
-    """Study "parameters": the norm of the gradient beside the loss, on the records whose gradients are published."""
-    further, bank = load(f"calibration/{dataset}-small"), load(f"bank/{dataset}-small", 2 * targets)
-    attacked = range(0, 2 * targets, 2)
-    members = further.members[list(attacked)]
-    scores = {"gradient norm": -further.gradient[list(attacked)], "MALT": bank.margin[list(attacked)][:, :members.shape[1]]}
-    return by_target(scores, members, METRICS[:2], draws=draws, study="parameters", data=TITLES[dataset], references=0)
 
 
 # ------------------------------------------------------------------------------------ references that know no judged record
@@ -364,23 +363,6 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
     return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, METRICS,
                                 draws=draws, records=np.stack(rows), study="public", data=TITLES[dataset], references=count)
                       for count, each in scores.items() if each], ignore_index=True)
-
-
-TABLES = {"german_credit": {"loss": "cross_entropy"}, "adult": {}}
-
-
-def tables(dataset: str, plays: int) -> pd.DataFrame:
-    """Study "tables": the plays of the calibration chapter, whose references are trained on public halves, by their number."""
-    published = load("calibration/tables", dataset=dataset, **TABLES[dataset])
-    plays, where = min(plays, len(published)), {"study": "tables", "data": TITLES[dataset]}
-    target, others = published.target_margin[:plays].astype(float), published.ended_margin[:plays].astype(float)
-    alone = {"0-1": baselines.gap(published.correct[:plays]), "MALT": bayes.malt(signals.loss_of(target))}
-    frames = [by_target(alone, published.members[:plays], METRICS[:2], shared=False, references=0, **where)]
-    for count in (n for n in (1, 2, 4, 8) if n <= others.shape[1]):
-        each = [out_only(np.concatenate([own[None], these[:count]])) for own, these in zip(target, others, strict=True)]
-        scores = {name: np.stack([one[name] for one in each]) for name in WITHOUT}
-        frames.append(by_target(scores, published.members[:plays], METRICS[:2], shared=False, references=count, **where))
-    return pd.concat(frames, ignore_index=True)
 
 
 # ------------------------------------------------------------------------------------------------------------------ the guide
