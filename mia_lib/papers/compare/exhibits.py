@@ -18,7 +18,7 @@ from mia_lib.papers.compare.study import ATTACKS, ENTRIES, Case, Scores
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
 DRAWN = ("RMIA", "RMIA, offline", "BaVarIA", "BaVarIA, offline", "LiRA", "LiRA, offline", "calibrated loss", "MALT")
 KNOWS = {"none": "–", "out only": "without", "in and out": "both"}  # references with the record, and without it
-BESIDE = ("MALT", "RMIA", "LiRA", "MAST (softmin)", "Curv, log ratio")  # that a reader can choose between
+BESIDE = ("MALT", "RMIA", "LiRA", "BaVarIA")  # that a reader can choose between
 
 
 def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str]) -> pd.DataFrame:
@@ -62,7 +62,7 @@ def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
     of a bank, and with all there are of the recipes that train long."""
     rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.ASKED, "Curv, log ratio"]) & (
-        frame["references"].eq(count) | frame["data"].str.contains("80 epochs"))]
+        frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
     rows = rows.assign(attack=rows["asks"])[~rows["attack"].eq("LiRA, own spreads")]
     rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
     shown = metrics.summary(rows, ["data", "queries", "attack", "metric"])
