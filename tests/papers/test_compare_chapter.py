@@ -111,24 +111,6 @@ def test_more_targets_than_pairs_are_refused(case):
         study.attack_case(case, 11, [2])
 
 
-def test_calls_come_again_as_a_loop_finds(case, attacked):
-    score = attacked[1][2]["RMIA"]
-    members = case.members[:2 * TARGETS:2]
-    called = [row > np.sort(row[~inside])[::-1][int(0.01 * (~inside).sum())]
-              for row, inside in zip(score, members, strict=True)]
-    used = [set(study.references(2 * k, 1, 20, 20)) for k in range(TARGETS)]
-    values = []
-    for k in range(TARGETS):
-        shares = []
-        for j in range(TARGETS):
-            both = members[k] & members[j]
-            if j != k and 2 * j not in used[k] and 2 * k not in used[j] and (both & called[k]).any():
-                shares.append(called[j][both & called[k]].mean() - called[j][both].mean())
-        values.append(np.mean(shares))
-    found = study.called_again(case, {"RMIA": score}, 2)
-    assert_allclose(found[found["side"] == "members"]["value"], values)
-
-
 def test_both_references_of_the_sharing_study_know_no_judged_record():
     found = study.sharing("cifar10", 2, draws=4)
     bank = load("bank/cifar10-small", 6)

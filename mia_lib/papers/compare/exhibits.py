@@ -158,13 +158,6 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
-def again_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How much more often than others a record is called again that was called under another target, in points."""
-    rows = frame[frame["study"] == "again"]
-    columns = {(side,): f"{side} called, again" for side in ("members", "others")}
-    return table(rows, ["data", "attack"], ("side",), columns)
-
-
 def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
     """What the targets are: how many records trained each, and how often they are right."""
     return pd.DataFrame([{

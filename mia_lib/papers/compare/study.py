@@ -267,33 +267,7 @@ def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
     the loss tells *others*, at so few mistakes about members."""
     attacked = list(range(0, 2 * targets, 2))
     return by_target({"loss tail": signals.loss_of(case.values[LOG_ODDS][attacked])}, ~case.members[attacked], METRICS[1:],
-                     draws=draws, study=case.study, data=case.name, references=0)
-
-
-def called_again(case: Case, scores: Mapping[str, np.ndarray], count: int, rate: float = 0.01) -> pd.DataFrame:
-    """Study "again": of the records that an attack calls under one target, the share that it calls again under others of the
-    same membership, less the share of all such records that it calls there; column `side`, members or, for its false alarms,
-    others. No target that is a reference of the other is compared with it.
-
-    Args:
-        scores: [T, N], of models 0, 2, 4, ... with so many references.
-    """
-    frames = []
-    for name, of_attack in scores.items():
-        targets = range(0, 2 * len(of_attack), 2)
-        used = {t: set(references(t, pairs_for(ATTACKS[name], count), len(case.members), case.fewest)) for t in targets}
-        members, values = case.members[list(targets)], {"members": [], "others": []}
-        called = np.stack([row > np.sort(row[~inside])[::-1][int(rate * (~inside).sum())]
-                           for row, inside in zip(of_attack, members, strict=True)])
-        for side, of_side in (("members", members), ("others", ~members)):
-            for k, t in enumerate(targets):
-                apart = [j for j, u in enumerate(targets) if u != t and u not in used[t] and t not in used[u]]
-                both = [of_side[k] & of_side[j] for j in apart]
-                values[side].append(np.mean([called[j][alike & called[k]].mean() - called[j][alike].mean()
-                                             for j, alike in zip(apart, both, strict=True) if (alike & called[k]).any()]))
-        frames += [by_repetition({name: {"again": np.array(of_targets)}}, study="again", data=case.name, side=side)
-                   for side, of_targets in values.items()]
-    return pd.concat(frames, ignore_index=True)
+                     draws=draws, study=case.study, data=case.name)
 
 
 # ------------------------------------------------------------------------------------ references that know no judged record
