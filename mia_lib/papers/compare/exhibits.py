@@ -55,7 +55,7 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     order = {data: place for place, data in enumerate(rows["data"].unique())}
     shown = shown.sort_values("data", key=lambda data: data.map(order), kind="stable")
     return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                             xlabel="references of a record", ylabel="TPR at 1 % FPR")
+                             xlabel="references of a record", ylabel="TPR at 1 % FPR", rows=1 + (len(order) > 3))
 
 
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
@@ -68,7 +68,7 @@ def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     shown = metrics.summary(rows, ["data", "queries", "attack", "metric"])
     shown = pd.concat([part.sort_values("queries") for _, part in shown.groupby("data", sort=False)])
     return plotting.lineplot(shown, "queries", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                             xlabel="queries about a record", ylabel="TPR at 1 % FPR", rows=2)
+                             xlabel="queries about a record", ylabel="TPR at 1 % FPR", rows=1 + (shown["data"].nunique() > 3))
 
 
 HAVE = {"labels": "predicted labels", "losses": "losses of the true label", "outputs": "all outputs",

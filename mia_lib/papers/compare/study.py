@@ -147,12 +147,12 @@ def of_recipe(augmentation: str, epochs: int) -> Case:
         LOG_ODDS: seen[0], "2 queries": seen[1], "18 queries": seen[2]}, bank.outside.astype(float), np.array(right))
 
 
-def recipes(targets: int, draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
-    """Study "recipe": the same small network, trained with and without augmentation, long and not, attacked with all
-    references that there are; columns `augmentation` and `epochs`."""
+def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
+    """Study "recipe": the same small network, trained with and without augmentation, long and not, each model attacked with
+    all references that there are; columns `augmentation` and `epochs`."""
     cases = {recipe: of_recipe(*recipe) for recipe in RECIPES}
     names = ("MALT", "LiRA", "LiRA, 2 queries", "LiRA, 18 queries", "RMIA", "RMIA, 2 queries", "RMIA, 18 queries")
-    frames = [attack_case(case, min(targets, len(case.members) // 2), [len(case.members) - 2], draws, names)[0].assign(
+    frames = [attack_case(case, len(case.members) // 2, [len(case.members) - 2], draws, names, step=1)[0].assign(
         augmentation=augmentation, epochs=epochs) for (augmentation, epochs), case in cases.items()]
     return pd.concat(frames, ignore_index=True), list(cases.values())
 
@@ -211,8 +211,8 @@ def rehearsed_constant(view: registry.ArraySignals, name: str = "RMIA, offline")
 
 
 def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
-                whole: Sequence[int] | None = None) -> tuple[pd.DataFrame, Scores]:
-    """Attacks on one model of each of the first pairs.
+                whole: Sequence[int] | None = None, step: int = 2) -> tuple[pd.DataFrame, Scores]:
+    """Attacks on one model of each of the first pairs, or with step 1 on both.
 
     Args:
         names: of `ENTRIES`; all of them when None. whole: numbers of references with which they are all run, the first that
@@ -228,7 +228,7 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     if 2 * targets > case.fewest:
         raise MiaError(f"targets = {targets}: of the {case.fewest} models of {case.name} one of each pair is attacked, "
                        f"{case.fewest // 2} at most.")
-    attacked, scores = range(0, 2 * targets, 2), {}
+    attacked, scores = range(0, 2 * targets, step), {}
     for count in (0, *counts):
         run = names or [name for name in ENTRIES if whole is None or (
             name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))]
