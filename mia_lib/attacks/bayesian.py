@@ -156,7 +156,7 @@ def _bavaria(signal, reference_signal, reference_members, predictive, spread, me
         """log p(signal) [N, A] from the kept references [R, N], or from the prior that they give when not `observed`."""
         flat = values[kept].astype(np.float64)
         prior_mean, variance = flat.mean(0), flat.var(0)
-        mean, squares, count = in_blocks(moments, values, kept) if observed else (prior_mean, 0.0, np.zeros((1, 1)))
+        mean, squares, count = in_blocks(moments, values, kept) if observed else (prior_mean, *np.zeros((2, 1, 1)))
         if observed and spread == "within":
             variance = squares.sum(0) / max((count - 1).sum(), 1)
         variance = np.where(variance > 0, variance, 1.0)

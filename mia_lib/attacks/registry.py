@@ -212,7 +212,8 @@ CITATIONS = {
     CURVATURE: "Ravikumar et al. 2024", BERTRAN: "Bertran et al. 2023", SABLAYROLLES: "Sablayrolles et al. 2019",
     YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018",
     CHOQUETTE: "Choquette-Choo et al. 2021", LASSILA: "Lassila et al. 2025", BRANNVALL: "Brännvall 2026"}
-WITHIN = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}  # LiRA's one spread for all, worth four references
+# LiRA's one spread for all, worth four references
+WITHIN: dict[str, str | float | bool | None] = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}
 REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
 
 ATTACKS = {attack.name: attack for attack in (

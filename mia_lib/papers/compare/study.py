@@ -133,8 +133,8 @@ def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
     return values
 
 
-RECIPES = {(augmentation, epochs): {"augmentation": name, "epochs": epochs}
-           for augmentation, name in (("none", "none"), ("flips and crops", "flip_crop:4")) for epochs in (5, 20)}
+RECIPES = {("none", 5): {"augmentation": "none", "epochs": 5}, ("none", 20): {"augmentation": "none", "epochs": 20},
+           ("flips and crops", 20): {"augmentation": "flip_crop:4", "epochs": 20}}
 
 
 def of_recipe(augmentation: str, epochs: int) -> Case:
@@ -350,7 +350,8 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
         frame: of `attack_case`, of all cases. count: of a few references.
     """
     rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1]) & (frame["repetition"] % 2 == 0)]
-    mean, best = rows.groupby(["references", "attack"])["value"].mean(), {}
+    groups, best = rows.groupby(["references", "attack"]), {}
+    mean = groups["value"].mean()[groups["data"].nunique() == rows["data"].nunique()]  # of what can be run on all banks
     for means, (access, kinds, references) in means_of(frame, count).items():
         able = [name for name, one in ATTACKS.items() if one.kind in kinds and (references, name) in mean.index
                 and ACCESS.index(one.attack.needs.access) <= ACCESS.index(access)]
