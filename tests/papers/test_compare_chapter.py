@@ -169,7 +169,7 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
     assert list(exhibits.guide_table(frame, 4)["attack"]) == list(study.guide(frame, 4).values())
     reported = exhibits.reported_table(frame, [case])
     assert (reported["references"][-2:] == "8").all() and set(reported.index) >= {"Carlini et al. 2022", "ours"}
-    tails = exhibits.tail_table(pd.concat([frame, study.tail(case, TARGETS, 10)]))
+    tails = exhibits.tail_table(pd.concat([study.tail(case, TARGETS, 10), frame]))
     assert list(tails.index) == ["CIFAR-10"] and "loss tail: TPR at 1 %" in tails.columns
 
 

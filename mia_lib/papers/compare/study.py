@@ -267,7 +267,7 @@ def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
     the loss tells *others*, at so few mistakes about members."""
     attacked = list(range(0, 2 * targets, 2))
     return by_target({"loss tail": signals.loss_of(case.values[LOG_ODDS][attacked])}, ~case.members[attacked], METRICS[1:],
-                     draws=draws, study=case.study, data=case.name)
+                     draws=draws, study=case.study, data=case.name, references=0)
 
 
 # ------------------------------------------------------------------------------------ references that know no judged record
