@@ -94,7 +94,7 @@ NETWORKS = {"CIFAR-10": ("none", "small, 25,000 members"),
 
 def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
-    made = pd.read_csv(results.PAPERS / "reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH)
+    made, rows = pd.read_csv(results.PAPERS / "reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH), []
     for case in cases:
         recipe, of_case = case.study == "recipe", frame[frame["data"] == case.name]
         augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
@@ -104,8 +104,8 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
         for name in ("LiRA", "LiRA, 18 queries") if recipe else ("LiRA", "RMIA"):
             found = {one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)) for one in study.METRICS}
             rates = {TITLE_OF[metric]: results.format_percent(interval) for metric, interval in found.items()}
-            made.loc[len(made)] = alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates
-    return made.set_index("whose")
+            rows.append(alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates)
+    return pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).set_index("whose")
 
 
 def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
