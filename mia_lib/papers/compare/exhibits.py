@@ -154,7 +154,7 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     """One reference that shares half of the target's members, and one that shares none."""
     rows = frame[frame["study"] == "sharing"]
     columns = {(metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}"
-               for metric in study.SHARP[1:] for overlap in ("half", "nothing")}
+               for metric in study.METRICS[1:] for overlap in ("half", "nothing")}
     return table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
