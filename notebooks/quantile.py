@@ -145,7 +145,7 @@ by_hand = {"Marginal": score, "Gaussian, q(x, y)": (score - mean) / spread,
 # %% [markdown]
 # For a ROC each record needs one number. With predicted mean $\mu$ and spread $\sigma$ it is the {term}`position` $(s - \mu)/\sigma$ of its score $s$: at
 # false alarm rate $\alpha$ a record is called if its position passes the normal quantile $\Phi^{-1}(1 - \alpha)$. With one reference the position is the
-# difference of two scores. One network does not decide which attack is better; what follows has {param}`targets`.
+# difference of two scores. One network does not decide which attack is better; what follows attacks {param}`targets`.
 
 # %% tags=["hide-input"]
 clipped = {name: np.clip(one, *np.quantile(one, [0.001, 0.999])) for name, one in by_hand.items()}
