@@ -18,7 +18,7 @@ def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
         MiaError: otherwise, with the nearest allowed name.
     """
     allowed = list(allowed)
-    if not hasattr(given, "__array__") and given in allowed:
+    if not getattr(given, "shape", ()) and given in allowed:  # an array has no one truth
         return given
     near = difflib.get_close_matches(str(given), [str(a) for a in allowed], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
