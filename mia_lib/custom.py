@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mia_lib import store
 from mia_lib.errors import MiaError, check_choice, check_range
 
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -129,6 +128,8 @@ def to_text(architecture) -> str:
     factory = Factory(function, arguments, dict(keywords))
     _check_arguments(f"{module}:{name}", factory)
     files = sources(f"{module}:{name}")
+    from mia_lib import store  # imports NumPy
+
     store.check_unedited(store.code_of((), *files))
     for path in files:
         _check_loaded(path)

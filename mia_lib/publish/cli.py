@@ -296,7 +296,7 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
         given = [name for name, value in others.items() if value]
         typer.echo(run_canaries(canaries, given, score, member, delta, confidence, seed))
         return
-    from mia_lib.audit.options import run_command
+    from mia_lib.audit.command import run_command
 
     paths = {"MODEL": model, "members": members, "non-members": non_members, "public": public, "state": state,
              "recipe": recipe, "scores": scores, "groups": groups}

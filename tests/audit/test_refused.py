@@ -18,7 +18,8 @@ from torch import nn
 
 from mia_lib import audit, models
 from mia_lib.audit import files, inputs, options
-from mia_lib.audit.options import AuditOptions, run_command
+from mia_lib.audit.command import run_command
+from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError

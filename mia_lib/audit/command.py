@@ -1,0 +1,64 @@
+"""`mia audit` on a command line: names are checked before PyTorch is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mia_lib.audit.options import ANSWERS, NUMBERS, AuditOptions, check_folder, check_gates
+from mia_lib.errors import MiaError
+
+
+def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool = False, fail_on: Sequence[str] = (),
+                score: str = "score", member: str = "member", **options) -> tuple[str, bool]:
+    """An audit from names on a command line, see `files`.
+
+    Args:
+        paths: what MODEL, members, non-members, public, state, recipe, scores and groups name, None where nothing was given:
+            files, but for the model and for groups, an array in both files or a column of the scores.
+        output: folder for the page. only_plan: whether to stop behind the plan. fail_on: as for `check_gates`.
+        score, member: columns of a table of scores. options: attributes of `AuditOptions`.
+
+    Returns:
+        what to print, and whether something that `fail_on` names was found.
+
+    Raises:
+        MiaError: as `audit`; files that are missing or not safe to read; an output folder that holds something, an audit, too;
+            nothing can be said of what `fail_on` names.
+    """
+    AuditOptions(**options)
+    gates, scores = check_gates(fail_on), paths.get("scores")
+    if scores is not None:
+        if unused := [name if name == "MODEL" else f"--{name}" for name, value in paths.items()
+                      if value is not None and name not in ("scores", "groups")]:
+            raise MiaError(f"--scores {scores} judges scores alone, without a model: leave {', '.join(unused)} out.")
+        if only_plan:
+            raise MiaError("--plan is for a model: scores are judged within seconds.")
+    elif missing := [name for name in ("MODEL", "members", "non-members") if paths.get(name) is None]:
+        raise MiaError(f"{'' if missing[0] == 'MODEL' else '--'}{missing[0]} is missing: `mia audit MODEL --members M.npz "
+                       "--non-members N.npz`; `mia audit --scores table.csv` judges scores that are there; `mia audit --test` "
+                       "tests the audit itself.")
+    for name, path in paths.items():
+        if path is not None and name not in ("MODEL", "groups") and not Path(path).expanduser().is_file():
+            raise MiaError(f"--{name} {path}: there is no such file.")
+    folder = check_folder(output)
+    if not only_plan and (folder / NUMBERS).exists():
+        raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
+                       "is not lost.")
+    if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
+        options["name"] = Path(scores).name if scores is not None else str(paths["MODEL"])
+    from mia_lib.audit import execution, files
+
+    if scores is not None:
+        values, inside, options["groups"] = files.score_table(scores, score, member, paths.get("groups"))
+        report = execution.audit_scores(values, inside, **options)
+    else:
+        sets, more = files.read(paths)
+        target = files.model(paths["MODEL"], paths.get("state"))
+        options |= more | {"keep": str(folder / ANSWERS)}
+        if only_plan:
+            return str(execution.plan(target, *sets, **options)), False
+        report = execution.audit(target, *sets, **options)
+    page = report.save(folder)
+    failures = report.exceeded(gates)
+    return "\n".join([str(report), *failures, str(page)]), bool(failures)
