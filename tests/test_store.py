@@ -55,7 +55,7 @@ def test_weights_are_safetensors():
 
 MODULE = '''"""Says what."""
 
-from mia_lib.training import loop
+from mia_lib.training.backends import loop
 
 
 def step(x, rate=0.1):

@@ -30,7 +30,7 @@ def test_a_cluster_has_time_for_more_references(had, monkeypatch):
 
 
 def test_what_is_lacking_is_said(had):
-    bare = told(had, public=None, recipe=None)
+    bare = replace(told(had, recipe=None), public=None)
     planned = plans.arrange(bare, replace(COSTS, regression=None, epoch=None))
     why = {step.name: step.why for step in planned.steps}
     assert why["LiRA"] == "needs a training recipe" and why["quantile regression"] == "needs public records"
