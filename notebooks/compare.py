@@ -20,13 +20,13 @@
 banks: list[str] = ["cifar10", "cifar100"]  # published banks of small networks [cifar10 | cifar100; not empty; distinct]
 targets: int = 16  # networks of each that are attacked, one of each complementary pair [2..16]
 records: int = 4000  # of the training records the first so many are judged [200..4000]
-counts: list[int] = [1, 2, 4, 8, 16, 30, 62, 126]  # references, as far as a bank has them [1..126; ascending; not empty]
+counts: list[int] = [1, 2, 4, 8, 16, 30, 126]  # references, as far as a bank has them [1..126; ascending; not empty]
 compared: int = 8  # of these, in the table and the ranking [1..30]
 hand_models: int = 10  # networks of the target by hand [6..100; even]
 hand_records: int = 1000  # records there, half of which train each network [100..20000]
 hand_epochs: int = 20  # of their training [1..200]
 seed: int = 0  # of what is trained here [0..1000000]
-draws: int = 50  # resamples of records behind each interval [10..10000]
+draws: int = 20  # resamples of records behind each interval [10..10000]
 
 # %% tags=["hide-input"]
 import numpy as np

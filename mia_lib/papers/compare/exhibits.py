@@ -105,7 +105,11 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
             found = {one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)) for one in study.METRICS}
             rates = {TITLE_OF[metric]: results.format_percent(interval) for metric, interval in found.items()}
             rows.append(alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates)
-    return pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).set_index("whose")
+    table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).set_index("whose")
+    table["network"] += table.pop("augmentation").map(lambda how: "" if how in ("none", results.DASH) else f", {how}")
+    right = zip(table.pop("right on members"), table.pop("right on others"), strict=True)
+    table.insert(4, "right on members, others", [results.DASH if results.DASH in pair else " / ".join(pair) for pair in right])
+    return table
 
 
 def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
