@@ -108,7 +108,8 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).set_index("whose")
     table["network"] += table.pop("augmentation").map(lambda how: "" if how in ("none", results.DASH) else f", {how}")
     right = zip(table.pop("right on members"), table.pop("right on others"), strict=True)
-    table.insert(4, "right on members, others", [results.DASH if results.DASH in pair else " / ".join(pair) for pair in right])
+    table.insert(4, "right on members, others", [
+        results.DASH if results.DASH in map(str, pair) else " / ".join(map(str, pair)) for pair in right])
     return table
 
 
