@@ -26,7 +26,7 @@ hand_models: int = 10  # networks of the target by hand [6..100; even]
 hand_records: int = 1000  # records there, half of which train each network [100..20000]
 hand_epochs: int = 20  # of their training [1..200]
 seed: int = 0  # of what is trained here [0..1000000]
-draws: int = 20  # resamples of records behind each interval [10..10000]
+draws: int = 50  # resamples of records behind each interval [10..10000]
 
 # %% tags=["hide-input"]
 import numpy as np
