@@ -13,8 +13,7 @@
 #
 # **Take RMIA, and as many references as you can train. With {param}`compared` references it finds {ours}`rmia-first:value` of the members on
 # {ours}`first` and {ours}`rmia-third:value` on {ours}`third`, if one in a hundred of the others may be accused; guessing finds 1 %. LiRA needs more
-# references to come near. With {ours}`most-third` it finds more than RMIA on {ours}`third`, and with eight or more where networks know their members
-# by heart. One more query helps if the network was trained on such views, and ruins an attack if it was not.**
+# references to come near. With {ours}`most-third` it leads on {ours}`third`, and with eight where networks know their members by heart.**
 
 # %% tags=["parameters", "hide-input"]
 banks: list[str] = ["cifar10", "cifar100"]  # published banks of small networks [cifar10 | cifar100; not empty; distinct]

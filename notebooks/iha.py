@@ -368,8 +368,8 @@ results.show_table(
 #
 # ### Section 4.4 and Tables 5 and 7 to 9: other attacks that know the rest, training sets, conditioning, and knowing less
 #
-# With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L. **Table 5 of the
-# paper** takes 50,100 networks for one target, and is not measured here. A smaller form, 8,160 networks on FashionMNIST, stands in the queue of measurements
+# With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L.
+# **Table 5 of the paper** takes 50,100 networks for one target, and is not measured here. A smaller form, 8,160 networks on FashionMNIST, stands in the queue of measurements
 # (`mia run iha -p left_out_targets 8 --yes`, seven hours of two cores).
 #
 # For **Table 7** a network has half of {param}`sizes` records of {ours}`last-name`, and as many *steps* of training as the network with {ours}`members-each`

@@ -112,7 +112,7 @@ except data.sets.MiaError as error:
 
 
 def test_commands_that_need_the_repository_refuse_outside_one(wheel, tmp_path):
-    commands = ("build", "run bayes", "params bayes", "sweep bayes -p seed 1,2", "sync", "scorecard", "serve")
+    commands = ("build", "run bayes", "params bayes", "sweep bayes -p seed 1,2", "sync", "serve")
     done = alone(wheel, f"""
 import contextlib, io
 from mia_lib.publish import cli

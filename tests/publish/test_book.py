@@ -197,7 +197,7 @@ def test_a_finding_has_a_paragraph_and_a_figure_of_a_chapter_and_leads_there(bui
     found = [section for section in sections if section.find("h2", recursive=False)]
     assert len(found) == (ROOT / "book" / "findings.md").read_text().count("\n## ") > 6
     for section in found:
-        assert len(section.find("p").get_text().split()) > 60 and len(section.find_all("figure")) == 1
+        assert len(section.find("p").get_text().split()) > 40 and len(section.find_all("figure")) == 1
         assert any("notebooks/" in link["href"] for link in section.find_all("a", href=True))
 
 

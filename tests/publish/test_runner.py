@@ -223,7 +223,6 @@ def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     assert "Finished models are kept in the store" in said and "Traceback" not in said
     assert kernel and not any(p.is_running() for p in kernel)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
-    assert next((tiny / "runs").glob("slow-*/slow.ipynb")).exists()
 
 
 MEETS = '''# %%

@@ -200,7 +200,7 @@ def test_gradients_of_records_are_those_of_a_plain_loop(architecture, kind):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_gradient_norms_are_norms_of_the_gradients(known, monkeypatch):
-    monkeypatch.setattr(model_signals.norms, "known", lambda network: known)
+    monkeypatch.setattr(model_signals, "has_norms", lambda network: known)
     monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     ensemble = bank(IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=1), count=2)
     found = signals.gradient_norm(ensemble, IMAGES)
