@@ -28,7 +28,7 @@ Inverse: TypeAlias = Any  # [P, P], or an object with `vectors` [P, P] and `weig
 Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
-ANY = "biufcmMOSUV"  # kinds of NumPy types
+ALL_KINDS = "biufcmMOSUV"  # kinds of NumPy types
 HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
 
@@ -37,7 +37,7 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     """Numbers as an array of any shape.
 
     Args:
-        argument: their name, for the message. values: array or list. kinds: of NumPy types that are taken, `ANY` for all.
+        argument: their name, for the message. values: array or list. kinds: of NumPy types that are taken, or `ALL_KINDS`.
 
     Raises:
         MiaError: rows of different lengths, text, dates, objects or complex numbers.
@@ -56,13 +56,13 @@ def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
 
     Args:
         argument: its name, for the message.
-        given: array or list.
+        values: array or list.
         true: what True means, for the message.
 
     Raises:
         MiaError: text, not a number, probabilities, indices or a permutation.
     """
-    array = check_numbers(argument, values, ANY)
+    array = check_numbers(argument, values, ALL_KINDS)
     if array.dtype == bool:
         return array
     right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
@@ -90,7 +90,7 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
     Raises:
         MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
     """
-    array = check_numbers(argument, labels, ANY)
+    array = check_numbers(argument, labels, ALL_KINDS)
     if array.ndim != 1 or (records is not None and len(array) != records):
         remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
                   f" Give {argument}.argmax(1)." if array.ndim == 2 else "")

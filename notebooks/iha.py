@@ -219,7 +219,7 @@ flags = np.random.default_rng(seed).permutation(inside)
 # $\nabla L_0 + \alpha w$ in $I_2$ it goes to zero.
 
 # %%
-trained = study.stacked(
+trained = study.concat_rows(
     study.convergence(case, counts, make, draws, **recipe) for case, counts, recipe in
     zip(cases, (first_epochs, second_epochs), recipes, strict=False))
 
@@ -335,7 +335,7 @@ plotting.explore(
 # $\tfrac12\sqrt{c}\,\ln(2\sqrt{c}/r)$ iterations for a relative residual $r$, where $c$ is the largest eigenvalue of $H + \epsilon I$ over the smallest.
 
 # %%
-solved = study.stacked(study.conjugate(case, draws) for case in cases)
+solved = study.concat_rows(study.conjugate(case, draws) for case in cases)
 parts = pd.concat([study.table_4(case, draws) for case in cases])
 taken = solved[solved["metric"] == "iterations"].groupby("data")["value"].mean()
 costs = pd.concat([study.costs(case, taken.get(case.name, taken.max()))
@@ -383,8 +383,8 @@ results.show_table(
 # %% tags=["hide-input"]
 left_out = study.left_out(last, study.further("fashion-left-out", left_out_targets, True, **of_last)) if left_out_targets else None
 sized = study.sizes(last, sizes, size_targets, make, draws, **of_last)
-swept = study.stacked(study.conditioning(case, draws) for case in cases)
-partial = study.stacked(study.partial_knowledge(case, fractions, make, draws, **recipe) for case, fractions, recipe in
+swept = study.concat_rows(study.conditioning(case, draws) for case in cases)
+partial = study.concat_rows(study.partial_knowledge(case, fractions, make, draws, **recipe) for case, fractions, recipe in
                        zip(cases, (first_fractions, second_fractions), recipes, strict=False))
 results.name({"damping-lead": rules.number_of("iha", "C13", swept)}, ".1f")
 for short, fraction in (("few", min(first_fractions)), ("most", max(first_fractions)), ("all", 1.0)) if len(partial) else ():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -77,22 +77,38 @@ def threat_model(attacks: dict[str, Callable | Needs]):
                           "also knows": has.knows} for name, has in declared.items()])
 
 
-def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray | None = None,
-                     views: bool = False, names: tuple[str, str] = ("signal", "reference_signal"),
-                     own: str = "refuse") -> tuple[np.ndarray, ...]:
-    """Arrays of matching shape: signal [N], references [R, N] and, when given, their membership bool [R, N].
+def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray, views: bool = False,
+                     names: Sequence[str] = ("signal", "reference_signal"), own: str = "refuse") -> tuple[np.ndarray, ...]:
+    """Arrays of matching shape: signal [N], references [R, N] and their membership bool [R, N].
+
+    Args:
+        reference_members: [R, N]. Others: as for `check_signals`.
+
+    Raises:
+        MiaError: as `check_signals`; `reference_members` is no mask, or of another shape.
+    """
+    signal, reference_signal = check_signals(signal, reference_signal, views, names, own)
+    reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
+    if reference_members.shape != reference_signal.shape[:2]:
+        raise MiaError(f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they "
+                       "must agree in references and records.")
+    return signal, reference_signal, reference_members
+
+
+def check_signals(signal: np.ndarray, reference_signal: np.ndarray, views: bool = False,
+                  names: Sequence[str] = ("signal", "reference_signal"), own: str = "refuse") -> tuple[np.ndarray, np.ndarray]:
+    """Arrays of matching shape: signal [N], references [R, N].
 
     Args:
         signal: [N]; with `views` also [N, A] for A augmented views of a record.
         reference_signal: [R, N], or [R, N, A].
-        reference_members: [R, N] in either case.
         views: whether the attack can take them.
         names: of the first two arguments, for messages.
         own: what to do where the target is among its references: "refuse" or "keep" it.
 
     Raises:
         MiaError: shapes differ, there is no reference, a signal is not a number, the target is one of its own references,
-            class probabilities stand where views belong, or `reference_members` is no mask.
+            or class probabilities stand where views belong.
     """
     check_choice("own", own, OWN)
     signal, reference_signal = (check_numbers(*each) for each in zip(names, (signal, reference_signal), strict=True))
@@ -111,17 +127,11 @@ def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference
                  f"records concerned, of {names[0]}, {names[1]} and members alike.")
     if own == "refuse":
         check_own(signal, reference_signal, names)
-    if reference_members is None:
-        return signal, reference_signal
-    reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
-    if reference_members.shape != reference_signal.shape[:2]:
-        raise MiaError(f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they "
-                       "must agree in references and records.")
-    return signal, reference_signal, reference_members
+    return signal, reference_signal
 
 
 def check_own(signal: np.ndarray, reference_signal: np.ndarray,
-              names: tuple[str, str] = ("signal", "reference_signal")) -> None:
+              names: Sequence[str] = ("signal", "reference_signal")) -> None:
     """Refuse a target that is among its own references.
 
     Its signal is then one of those that it is compared with, and its membership one of those that the attacker is told. Told

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from mia_lib.attacks import check_direction, check_loss, check_own, check_present, check_references, iha, in_blocks, needs
+from mia_lib.attacks import (
+    check_direction,
+    check_loss,
+    check_own,
+    check_present,
+    check_references,
+    check_signals,
+    iha,
+    in_blocks,
+    needs,
+)
 from mia_lib.checks import Gradients, Inverse, are_probabilities, check_finite, check_labels, check_mask, check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
@@ -154,8 +164,7 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
     if level is not None and check_range("level", level, 0, 1) > 0.5:
         warnings.warn(f"level = {level:g} is the false positive rate of the test, more than a half: for 1 % give 0.01.",
                       UserWarning, stacklevel=2)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss,
-                                                               check_mask("reference_members", reference_members),
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
                                                                names=("loss", "reference_loss"))
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
@@ -198,7 +207,7 @@ def _views(signal, reference_signal, reference_members, least: int, online: bool
            own: str = "refuse") -> tuple[np.ndarray, ...]:
     """Signals as views, [N, A] and [R, N, A], and the mask, where each record has at least so many references of each kind."""
     signal, reference_signal, reference_members = check_references(
-        signal, reference_signal, check_mask("reference_members", reference_members), views=True, own=own)
+        signal, reference_signal, reference_members, views=True, own=own)
     check_present(reference_members, f"LiRA with fixed_variance = {least == 1}", least, least if online else 0)
     if not online:
         check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
@@ -418,10 +427,10 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
         check_range("a", a, 0, 1)
     names = ("probability", "reference_probability")
     probability, reference_probability, reference_members = check_references(
-        probability, reference_probability, check_mask("reference_members", reference_members), names=names)
-    population, population_reference = check_references(
+        probability, reference_probability, reference_members, names=names)
+    population, population_reference = check_signals(
         population_probability, population_reference_probability,
-        names=tuple(f"population_{name}" for name in names))  # type: ignore[arg-type]
+        names=[f"population_{name}" for name in names])
     if len(population_reference) != len(reference_probability):
         raise MiaError(f"population_reference_probability has {len(population_reference)} rows and reference_probability "
                        f"{len(reference_probability)}: both must be of the same R references, in the same order.")

@@ -71,8 +71,7 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     """
     check_choice("estimator", estimator, ESTIMATORS)
     check_range("temperature", temperature, 1e-6)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss,
-                                                               check_mask("reference_members", reference_members),
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
                                                                names=("loss", "reference_loss"))
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)

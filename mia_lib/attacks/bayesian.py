@@ -8,7 +8,7 @@ of all records by a conjugate prior, more so where there are few references.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
+from scipy import stats
 
 from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
 from mia_lib.attacks.baselines import moments
@@ -166,14 +166,8 @@ def _bavaria(signal, reference_signal, reference_members, predictive, spread, me
             scale_n = scale_n + mean_weight * count * (mean - prior_mean) ** 2 / (2 * weight)
         if is_t:
             center = (mean_weight * prior_mean + count * mean) / weight
-            return _log_t(signal - center, 2 * shape_n, scale_n * (weight + 1) / (shape_n * weight))
+            return stats.t.logpdf(signal, 2 * shape_n, center, np.sqrt(scale_n * (weight + 1) / (shape_n * weight)))
         spread_n = scale_n / np.where(shape_n > 1, shape_n - 1, 1)
-        return -0.5 * ((signal - mean) ** 2 / spread_n + np.log(2 * np.pi * spread_n))
+        return stats.norm.logpdf(signal, mean, np.sqrt(spread_n))
 
     return (log_density(inside, online) - log_density(~inside, True)).sum(1)
-
-
-def _log_t(apart: np.ndarray, freedom: np.ndarray, squared_width: np.ndarray) -> np.ndarray:
-    """log density of Student's t at so far from its centre."""
-    return (gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(np.pi * freedom * squared_width)
-            - (freedom + 1) / 2 * np.log1p(apart ** 2 / (freedom * squared_width)))

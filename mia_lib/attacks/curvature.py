@@ -23,7 +23,7 @@ import numpy as np
 
 from mia_lib.attacks import check_references, in_blocks, needs
 from mia_lib.attacks.baselines import VARIANTS, moments
-from mia_lib.checks import check_mask, check_numbers
+from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
 LACKING = ("refuse", "drop")
@@ -105,8 +105,7 @@ def _scores(rule: Callable, curvature, reference_curvature, reference_members, l
     """Scores [N] by a rule."""
     check_choice("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
-        curvature, reference_curvature, check_mask("reference_members", reference_members), views=True,
-        names=("curvature", "reference_curvature"))
+        curvature, reference_curvature, reference_members, views=True, names=("curvature", "reference_curvature"))
     trained, references = reference_members.sum(0), len(reference_members)
     few = {"was trained on it": trained < 2, "left it out": references - trained < 2}
     kept = ~np.logical_or(*few.values())

@@ -45,7 +45,7 @@ class Sgd:
     weight_decay: float
 
     def __post_init__(self):
-        if self.learning_rate != self.learning_rate or not check_range("learning_rate", self.learning_rate) > 0:
+        if not check_range("learning_rate", self.learning_rate) > 0:
             raise MiaError(f"learning_rate = {self.learning_rate!r}: above 0 is needed, since the score divides by it.")
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_range("weight_decay", self.weight_decay, 0.0)

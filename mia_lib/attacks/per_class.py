@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_lib.attacks import check_direction, check_loss, check_references, needs
-from mia_lib.checks import check_labels, check_mask
+from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError
 
 
@@ -34,8 +34,7 @@ def attack_s(loss: np.ndarray, labels: np.ndarray, reference_loss: np.ndarray, r
     Warns:
         UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
     """
-    loss, reference_loss, reference_members = check_references(loss, reference_loss,
-                                                               check_mask("reference_members", reference_members),
+    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
                                                                names=("loss", "reference_loss"))
     labels = check_labels("labels", labels, records=len(loss))
     check_loss("loss", loss)

@@ -19,7 +19,7 @@ from mia_lib import membership, training
 from mia_lib import models as architectures
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
-from mia_lib.checks import ANY, check_finite, check_mask, check_numbers
+from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -27,7 +27,7 @@ from mia_lib.training import TrainConfig
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
-SEEN, COLUMNS, FOLDS, KINDS = 4000, 120, 5, 30  # of the control: records, columns of wide ones, folds, classes as columns
+MOST_RECORDS, COLUMNS, FOLDS, KINDS = 4000, 120, 5, 30  # of the control: records, columns of wide ones, folds, classes
 CLOSE, SPREAD = 0.05, 2.0  # accuracies of like models differ by less, and by so many standard errors of a rate besides
 
 
@@ -115,7 +115,8 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
             _check_set(argument, records)
             _check_alike(argument, records, members)
     groups = _groups(options.groups, (len(members), len(non_members)))
-    kept = _once({argument: records for argument, records in sets.items() if records is not None}, options.deduplicate)
+    given = {argument: records for argument, records in sets.items() if records is not None}
+    kept = _first_occurrences(given, options.deduplicate)
     for argument, rows in kept.items():
         if rows.sum() < (least := LEAST_PUBLIC if argument == "public" else LEAST):
             raise MiaError(f"{argument} has {rows.sum()} records: at least {least} are needed, and more say more: rates of "
@@ -149,7 +150,7 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     Raises:
         MiaError: scores that are no finite numbers, other shapes, too few members or non-members, all scores equal.
     """
-    scores, members = check_numbers("scores", scores, ANY), check_mask("members", members)
+    scores, members = check_numbers("scores", scores, ALL_KINDS), check_mask("members", members)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
         raise MiaError(f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
                        "higher for members. Of a loss give the negative, of probabilities that of the true class.")
@@ -166,7 +167,7 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     order = np.argsort(~members, kind="stable")
     groups = None
     if options.groups is not None:
-        groups = check_numbers("groups", options.groups, ANY)
+        groups = check_numbers("groups", options.groups, ALL_KINDS)
         if groups.shape != scores.shape:
             raise MiaError(f"groups have shape {groups.shape}, but there are {len(scores)} scores: one a record is needed.")
         parts = np.split(groups[order], [int(members.sum())])
@@ -223,7 +224,7 @@ def digests(records: Dataset) -> np.ndarray:
     return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows], str)
 
 
-def _once(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[str, np.ndarray]:
+def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[str, np.ndarray]:
     """Which records of each set are there for the first time, in the order of the sets, bool [N]; the others are refused
     unless they are to be left out."""
     kept: dict[str, np.ndarray] = {}
@@ -257,7 +258,7 @@ def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:
                        "record.")
     parts = []
     for argument, part, count in zip(("members", "non_members"), groups, counts, strict=True):
-        part = check_numbers(f"groups of {argument}", part, ANY)
+        part = check_numbers(f"groups of {argument}", part, ALL_KINDS)
         if part.shape != (count,):
             raise MiaError(f"groups of {argument} have shape {part.shape}, but there are {count} records: one a record is "
                            "needed.")
@@ -348,7 +349,7 @@ def score_inputs(inputs: AuditInputs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-    """Rows that a classifier is shown, ascending int [n]: all, or `SEEN` of them, half of each side as far as it goes.
+    """Rows that a classifier is shown, ascending int [n]: all, or `MOST_RECORDS` of them, half of each side as far as it goes.
 
     The rarer side is kept whole where it is less than half of them, for a difference is seen by its records.
 
@@ -356,8 +357,8 @@ def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         inside: bool [N], who is a member. chance: that draws.
     """
     sides = [chance.permutation(np.flatnonzero(side)) for side in (inside, ~inside)]
-    rarer = min(*map(len, sides), SEEN // 2)
-    return np.sort(np.concatenate([side[:SEEN - rarer] for side in sides]))
+    rarer = min(*map(len, sides), MOST_RECORDS // 2)
+    return np.sort(np.concatenate([side[:MOST_RECORDS - rarer] for side in sides]))
 
 
 def cross_validate(x: np.ndarray, y: np.ndarray, classes: int, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

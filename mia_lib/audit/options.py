@@ -41,8 +41,8 @@ class AuditOptions:
         fpr: false positive rates that must be resolved; without it 1 % and 0.1 % are looked at, and the page says where they
             are not resolved.
         references: at most.
-        queries: predictions for each record that an attack may ask a function for besides its outputs: curvature takes 16, the
-            label-only distance to the decision boundary all of them, of which 2,500 are usual.
+        queries: predictions for each record that an attack may ask for besides the outputs: curvature of a function takes 16,
+            the label-only distance of any model to its decision boundary all of them, of which 2,500 are usual.
         without: names of attacks that are left out.
         deduplicate: whether records that are there before, by content, are left out: of members, of non-members those that are
             members, too, and of public records those that are judged. They are refused otherwise.
@@ -146,11 +146,13 @@ def check_gates(texts: Sequence[str]) -> dict[str, float | None]:
     """
     gates: dict[str, float | None] = {}
     for text in texts:
-        name, _, bound = text.partition("=")
+        name, equals, text_of_bound = text.partition("=")
         check_choice("--fail-on", name, ("leak", *GATES))
         try:
-            gates[name] = None if text == "leak" else check_range(f"--fail-on {name}", float(bound), *GATES.get(name, (0, 0)))
-        except ValueError as problem:
-            raise problem if isinstance(problem, MiaError) else MiaError(
-                f"--fail-on {text}: write --fail-on leak, or a bound, such as auc=0.6, tpr=0.05 or epsilon=1.") from problem
+            bound = float(text_of_bound) if equals else None
+        except ValueError:
+            bound = None
+        if (name == "leak") == bool(equals) or (name != "leak" and bound is None):
+            raise MiaError(f"--fail-on {text}: write --fail-on leak, or a bound, such as auc=0.6, tpr=0.05 or epsilon=1.")
+        gates[name] = None if bound is None else check_range(f"--fail-on {name}", bound, *GATES[name])
     return gates

@@ -19,7 +19,7 @@ from mia_lib import metrics, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
-from mia_lib.audit.inputs import AuditInputs, reseeded, unlike
+from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, reseeded, unlike
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, pool, private
@@ -94,7 +94,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     """
     records, minutes = len(inputs.pool), float(inputs.options.minutes)
     left = SHARE * 60 * minutes
-    outputs, control = costs.answer * records, 3 + 5e-4 * min(records, 4000)
+    outputs, control = costs.answer * records, 3 + 5e-4 * min(records, MOST_RECORDS)
     judging = 0.3 + 2e-4 * records  # of an attack
     if outputs + control + judging > left:
         raise MiaError(f"minutes = {minutes:g} is too small for anything: the outputs of {records:,} records and the "
@@ -209,7 +209,7 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
             target.model, x[few], y[few], inputs.loss, "float64", scaling=target.scaling)))
     else:
         obstacles["gradient norm"] = f"needs weights, and a {target.kind} was given"
-    if target.kind == "network" or not (reason := _still(inputs, few)):
+    if target.kind == "network" or not (reason := _curvature_obstacle(inputs, few)):
         curve = attempt("curvature", lambda: attacks.traces(inputs, x[few], y[few], 1))
     else:
         obstacles["curvature"] = reason
@@ -228,7 +228,7 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
     return MeasuredCosts(answer, gradient, epoch, starting, curve, regression, obstacles)
 
 
-def _still(inputs: AuditInputs, few: np.ndarray) -> str:
+def _curvature_obstacle(inputs: AuditInputs, few: np.ndarray) -> str:
     """Why differences of the losses of a function or a program say nothing of curvature, or ""."""
     if inputs.target.kind == "program":
         return "needs derivatives, or outputs in float64; the program gives neither"

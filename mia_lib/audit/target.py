@@ -167,9 +167,11 @@ class Target:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of a network's weights; of anything else nothing: its outputs tell."""
+        """Hash of a network's weights; "" of anything else, which its outputs tell."""
+        if self.kind != "network":
+            return ""
         digest = hashlib.sha256(repr((self.kind, str(self.scaling))).encode())
-        for name, value in self.model.state_dict().items() if self.kind == "network" else ():
+        for name, value in self.model.state_dict().items():
             digest.update(f"{name}{value.dtype}{tuple(value.shape)}".encode())
             digest.update(np.ascontiguousarray(value.detach().cpu().double().numpy()).data)
         return digest.hexdigest()

@@ -74,7 +74,7 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
     np.savez_compressed(buffer, **{name: np.array(array, order="C") for name, array in arrays.items()})
     if buffer.tell() > LARGEST:
         raise MiaError(f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that "
-                       "it can be mailed. Take fewer records or models.")
+                       "it can be mailed.")
     return buffer.getvalue()
 
 

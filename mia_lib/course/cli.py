@@ -96,7 +96,7 @@ def practise(submissions: list[Path] = typer.Argument(help="Files with a functio
 
 
 def _rank(challenge, paths: list[Path]) -> list:
-    """Print the ranking, and why files were refused, for which the command ends with 1."""
+    """Print the ranking, and why files were refused; where all were, the command ends with 1."""
     from mia_lib.course import game, leaderboard
 
     places, refused = game.judge(challenge, paths)

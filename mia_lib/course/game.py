@@ -31,9 +31,9 @@ FPR, METRICS = 0.01, ("tpr_at_fpr=0.01", "auc")
 DRAWS = 200
 SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
-HIDDEN = "hidden.npz"
+TARGETS_FILE = "hidden.npz"
 BOOK = ("MALT", "LiRA, offline", "LiRA", "RMIA")  # ranked with the others
-SEEN = ("margin", "reference_margin", "reference_members", "public_margin", "reference_public_margin")
+ARGUMENTS = ("margin", "reference_margin", "reference_members", "public_margin", "reference_public_margin")
 RUN = """
 import runpy, sys
 import numpy as np
@@ -124,7 +124,7 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
     secret = published.catalogue()[bank](index=index, **{**held.parameters, "seed": seed})
     hidden = _challenge(held, secret.margin, secret.members, references, records, public)
-    store.write(to / HIDDEN, packed(vars(hidden)))
+    store.write(to / TARGETS_FILE, packed(vars(hidden)))
     sizes = {"bank": bank, "targets": targets, "references": references, "records": hidden.margin.shape[1],
              "public": hidden.public_margin.shape[1], "practice": PRACTICE, "seconds": SECONDS}
     store.write(to / "game.json", (json.dumps({**sizes, "seed": seed}, indent=1) + "\n").encode())
@@ -142,10 +142,10 @@ def read_hidden(folder: Path) -> Challenge:
         MiaError: there is nothing such.
     """
     try:
-        with np.load(folder / HIDDEN, allow_pickle=False) as held:
+        with np.load(folder / TARGETS_FILE, allow_pickle=False) as held:
             return Challenge(**held)
     except (OSError, TypeError, ValueError) as error:
-        raise MiaError(f"{folder / HIDDEN} holds no hidden targets ({error}). Give the folder that `mia course play "
+        raise MiaError(f"{folder / TARGETS_FILE} holds no hidden targets ({error}). Give the folder that `mia course play "
                        "--to FOLDER` wrote.") from error
 
 
@@ -162,7 +162,7 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
     """
     with tempfile.TemporaryDirectory() as folder:
         given, written = Path(folder, "given.npz"), Path(folder, "scores.npz")
-        np.savez(given, **{name: getattr(challenge, name) for name in SEEN})
+        np.savez(given, **{name: getattr(challenge, name) for name in ARGUMENTS})
         try:
             done = subprocess.run([sys.executable, "-c", RUN, str(path.resolve()), str(given), str(written)], cwd=folder,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
@@ -225,20 +225,24 @@ def judge(challenge: Challenge, paths: Sequence[Path]) -> tuple[list[Place], lis
     """Run what was handed in, and rank it with the attacks of the book.
 
     Args:
-        challenge: targets with their members. paths: of the files; each team is called as its file is.
+        challenge: targets with their members. paths: of the files; each team is called as its file is, and of
+            several by one name the last counts.
 
     Returns:
         places, the highest TPR first; and why files were refused.
     """
-    scores, refused = of_the_book(challenge), []
+    book, handed_in, refused = of_the_book(challenge), {}, []
+    last = {path.stem: path for path in paths}
     for path in paths:
         try:
-            if path.stem in scores:
-                raise MiaError(f"{path}: there is another file of {path.stem}. One a team is ranked, the last.")
-            scores[path.stem] = run(path, challenge)
+            if path.stem in book:
+                raise MiaError(f"{path}: {path.stem} is an attack of the book. Give the file your team's name.")
+            if last[path.stem] != path:
+                raise MiaError(f"{path}: there is another file of {path.stem} after it. One a team is ranked, the last.")
+            handed_in[path.stem] = run(path, challenge)
         except MiaError as error:
             refused.append(str(error))
-    return ranking(scores, challenge.members), refused
+    return ranking(book | handed_in, challenge.members), refused
 
 
 def ranking(scores: Mapping[str, np.ndarray], members: np.ndarray) -> list[Place]:

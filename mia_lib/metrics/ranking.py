@@ -167,7 +167,15 @@ def resolves(members: Members, fpr: float) -> bool:
         members: bool [N], or [T, N] of which each target must have enough.
         fpr: from 0 to below 1.
     """
-    return bool(_check_fpr(fpr) >= 1 / max((~np.atleast_2d(check_mask("members", members))).sum(-1).min(initial=2**62), 1))
+    _check_fpr(fpr)
+    return bool(fpr >= 1 / max(_count_non_members(check_mask("members", members)).min(), 1))
+
+
+def _count_non_members(members: np.ndarray) -> np.ndarray:
+    """Of each target, int [T]."""
+    if members.ndim not in (1, 2) or not len(members):
+        raise MiaError(f"members have shape {members.shape}: [N] or [T, N] is needed.")
+    return (~np.atleast_2d(members)).sum(1)
 
 
 def tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
@@ -217,10 +225,7 @@ def chance_tpr(members: Members, fpr: float) -> PerTarget:
     """
     _check_fpr(fpr)
     members = check_mask("members", members)
-    if members.ndim not in (1, 2):
-        raise MiaError(f"members have shape {members.shape}: [N] or [T, N] is needed.")
-    counts = (~np.atleast_2d(members)).sum(1)
-    rates = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in counts])
+    rates = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in _count_non_members(members)])
     return float(rates[0]) if members.ndim == 1 else rates
 
 

@@ -140,7 +140,7 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
                       UserWarning, stacklevel=3)
     check_range("draws", draws, 10)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
-    attacks, inside = zip(*(check_scores(score, members)[:2] for score in (scores, minus)[:1 + (minus is not None)]),
+    attacks, inside = zip(*(check_scores(score, members)[:2] for score in ((scores,) if minus is None else (scores, minus))),
                           strict=True)
     if len({score.shape for score in attacks}) > 1:
         raise MiaError(f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "

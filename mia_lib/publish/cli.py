@@ -270,7 +270,7 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
                                                "of the label-only distance, 0 of outputs alone."),
           without: list[str] = typer.Option([], help="An attack that is left out; repeat."),
           deduplicate: bool = typer.Option(False, "--deduplicate", help="Leave out records that are there before."),
-          fail_on: list[str] = typer.Option([], help="leak, or a bound: auc=0.6, tpr=0.05 (at the first --fpr), epsilon=1; "
+          fail_on: list[str] = typer.Option([], help="leak, or a bound: auc=0.6, tpr=0.05 (at the highest --fpr), epsilon=1; "
                                                      "repeat. What exceeds it ends the command with exit code 3."),
           delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
           confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
@@ -292,7 +292,9 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
     if canaries:
         from mia_lib.audit.one_run import run_canaries
 
-        others = {"MODEL": model, "--members": members, "--non-members": non_members, "--scores": scores}
+        others = {"MODEL": model, "--members": members, "--non-members": non_members, "--scores": scores, "--public": public,
+                  "--state": state, "--recipe": recipe, "--groups": groups, "--fpr": fpr, "--without": without,
+                  "--deduplicate": deduplicate, "--fail-on": fail_on, "--plan": plan}
         given = [name for name, value in others.items() if value]
         typer.echo(run_canaries(canaries, given, score, member, delta, confidence, seed))
         return

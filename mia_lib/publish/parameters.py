@@ -30,7 +30,8 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -225,8 +226,9 @@ def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "")
     from pydantic import create_model
 
     known = {p.name: p for p in declarations}
-    misplaced = [str(value) for name, value in given.items()
-                 if _is_own(str(value)) and not (name in known and known[name].takes_own)]
+    elsewhere = {name: _items(value) if name in known and known[name].is_list else value for name, value in given.items()
+                 if not (name in known and known[name].takes_own)}
+    misplaced = [text for texts in own(elsewhere).values() for text in texts]
     whose = f" {misplaced[0]} is of your own: {where_own(declarations)}" if misplaced else ""
     try:
         for name in given:
@@ -293,12 +295,18 @@ def _annotation(parameter: Parameter, values: Mapping):
         elif clause == "not empty":
             whole.append(Field(min_length=1))
         elif size := re.fullmatch(r"(\d+) items|as many as (\w+)", clause):
-            length = int(size[1]) if size[1] else len(_items(values[size[2]]))
+            length = int(size[1]) if size[1] else _length(values[size[2]])
             whole.append(Field(min_length=length, max_length=length))
         else:
             item.append(AfterValidator(partial(_one_of, _choices(clause), parameter)))
     each = Annotated[SCALARS[kind], *item] if item else SCALARS[kind]
     return Annotated[list[each], *whole] if parameter.is_list else each
+
+
+def _length(value) -> int | None:
+    """Of a list, None of anything else, which is refused for itself."""
+    items = _items(value)
+    return len(items) if isinstance(items, list) else None
 
 
 def _no_truth(value):
@@ -355,12 +363,22 @@ def _data_set(name: str) -> str:
     return str(Path(name).expanduser().resolve())
 
 
+@contextmanager
+def import_path(folders: list[Path]) -> Iterator[None]:
+    """Within, modules of the user's own are found where notebooks find them."""
+    before = list(sys.path)
+    sys.path[:0] = map(str, folders)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
 def _architecture(text: str) -> str:
     if not custom.is_own(text):
         return _by(custom.parse, text)
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    return custom.to_text(custom.from_text(text).bound())
+    with import_path([Path.cwd()]):
+        return custom.to_text(custom.from_text(text).bound())
 
 
 def _by(parse, text: str) -> str:
@@ -373,10 +391,6 @@ KINDS = {  # -> the name, checked
     "augmentation": partial(_by, custom.parse_augmentation),
 }
 OWN = ("data set", "architecture")  # those that can be of the reader's own
-
-
-def _is_own(text: str) -> bool:
-    return text.endswith(".npz") or custom.is_own(text)
 
 
 def own(values: Mapping) -> dict[str, list[str]]:

@@ -254,8 +254,8 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        return ", ".join(sets.title(item) for item in (value if isinstance(value, list | tuple) else [value]))
-    if isinstance(value, list | tuple):
+        return ", ".join(sets.title(item) for item in (value if isinstance(value, list) else [value]))
+    if isinstance(value, list):
         return ", ".join(f"{item:,}" if isinstance(item, int) else str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 

@@ -26,8 +26,8 @@ from mia_lib.publish.parameters import find_root, own, plain, validate
 
 PAGE_SECONDS = 15  # that a page takes, on an idle core
 BOOK = ("_build", "book", "_build", "html")
+LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb)(#[\w-]+)?\)")  # to another page of the book
 # What a page alone does not have: an index, a search; and what is loaded twice.
-LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb|py)(#[\w-]+)?\)")
 DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
 NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") event.stopImmediatePropagation();
@@ -137,12 +137,12 @@ def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> d
     config |= {"execute": {"execute_notebooks": "off"}, "launch_buttons": {}}
     config.pop("repository", None)
     config["html"] = {key: value for key, value in config.get("html", {}).items() if not key.startswith("use_")}
-    own = config.setdefault("sphinx", {}).setdefault("config", {})
-    if "extensions" in own:
-        own["extensions"].append(__name__)
+    settings = config.setdefault("sphinx", {}).setdefault("config", {})
+    if "extensions" in settings:
+        settings["extensions"].append(__name__)
     else:
         config["sphinx"].setdefault("extra_extensions", []).append(__name__)
-    own |= {"mia_inventory": str(built / "objects.inv") if built else "", "mia_base": base or "", "mia_chapter": chapter}
+    settings |= {"mia_inventory": str(built / "objects.inv") if built else "", "mia_base": base or "", "mia_chapter": chapter}
     return config
 
 

@@ -31,7 +31,7 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, QUICK, code_cells, find_root, own, parameters, read, validate
+from mia_lib.publish.parameters import PUBLISHED, QUICK, code_cells, find_root, import_path, own, parameters, read, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
@@ -73,7 +73,7 @@ def code_of(name: str, values: dict, root: Path | None = None) -> str:
     library = library_of(root)
     cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
     imported = [module for cell in cells for module in custom.imported(cell)]
-    with _found(beside(root, values)):
+    with import_path(beside(root, values)):
         texts = [*own(values)["networks"], *(f"{module}:all" for module in imported)]
         mine = {path for text in texts for path in custom.sources(text)}
     files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
@@ -93,17 +93,6 @@ def beside(root: Path, values: Mapping = MappingProxyType({})) -> list[Path]:
     network there; beside the book; and those on `PYTHONPATH`."""
     here = [Path.cwd()] if own(values)["networks"] else []
     return [*here, root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
-
-
-@contextmanager
-def _found(folders: list[Path]) -> Iterator[None]:
-    """Within, modules of the user's own are found where notebooks find them."""
-    before = list(sys.path)
-    sys.path[:0] = map(str, folders)
-    try:
-        yield
-    finally:
-        sys.path[:] = before
 
 
 def papers(name: str, root: Path) -> list[Path]:
@@ -167,6 +156,14 @@ def check_output(folder: Path) -> None:
     except OSError as error:
         raise MiaError(f"--output {folder} cannot be a folder for results ({error.strerror}): give one that can be made and "
                        "written to.") from error
+
+
+def _ran_here(notebook: Path) -> bool:
+    """Whether it is one that `mia run` began."""
+    try:
+        return "papermill" in json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def run_record(path: Path) -> dict | None:
@@ -505,7 +502,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     bars = bars or Bars()
     check_output(folder)
     record = run_record(target)
-    if output and record is None and target.exists() and '"papermill"' not in target.read_text(encoding="utf-8"):
+    if output and record is None and target.exists() and not _ran_here(target):
         raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
                        "is not lost.")
     if record and record["key"] == code:

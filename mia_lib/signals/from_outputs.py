@@ -170,8 +170,8 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
         UserWarning: without `floor`: probabilities of the true class, or of all others, are zero; it counts the records.
     """
     check_choice("loss", loss, [name for name in LOSSES if name != "squared_error"])
-    p = _check_logits("probabilities", probabilities)
-    array = np.asarray(probabilities)
+    array = check_numbers("probabilities", probabilities)
+    p = _check_logits("probabilities", array)
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
     if not are_probabilities(p):
         sums = p.sum(-1)

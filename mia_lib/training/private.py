@@ -138,16 +138,16 @@ def _optimizer(weights: list, config: TrainConfig, **private):
 
     class Private(DPOptimizer):
         """Opacus', but its noise is drawn on the CPU wherever the gradients are: models do not depend on the device. What is
-        `inserted` [P] is added to the sum of a step's gradients."""
+        `canary_sum` [P] is added to the sum of a step's gradients."""
 
-        inserted: torch.Tensor | None = None
+        canary_sum: torch.Tensor | None = None
 
         def add_noise(self):
             for p in self.params:
                 noise = _generate_noise(self.noise_multiplier * self.max_grad_norm, torch.empty(p.shape), self.generator)
                 p.grad = p.summed_grad.view_as(p) + noise.to(p.device)
-            if self.inserted is not None:
-                for p, part in zip(self.params, self.inserted.split([p.numel() for p in self.params]), strict=True):
+            if self.canary_sum is not None:
+                for p, part in zip(self.params, self.canary_sum.split([p.numel() for p in self.params]), strict=True):
                     p.grad += part.view_as(p).to(p.device)
 
     kind, options = torch.optim.Adam, {}
@@ -158,7 +158,7 @@ def _optimizer(weights: list, config: TrainConfig, **private):
 
 def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy: Privacy, index: int = 0,
         device: torch.device | None = None, start: dict[str, np.ndarray] | None = None, size: int | None = None,
-        inserted: Sequence[int] = ()) -> Outcome:
+        canaries: Sequence[int] = ()) -> Outcome:
     """Train one model privately in this process.
 
     Args:
@@ -168,7 +168,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
         start: `state_dict` to go on from; random weights when None.
         size: n, from which the chance that a record is drawn, the number of steps and the noise follow; len(x) when None. An
             audit gives a number that does not depend on who is in.
-        inserted: numbers of parameters, in the order of `nn.Module.parameters`. Each adds a Dirac canary to the training set
+        canaries: numbers of parameters, in the order of `nn.Module.parameters`. Each adds a Dirac canary to the training set
             (Nasr et al. 2021): it is drawn as a record is, and its gradient is C at that parameter and 0 at all others.
 
     Returns:
@@ -199,7 +199,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(sample_rate=rate))
     batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator,
                                             steps=-(-size // config.batch_size))
-    canaries, parameters = torch.tensor([*inserted], dtype=torch.long), sum(p.numel() for p in network.parameters())
+    canaries, parameters = torch.tensor([*canaries], dtype=torch.long), sum(p.numel() for p in network.parameters())
     with devices.plain_float32(), _calm():
         for epoch in range(config.epochs):
             for group in optimizer.param_groups:
@@ -216,7 +216,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 loss.backward()
                 if len(canaries):
                     inside = canaries[torch.rand(len(canaries), generator=generator) < rate]
-                    optimizer.inserted = torch.bincount(inside, minlength=parameters) * privacy.clip
+                    optimizer.canary_sum = torch.bincount(inside, minlength=parameters) * privacy.clip
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
                 drawn_records += len(picked)

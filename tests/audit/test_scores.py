@@ -111,7 +111,8 @@ def test_a_command_that_cannot_be_is_refused(tmp_path, monkeypatch, words, said)
 GATES = [("leak", 3, "--fail-on leak: a leak was found."), ("auc=0.6", 3, "--fail-on auc: 0.9"), ("auc=0.99", 0, ""),
          ("epsilon=0.1", 3, "--fail-on epsilon: "), ("tpr=0.1", 3, "--fail-on tpr: "),
          ("nonsense", 2, "Allowed: leak, auc, tpr"),
-         ("auc", 2, "write --fail-on leak, or a bound"), ("auc=2", 2, "out of range"), ("leak=1", 2, "out of range")]
+         ("auc", 2, "write --fail-on leak, or a bound"), ("auc=2", 2, "out of range"),
+         ("leak=1", 2, "write --fail-on leak, or a bound"), ("leak=0", 2, "write --fail-on leak, or a bound")]
 
 
 @pytest.mark.parametrize("gate, code, said", GATES)

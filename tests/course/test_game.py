@@ -95,7 +95,7 @@ def test_a_function_gets_what_all_have_and_not_the_members(challenge, tmp_path):
                            "    return given['margin'] + given['reference_members'].sum(0) * 0 + len(names) + "
                            "given['public_margin'].mean() * 0")
     scores = game.run(path, challenge)
-    assert np.allclose(scores, challenge.margin + len(game.SEEN)) and "members" not in game.SEEN
+    assert np.allclose(scores, challenge.margin + len(game.ARGUMENTS)) and "members" not in game.ARGUMENTS
     assert game.run(_file(tmp_path, "def attack(margin, **given):\n    return margin"), challenge).shape == (T, N)
 
 

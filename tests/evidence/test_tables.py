@@ -32,7 +32,7 @@ def table():
 
 
 def test_every_table_of_every_paper_reads():
-    for path in tables.PAPERS.glob("*_*.csv"):
+    for path in {*tables.PAPERS.glob("*.csv")} - {tables.PAPERS / "compare_reported.csv"}:  # that has columns of its own
         frame = tables.paper(*path.stem.split("_", 1))
         assert list(frame.columns) == ["paper", "table", "dataset", "model", "setting", "attack", "metric", "value",
                                        "std", "unit"]

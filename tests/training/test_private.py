@@ -87,11 +87,11 @@ def test_a_dirac_canary_moves_its_own_parameter_by_the_clipping_norm_whenever_it
     config, clip = replace(ONE_STEP, learning_rate=2.0), 0.05
     without = vector(fit(config, epsilon=SILENT, clip=clip).arrays)
     x, y, privacy = TABLE.x, TABLE.y, Privacy(SILENT, clip=clip)
-    moved = without - vector(dp.fit(x, y, 3, config, privacy, inserted=[4, 60]).arrays)
+    moved = without - vector(dp.fit(x, y, 3, config, privacy, canaries=[4, 60]).arrays)
     np.testing.assert_allclose(np.flatnonzero(np.abs(moved) > 1e-6), [4, 60])
     np.testing.assert_allclose(moved[[4, 60]], config.learning_rate * clip / 80, rtol=1e-3)
     rare = replace(config, batch_size=20, epochs=5, learning_rate=1e-3)  # twenty steps, in a quarter of which it is drawn
-    start, end = (vector(dp.fit(x, y, 3, rare, Privacy(SILENT, clip=1e6), inserted=these).arrays) for these in ((), range(30)))
+    start, end = (vector(dp.fit(x, y, 3, rare, Privacy(SILENT, clip=1e6), canaries=these).arrays) for these in ((), range(30)))
     drawn = (start - end)[:30] / (rare.learning_rate * 1e6 / 20)  # beside which the gradients of records are nothing
     assert 3 < drawn.mean() < 7 and np.ptp(drawn) > 2
 

@@ -187,7 +187,7 @@ def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 20
         at = np.random.default_rng([64, seed]).choice(len(before), gradients, replace=False)
         inside = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
         outcome = private.fit(x[inside], y[inside], classes, config, private.Privacy(epsilon, delta), k, size=records + count,
-                              inserted=at[coins[count:]])
+                              canaries=at[coins[count:]])
         if outcome.diverged:
             raise MiaError(outcome.diverged)
         trained = ensemble.rebuilt(config, whole.shape, classes, outcome.arrays)

@@ -260,11 +260,11 @@ tables = measurement("calibration/tables", block=20, chunk=10, probe={
 WALK_PROBE = {**BANK_PROBE, "asked": 40}
 
 
-def _walked(parameters) -> float:
+def _walk_cost(parameters) -> float:
     return evaluations(parameters, parameters["asked"] * (2 + parameters["queries"]))
 
 
-cifar10_small = measurement("calibration/cifar10-small", probe=WALK_PROBE, chunk=4, cost=_walked, dataset="cifar10",
+cifar10_small = measurement("calibration/cifar10-small", probe=WALK_PROBE, chunk=4, cost=_walk_cost, dataset="cifar10",
                             weights="bank/cifar10-small-weights")(further)
-cifar100_small = measurement("calibration/cifar100-small", probe=WALK_PROBE, chunk=4, cost=_walked, dataset="cifar100",
+cifar100_small = measurement("calibration/cifar100-small", probe=WALK_PROBE, chunk=4, cost=_walk_cost, dataset="cifar100",
                              weights="bank/cifar100-small-weights")(further)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,6 @@ KNOWS = {"none": "–", "out only": "without", "in and out": "both"}  # referenc
 BESIDE = ("MALT", "RMIA", "LiRA", "BaVarIA")  # that a reader can choose between
 
 
-def table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str]) -> pd.DataFrame:
-    """Results in percent, a row each value of `index`, a column each of `columns`, values of `by` -> title."""
-    columns_of_index = [index] if isinstance(index, str) else index
-    rows = metrics.summary(frame, list(dict.fromkeys([*columns_of_index, *by, "attack", "metric"])))
-    return results.beside_paper(rows, rows.iloc[:0], index, columns, by)
-
-
 def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows on attacks on banks, and on networks that know their members by heart, with as few queries as each needs."""
     return frame[frame["study"].isin(["bank", "by heart"]) & frame["attack"].isin(ATTACKS)]
@@ -38,7 +31,7 @@ def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) 
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count])]
     rows = rows.astype({"queries": int, "references": int})
-    made = table(rows, ["attack", "references", "queries"], ("data", "metric"), {
+    made = results.percent_table(rows, ["attack", "references", "queries"], ("data", "metric"), {
         (data, metric): data for data in rows["data"].unique()})
     knows = [KNOWS[ATTACKS[name].kind] for name in made.index.get_level_values("attack")]
     return made.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels([0, 3, 1, 2])
@@ -63,7 +56,7 @@ def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     of a bank, and with all there are of the recipes that train long."""
     rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.ASKED, "Curv, log ratio"]) & (
         frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
-    rows = rows.assign(attack=rows["asks"])[~rows["attack"].eq("LiRA, own spreads")]
+    rows = rows.assign(attack=rows["asks"])
     rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
     shown = metrics.summary(rows, ["data", "queries", "attack", "metric"])
     shown = pd.concat([part.sort_values("queries") for _, part in shown.groupby("data", sort=False)])
@@ -94,7 +87,8 @@ NETWORKS = {"CIFAR-10": ("none", "small, 25,000 members"),
 
 def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
-    made, rows = pd.read_csv(results.PAPERS / "reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH), []
+    made = pd.read_csv(results.PAPERS / "compare_reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH)
+    rows = []
     for case in cases:
         recipe, of_case = case.study == "recipe", frame[frame["data"] == case.name]
         augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
@@ -118,7 +112,7 @@ def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
     most = frame.groupby("data")["references"].transform("max")
     rows = frame[frame["attack"].eq("loss tail") | frame["attack"].eq("LiRA") & frame["references"].eq(most)
                  | frame["attack"].eq("RMIA, offline") & frame["references"].eq(1)]
-    return table(rows, "data", ("attack", "metric"), {
+    return results.percent_table(rows, "data", ("attack", "metric"), {
         (name, metric): f"{name}: {TITLE_OF[metric]}" for metric in study.METRICS[1:]
         for name in ("LiRA", "loss tail", "RMIA, offline")})
 
@@ -152,7 +146,7 @@ def by_references_table(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Studies "tables" and "public": a row a set, an attack and a number of references."""
     rows = frame[frame["study"] == what]
     columns = {(metric,): TITLE_OF[metric] for metric in TITLE_OF if metric in set(rows["metric"])}
-    return table(rows, ["data", "references", "attack"], ("metric",), columns)
+    return results.percent_table(rows, ["data", "references", "attack"], ("metric",), columns)
 
 
 def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -160,7 +154,7 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "sharing"]
     columns = {(metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}"
                for metric in study.METRICS[1:] for overlap in ("half", "nothing")}
-    return table(rows, ["data", "attack"], ("metric", "overlap"), columns)
+    return results.percent_table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
 def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:

@@ -153,23 +153,23 @@ SETS_PROBE = {name: value for name, value in SMALL_PROBE.items() if name not in 
 RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "asked"}
 
 
-def _asked(parameters) -> float:
+def _query_cost(parameters) -> float:
     """In float64 an evaluation takes twice as long, and the trace of a Hessian as long as 140."""
     each = 2 * parameters["views"] * parameters["iterations"]
     return evaluations(parameters, each * (parameters["asked"] + 2 * parameters["precisely"]) + 140 * parameters["exactly"])
 
 
-cifar100 = measurement("curvature/cifar100", probe=PROBE, block=16, chunk=2, cost=_asked, dataset="cifar100",
+cifar100 = measurement("curvature/cifar100", probe=PROBE, block=16, chunk=2, cost=_query_cost, dataset="cifar100",
                        **RESNET)(curvatures)
-cifar10 = measurement("curvature/cifar10", probe=PROBE, block=16, chunk=2, cost=_asked, dataset="cifar10",
+cifar10 = measurement("curvature/cifar10", probe=PROBE, block=16, chunk=2, cost=_query_cost, dataset="cifar10",
                       **RESNET)(curvatures)
-cifar10_small = measurement("curvature/cifar10-small", probe=SMALL_PROBE, chunk=2, cost=_asked, dataset="cifar10",
+cifar10_small = measurement("curvature/cifar10-small", probe=SMALL_PROBE, chunk=2, cost=_query_cost, dataset="cifar10",
                             weights="bank/cifar10-small-weights", **SMALL)(curvatures)
 # The references of Figures 6 and 7: the image alone, in float32.
-cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chunk=2, cost=_asked, dataset="cifar100",
+cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chunk=2, cost=_query_cost, dataset="cifar100",
                              weights="bank/cifar100-small-weights", asked=4000, precisely=0, outside=0, views=1)(curvatures)
 # Networks that know their 2,000 members by heart, as the paper's do; flips in training, so that the mirror image is a view.
-memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, cost=_asked, dataset="cifar100",
+memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, cost=_query_cost, dataset="cifar100",
                         architecture="strided_cnn:8,16,64", records=4000, epochs=60, batch_size=64, learning_rate=0.05,
                         weight_decay=1e-4, schedule="cosine", augmentation="flip", **SMALL | {"precisely": 4000})(curvatures)
 ranking = measurement("curvature/everywhere", probe=RANKING_PROBE, chunk=2, dataset="cifar100",

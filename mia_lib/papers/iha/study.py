@@ -163,7 +163,7 @@ def lira_scores(case: Case) -> dict[str, np.ndarray]:
 # ------------------------------------------------------------------------------------------------------------- studies
 
 
-def stacked(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Those frames that have rows, one under another; where none has, columns without a row."""
     kept = [frame for frame in frames if len(frame)]
     return pd.concat(kept or [pd.DataFrame(columns=["study", "data", "attack", "metric", "value"])], ignore_index=True)
@@ -177,7 +177,8 @@ def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.nda
                IHA: scores(case, members)}
     alike = np.array([stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)])
     frame = by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind)
-    return stacked([frame, by_repetition({SIF: {"rank correlation": alike}}, study="alike", data=case.name)]), attacks, members
+    correlation = by_repetition({SIF: {"rank correlation": alike}}, study="alike", data=case.name)
+    return concat_rows([frame, correlation]), attacks, members
 
 
 def control(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -190,7 +191,7 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
         both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
         frames.append(by_target(both, flags if judged == "flags" else members, METRICS[:1], draws=draws, study="told",
                                 data=case.name, told=told, judged=judged))
-    return stacked(frames)
+    return concat_rows(frames)
 
 
 def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -223,7 +224,7 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
                     for name in (IHA, "IHA without the loss")}
             frames.append(by_target(both, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
                                     epsilon=epsilon))
-    return stacked(frames)
+    return concat_rows(frames)
 
 
 def first_records(case: Case, count: int) -> Case:
@@ -254,7 +255,7 @@ def convergence(case: Case, counts: Sequence[int], make: bool = True, draws: int
             by_target({PAIR: scores(case, flags, TERMS[PAIR])}, flags, METRICS[:1], draws=draws, **own, told="random flags"),
             by_target({ALONE: gradient_alone(case), DECAY: scores(case, members, few=True, stationary=True)},
                       members[:, :few], METRICS[:1], draws=draws, **own, told="membership")]
-    return stacked(frames)
+    return concat_rows(frames)
 
 
 def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
@@ -277,7 +278,7 @@ def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, dr
         each = {LOSS: -square(game.audit.loss), LIRA: lira_scores(game)[LIRA], IHA: scores(game, game.audit.members)}
         frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, study="sizes", data=case.name,
                                 size=game.n))
-    return stacked(frames)
+    return concat_rows(frames)
 
 
 def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /,
@@ -291,7 +292,7 @@ def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True,
     kind = kind_of(recipe["dataset"], recipe["architecture"])
     part = further(f"{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe) if fractions else None
     if part is None:
-        return stacked([])
+        return concat_rows([])
     loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
     few, rows = first_records(case, loss.shape[1]), []
     for k, fraction in enumerate(fractions):
@@ -308,7 +309,7 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     """Study "solver": I1 and I2 by the exact inverse and by conjugate gradients, Table 3; their largest "distance" in standard
     deviations of the score, and "iterations", means of each target; without a row where nothing was solved."""
     if not case.audit.parameters["solved"]:
-        return stacked([])
+        return concat_rows([])
     count = case.audit.cg_newton.shape[1]
     few, none = first_records(case, count), np.zeros(count)
     exact, solved = scores(few, few.audit.members), []
