@@ -17,8 +17,8 @@
 
 # %% tags=["parameters", "hide-input"]
 network_data: str = "fashion_mnist_20k"  # of the network; images (see `mia data ls`) [data set]
-network_members: int = 1500  # records that train it, and as many non-members [50..1000000]
-network_architecture: str = "batchnorm_cnn:12,24,48"  # a half as wide as in the published banks, whose recipe it has [architecture]
+network_members: int = 1000  # records that train it, and as many non-members [50..1000000]
+network_architecture: str = "batchnorm_cnn:8,16,32"  # a third as wide as in the published banks, whose recipe it has [architecture]
 network_epochs: int = 20  # of its training [1..1000]
 references: int = 8  # models that its audit trains for comparison [4..256; even]
 forest_data: str = "german_credit"  # of the forest; a table [data set]
@@ -154,7 +154,7 @@ exhibits.show_report(reports["forest"], "audit-forest")
 #
 # ## A network, with a recipe
 #
-# The network has half the width of those of the [published banks](banks.ipynb), and their recipe.
+# The network has a third of the width of those of the [published banks](banks.ipynb), and their recipe.
 
 # %%
 images = measure.records(network_data, network_members, 0, 2, seed)

@@ -145,21 +145,22 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     """
     import pandas as pd
 
+    checked = {attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()}
+    inside = next(iter(checked.values()))[1]
+    targets = np.arange(len(inside))
+    unit = resampling.units_of_chance(None, inside)[0] if shared else targets
+    positions = np.broadcast_to(np.arange(inside.shape[1]), inside.shape) if records is None else records
+    cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
+    drawn = resampling.draw_unit_means(cores, [one for one, _, _ in checked.values()], inside, positions, targets, draws,
+                                       seed) if shared else None  # [S, K, T, B]
+    resolved = [ranking.resolves(inside, float(metric.partition("_at_fpr=")[2] or 0.5)) for metric in metrics]
     rows = []
-    for attack, of_attack in scores.items():
-        checked, inside, _ = ranking.check_scores(of_attack, members)
-        unit = resampling.units_of_chance(None, inside)[0]
-        cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
-        positions = np.broadcast_to(np.arange(checked.shape[1]), checked.shape) if records is None else records
-        drawn = resampling.draw_unit_means(cores, [checked], inside, positions, np.arange(len(checked)), draws,
-                                           seed)[0] if shared else None
-        for k, (metric, core) in enumerate(zip(metrics, cores, strict=True)):
-            values = ranking.per_target(core, checked, inside)
-            rate = float(metric.partition("_at_fpr=")[2] or 1)
-            values = values if ranking.resolves(inside, rate if rate < 1 else 0.5) else np.full(len(values), np.nan)
-            rows += [{**columns, "attack": attack, "metric": metric, "repetition": t, "value": value,
-                      "resampled": None if drawn is None else drawn[k, t], "unit": int(unit[t]) if shared else t,
-                      "trials": int(inside[t].sum()) if "tpr_at" in metric else 0} for t, value in enumerate(values)]
+    for s, (attack, (score, _, _)) in enumerate(checked.items()):
+        values = ranking.per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside).T
+        for k, metric in enumerate(metrics):
+            rows += [{**columns, "attack": attack, "metric": metric, "repetition": t,
+                      "value": values[k, t] if resolved[k] else np.nan, "resampled": None if drawn is None else drawn[s, k, t],
+                      "unit": int(unit[t]), "trials": int(inside[t].sum()) if "tpr_at" in metric else 0} for t in targets]
     return pd.DataFrame(rows)
 
 

@@ -60,9 +60,12 @@ def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.nda
     if weights is None:
         tp = np.append(0, np.cumsum(inside)[last])
         return tp, np.append(0, last + 1) - tp, thresholds
-    weights = weights[:, order]
-    tp, both = (np.pad(np.cumsum(w, axis=1)[:, last], ((0, 0), (1, 0))) for w in (weights * inside, weights))
-    return tp, both - tp, thresholds
+    weights = weights.take(order, axis=1)
+    counts = np.zeros((2, len(weights), len(thresholds)), np.int64)
+    for count, side in zip(counts, (inside, ~inside), strict=True):
+        reached = (weights * side).cumsum(axis=1)
+        count[:, 1:] = reached if len(last) == len(order) else reached.take(last, axis=1)
+    return *counts, thresholds
 
 
 def _auc(tp, fp):

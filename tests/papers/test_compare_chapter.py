@@ -68,12 +68,10 @@ def test_curvature_is_the_published_one(case, attacked):
 
 
 def test_a_rehearsal_does_not_see_the_target(case):
-    rows = np.arange(12)
-    view = registry.ArraySignals({LOG_ODDS: case.values[LOG_ODDS][rows]}, case.members[2:12], {LOG_ODDS: case.public[rows]})
-    view = registry.ArraySignals({LOG_ODDS: np.delete(view.values[LOG_ODDS], 1, 0)}, view.reference_members,
-                                 {LOG_ODDS: np.delete(case.public[rows], 1, 0)})
-    other = {LOG_ODDS: view.values[LOG_ODDS].copy()}
-    other[LOG_ODDS][0] = 0
+    rows = np.delete(np.arange(12), 1)
+    view = registry.ArraySignals({"loss": case.values["loss"][rows]}, case.members[rows[1:]], {"loss": case.public[rows]})
+    other = {"loss": view.values["loss"].copy()}
+    other["loss"][0] = 0
     chosen = study.rehearsed_constant(view)
     assert chosen in study.CONSTANTS
     assert chosen == study.rehearsed_constant(registry.ArraySignals(other, view.reference_members, view.public_values))

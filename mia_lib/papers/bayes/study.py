@@ -78,9 +78,10 @@ def _play(x: np.ndarray, y: np.ndarray, n: int, fit: Bank, seed: int, both_terms
     for split, (theta, theta0, c) in enumerate(zip(fit.theta.astype(float), fit.theta0.astype(float), fit.c, strict=True)):
         inside, outside, apart, left = three_way_split(len(y), n, seed + split)
         judged, held_out = np.concatenate([inside, outside]), left if len(left) else outside
-        loss, loss0 = (logistic_loss(t, x[judged], y[judged]) for t in (theta, theta0))
-        gradients = logistic_gradients(theta0, x[judged], y[judged])
-        right = (x[judged] @ theta > 0) == y[judged]
+        own = x[judged], y[judged]
+        loss, loss0 = (logistic_loss(t, *own) for t in (theta, theta0))
+        gradients = logistic_gradients(theta0, *own)
+        right = (own[0] @ theta > 0) == own[1]
         row = {"0-1": baselines.gap(right), "MALT": bayes.malt(loss), "MATT": bayes.matt(theta, theta0, gradients),
                "Calibrated loss": calibration.calibrate(-loss, -loss0)}
         if both_terms:

@@ -82,7 +82,7 @@ class Case:
     Attributes:
         name: what tables call it. study: "bank", or "by heart". members: bool [M, N].
         values: signal -> [M', N] or [M', N, A]; a costly one is known of the first models alone.
-        public: log odds of records that no model was trained on, [M, Q]; of the judged records where there are no such.
+        public: losses of records that no model was trained on, [M, Q]; of the judged records where there are no such.
         accuracy: of each model on its members and on the others, [M, 2].
     """
 
@@ -108,18 +108,22 @@ def of_bank(name: str, records: int, models: int | None = None) -> Case:
     right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
     title = f"{TITLES['cifar10']}, ResNet-9" if large else TITLES[name]
     return Case(title, "bank", bank.members[:, rows], {
-        LOG_ODDS: bank.margin[:, rows].astype(float), "correctness": bank.correct[:, rows], **curved},
-        bank.margin[:, tested[:POPULATION]].astype(float), np.array(right))
+        **_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows], **curved},
+        signals.loss_of(bank.margin[:, tested[:POPULATION]]), np.array(right))
 
 
 def by_heart(records: int, models: int | None = None) -> Case:
     """Networks that know their 2,000 members by heart; no record is left over, so RMIA compares with those that are judged."""
     curved = load("curvature/memorised", models)
-    odds, right = curved.true[:, :records, 0].astype(float), (curved.true == curved.top)[:, :records, 0]
+    once, right = _one_query(curved.true[:, :records, 0]), (curved.true == curved.top)[:, :records, 0]
     members = curved.members[:, :records]
     fit = [(row[inside].mean(), row[~inside].mean()) for row, inside in zip(right, members, strict=True)]
-    values = {LOG_ODDS: odds, "correctness": right, **_curved(curved, records)}
-    return Case(BY_HEART, "by heart", members, values, odds, np.array(fit))
+    values = {**once, "correctness": right, **_curved(curved, records)}
+    return Case(BY_HEART, "by heart", members, values, once["loss"], np.array(fit))
+
+
+def _one_query(odds: np.ndarray) -> dict[str, np.ndarray]:
+    return {LOG_ODDS: odds.astype(float), "loss": signals.loss_of(odds)}
 
 
 def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
@@ -144,7 +148,7 @@ def of_recipe(augmentation: str, epochs: int) -> Case:
     right = [(row[:records][own].mean(), row[records:].mean()) for row, own in zip(bank.correct, bank.members, strict=True)]
     seen = np.moveaxis(bank.queries.astype(float), -1, 0)
     return Case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {
-        LOG_ODDS: seen[0], "2 queries": seen[1], "18 queries": seen[2]}, bank.outside.astype(float), np.array(right))
+        **_one_query(seen[0]), "2 queries": seen[1], "18 queries": seen[2]}, signals.loss_of(bank.outside), np.array(right))
 
 
 def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
@@ -179,7 +183,7 @@ def fits(entry: Entry, case: Case, count: int) -> bool:
     """Whether a case has what an attack with so many references needs."""
     kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
     least = 4 if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals else LEAST[kind]
-    known = case.values.get(LOG_ODDS if signal == "loss" else signal)
+    known = case.values.get(signal)
     return known is not None and (kind == "none" or least <= count and (kind == "out only" or count % 2 == 0) and
                                   2 * pairs_for(entry, count) <= len(known) - 2)
 
@@ -188,12 +192,11 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     """Of each record, higher for members, [N]."""
     others = references(target, pairs_for(entry, count), len(case.members), case.fewest)
     rows = [target, *others]
-    values = {signal: case.values[signal][rows] for signal in entry.attack.signals if signal in case.values}
-    if "loss" in entry.attack.signals:
-        values[LOG_ODDS] = case.values[LOG_ODDS][rows]
     if entry.reads:
-        values[entry.reads[1]] = case.values[entry.reads[0]][rows]
-    view = registry.ArraySignals(values, case.members[others], {LOG_ODDS: case.public[rows]})
+        values = {entry.reads[1]: case.values[entry.reads[0]][rows]}
+    else:
+        values = {signal: case.values[signal][rows] for signal in entry.attack.signals}
+    view = registry.ArraySignals(values, case.members[others], {"loss": case.public[rows]})
     name = entry.attack.name
     return entry.attack.score(view, **({REHEARSED[name]: rehearsed_constant(view, name)} if name in REHEARSED else {}))
 
@@ -201,12 +204,11 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
 def rehearsed_constant(view: registry.ArraySignals, name: str = "RMIA, offline") -> float:
     """The constant of RMIA or BASE, offline, as an attacker finds it without the target: with it the others but its partner
     attack the first reference best, on a fifth of the records. With one pair that of the registry."""
-    odds, members = view.values[LOG_ODDS][1:, ::5], view.reference_members[:, ::5]
-    if len(odds) < 4:
+    loss, members = view.values["loss"][1:, ::5], view.reference_members[:, ::5]
+    if len(loss) < 4:
         return registry.ATTACKS[name].options[REHEARSED[name]]  # type: ignore[return-value]
-    rest = np.r_[0, 2:len(odds)]
-    rehearsal = registry.ArraySignals({LOG_ODDS: odds[rest]}, members[rest[1:]],
-                                      {LOG_ODDS: view.public_values[LOG_ODDS][1:][rest]})
+    rest = np.r_[0, 2:len(loss)]
+    rehearsal = registry.ArraySignals({"loss": loss[rest]}, members[rest[1:]], {"loss": view.public_values["loss"][1:][rest]})
     return max(CONSTANTS, key=lambda one: metrics.auc(registry.score(name, rehearsal, **{REHEARSED[name]: one}), members[0]))
 
 
@@ -254,8 +256,7 @@ def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
     for name, a in (("MAST (softmin)", 1.0), ("BASE", None)):
         others = references(0, pairs_for(ATTACKS[name], count), len(case.members), case.fewest)
         rows = [0, *others]
-        view = registry.ArraySignals({LOG_ODDS: case.values[LOG_ODDS][rows]}, case.members[others],
-                                     {LOG_ODDS: case.public[rows]})
+        view = registry.ArraySignals({"loss": case.values["loss"][rows]}, case.members[others], {"loss": case.public[rows]})
         rmia = registry.score("RMIA", view, a=a)[np.argsort(registry.score(name, view), kind="stable")]
         falls[name] = {"falls": float(np.maximum(rmia[:-1] - rmia[1:], 0).max())}
     return by_repetition(falls, study="identity", data=case.name)
@@ -266,7 +267,7 @@ def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
     hundred, or a thousand, of the members, as the attack "loss tail" (Dodd et al. 2025): the rate at which one threshold on
     the loss tells *others*, at so few mistakes about members."""
     attacked = list(range(0, 2 * targets, 2))
-    return by_target({"loss tail": signals.loss_of(case.values[LOG_ODDS][attacked])}, ~case.members[attacked], METRICS[1:],
+    return by_target({"loss tail": case.values["loss"][attacked]}, ~case.members[attacked], METRICS[1:],
                      draws=draws, study=case.study, data=case.name, references=0)
 
 
