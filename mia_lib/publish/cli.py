@@ -64,9 +64,13 @@ data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are
 app.add_typer(data_app, name="data")
 app.add_typer(course.app, name="course")
 
-MOST_SECONDS = "300"
-YES = typer.Option(False, "--yes", help="Measure also what takes longer than five minutes.")
 PRESET = typer.Option(PUBLISHED, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
+
+
+def _limit_measuring(yes: bool) -> None:
+    """Lets no measurement of a run take longer than five minutes unless that was asked for."""
+    if not yes:
+        os.environ.setdefault("MIA_MOST_SECONDS", "300")
 
 
 def _use_device(device: str | None) -> None:
@@ -93,6 +97,7 @@ def _use_cluster(address: str | None) -> None:
         os.environ["MIA_CLUSTER"] = address
 
 
+YES = typer.Option(False, "--yes", callback=_limit_measuring, help="Measure also what takes longer than five minutes.")
 DEVICE = typer.Option(None, callback=_use_device, metavar="DEVICE",
                       help="cpu, cuda or cuda:1, else a card where there is one.")
 CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
@@ -100,20 +105,10 @@ CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
-def _check_preset(preset: str) -> None:
-    """Says what is wrong with a preset of all notebooks before what is slow is loaded."""
-    from mia_lib.publish.parameters import notebooks, parameters
-
-    for name in notebooks():
-        parameters(name, preset)
-
-
 @app.command()
 def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
-    _check_preset(preset)
-
     from mia_lib.publish.build import build as make
 
     typer.echo(make(preset, force))
@@ -122,8 +117,6 @@ def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and 
 @app.command()
 def slides(preset: str = PRESET) -> None:
     """Make a deck of slides for each lesson, and the quizzes to print, of the book as it was last built."""
-    _check_preset(preset)
-
     from mia_lib.publish import slides as decks
 
     typer.echo(decks.build(preset))
@@ -136,20 +129,9 @@ def run(name: str = NOTEBOOK,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
-    from mia_lib.publish.parameters import validate
-
-    _limit_measuring(yes)
-    values = validate(name, _pairs(name, parameter), preset)  # what is wrong is said before what is slow to load
-
     from mia_lib.publish import run_page, runner
 
-    typer.echo(run_page.write(runner.run(name, values, preset, output)))
-
-
-def _limit_measuring(yes: bool) -> None:
-    """Let no measurement of a run take longer than `MOST_SECONDS` unless that was asked for."""
-    if not yes:
-        os.environ.setdefault("MIA_MOST_SECONDS", MOST_SECONDS)
+    typer.echo(run_page.write(runner.run(name, _pairs(name, parameter), preset, output)))
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
@@ -176,10 +158,7 @@ def sweep(name: str = NOTEBOOK,
     """Run one notebook over a grid of parameters: one page, one table of all results."""
     from mia_lib.publish import sweep as grids
 
-    _limit_measuring(yes)
-
-    cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
-    typer.echo(grids.write(name, cells, preset, folder))
+    typer.echo(grids.run(name, _pairs(name, parameter), preset, output))
 
 
 @app.command(cls=WithPairs)

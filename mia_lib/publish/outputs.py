@@ -114,6 +114,6 @@ def _code(value) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
-def render(name: str, **values) -> str:
+def render(template: str, /, **values) -> str:
     """A template of `templates` with values in it; what it names and is not given is an error."""
-    return _environment().get_template(name).render(values)
+    return _environment().get_template(template).render(values)

@@ -60,9 +60,8 @@ def swept(tiny):
 
 
 def sweep_page(axes, preset=None, output=None, bars=None):
-    """The page of a sweep of the throw-away book, as `mia sweep` writes it."""
-    cells, folder = sweep.run("tiny", axes, preset, output, bars=bars)
-    return sweep.write("tiny", cells, preset, folder)
+    """The page of a sweep of the throw-away book."""
+    return sweep.run("tiny", axes, preset, output, bars=bars)
 
 
 def runs(root) -> list[str]:
