@@ -29,7 +29,6 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,7 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed, render
-from mia_lib.publish.parameters import PUBLISHED, find_root, plain, validate, validated
+from mia_lib.publish.parameters import PUBLISHED, find_root, validate, validated
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
@@ -62,24 +61,17 @@ FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by n
 
 @dataclass(frozen=True)
 class Run:
-    """What a run can be asked for.
-
-    Attributes:
-        notebook, preset: which it is. unchanged: whether the preset ran as it is.
-        parameters: by name.
-        results: name -> {"value", "low", "high", "spec"} or {"text"}. tables: name -> {"columns", "rows"}.
-        claims: id -> the verdict's record. figures: name -> its alternative text. answer: the bold text under its title.
-    """
+    """What a run can be asked for."""
 
     notebook: str
     preset: str
-    unchanged: bool
+    unchanged: bool  # whether the preset ran as it is
     parameters: Mapping = field(default_factory=dict)
-    results: Mapping[str, Mapping] = field(default_factory=dict)
-    tables: Mapping[str, Mapping] = field(default_factory=dict)
-    claims: Mapping[str, Mapping] = field(default_factory=dict)
-    figures: Mapping[str, str] = field(default_factory=dict)
-    answer: str = ""
+    results: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"value", "low", "high", "spec"} or {"text"}
+    tables: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"columns", "rows"}
+    claims: Mapping[str, Mapping] = field(default_factory=dict)  # id -> the verdict's record
+    figures: Mapping[str, str] = field(default_factory=dict)  # name -> its alternative text
+    answer: str = ""  # the bold text under its title
 
 
 def run_of(notebook: dict, root: Path) -> Run:
@@ -87,7 +79,7 @@ def run_of(notebook: dict, root: Path) -> Run:
     record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
     name, preset, values = record.get("notebook", ""), record.get("preset", PUBLISHED), record.get("parameters", {})
     try:
-        unchanged = _typed(values) == _typed(validate(name, {}, preset, root))
+        unchanged = values == validate(name, {}, preset, root)
     except MiaError:  # a preset or notebook that is no more
         unchanged = False
     first = next(("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"), "")
@@ -98,16 +90,8 @@ def run_of(notebook: dict, root: Path) -> Run:
                " ".join(answer[1].split()) if answer else "")
 
 
-def _typed(values: Mapping) -> dict:
-    return {name: plain(value) for name, value in values.items()}
-
-
 def resolve_roles(notebook: dict, run: Run) -> dict:
-    """An executed notebook with its text, captions and alternative texts as its numbers have them.
-
-    Args:
-        notebook: as JSON.
-        run: `run_of` it.
+    """An executed notebook, as JSON, with its text, captions and alternative texts as the numbers of its run have them.
 
     Raises:
         MiaError: a name that does not exist, with the cell.
@@ -137,10 +121,9 @@ def resolve_roles(notebook: dict, run: Run) -> dict:
 
 
 def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None) -> str:
-    """Text with each role answered.
+    """MyST Markdown with each role answered.
 
     Args:
-        text: MyST Markdown.
         where: page and cell, for errors.
         run: whose page it is; None for a page of prose.
         runs: notebook -> its run, for text that names the notebook.
@@ -197,12 +180,13 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
         return OF_CHAPTERS[role](runs[asked], where)
     if first in runs and rest:
         run, asked = runs[first], rest.strip()
-    elif run is None and role == "printed" and first in _papers():
+    elif run is None and role == "printed":
         return _printed(first, rest.strip(), where)
     if run is None:
         raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
-    return {"ours": _ours, "param": _param, "says": _says,
-            "printed": lambda of, name, at: _printed(of.notebook, name, at)}[role](run, asked, where)
+    if role == "printed":
+        return _printed(run.notebook, asked, where)
+    return {"ours": _ours, "param": _param, "says": _says}[role](run, asked, where)
 
 
 def known(name: str, allowed, what: str, where: str) -> None:
@@ -286,13 +270,6 @@ def _tally(run: Run, where: str) -> str:
 OF_CHAPTERS = {"answer": _answered, "tally": _tally}
 
 
-@cache
-def _papers() -> frozenset[str]:
-    from mia_lib.evidence import tables
-
-    return frozenset(path.stem.split("_", 1)[0] for path in tables.PAPERS.glob("*_*.csv"))
-
-
 def _printed(paper: str, asked: str, where: str) -> str:
     from mia_lib.evidence import tables
 
@@ -367,10 +344,6 @@ def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
               right: true
               why: What makes it right.
 
-    Args:
-        name: of the file, without its ending.
-        root: folder of the book.
-
     Raises:
         MiaError: no such file; a question without text, without two to five options, or without exactly one right one; an
             option without a reason, or with mathematics, links or roles in its text, which is a button.
@@ -390,11 +363,7 @@ def quiz_page(questions: list[Question]) -> str:
 
 
 def with_quizzes(text: str, where: str, root: Path | None = None) -> str:
-    """A page with its quizzes in place of `:::{quiz} NAME`.
-
-    Raises:
-        MiaError: what `quiz_questions` refuses, with the page.
-    """
+    """A page with its quizzes in place of `:::{quiz} NAME`; what `quiz_questions` refuses is said with the page."""
     def quiz(fence: re.Match) -> str:
         try:
             return quiz_page(quiz_questions(fence[2], root))
