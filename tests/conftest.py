@@ -151,7 +151,7 @@ print("an abacus")
 
 CONFIG = """title: Tiny
 execute:
-  execute_notebooks: force
+  execute_notebooks: "off"
 only_build_toc_files: true
 sphinx:
   config:

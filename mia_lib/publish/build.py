@@ -21,7 +21,7 @@ from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
-EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits
+EXTRA = "book/_extra/"  # in the staging folder, and in _config.yml: what goes beside the pages as it is, reports of audits
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 NO_PAGES = "book/slides/"
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
@@ -193,7 +193,6 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
             if MARKER not in (written := files[path].decode()):
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = written.replace(MARKER, text(), 1).encode()
-    files["_config.yml"] = _config(files, root)
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = pages.show_charts_again(prose.prose(files[path].decode(), path, runs=runs), path, charts).encode()
     return files
@@ -201,7 +200,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
 def _sources(root: Path) -> dict[str, bytes]:
     """What is staged as it stands in the repository."""
-    files = {"_toc.yml": (root / "_toc.yml").read_bytes()}
+    files = {name: (root / name).read_bytes() for name in ("_toc.yml", "_config.yml")}
     for top in (root / part for part in STAGED):
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             name = path.relative_to(root)
@@ -210,17 +209,6 @@ def _sources(root: Path) -> dict[str, bytes]:
                 files[name.as_posix()] = path.read_bytes()
     library = runner.library_of(root)  # the reference pages are made from it, so a change must reach Sphinx
     return files | {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
-
-
-def _config(files: dict[str, bytes], root: Path) -> bytes:
-    """The configuration, with the reports of audits beside the pages."""
-    import yaml
-
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
-    if any(name.startswith(EXTRA) for name in files):
-        config.setdefault("sphinx", {}).setdefault("config", {})["html_extra_path"] = [EXTRA]
-    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
 
 
 def stage(files: dict[str, bytes], folder: Path) -> list[str]:

@@ -118,10 +118,11 @@ def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> d
     import yaml
 
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    config |= {"execute": {"execute_notebooks": "off"}, "launch_buttons": {}}
+    config["launch_buttons"] = {}
     config.pop("repository", None)
     config["html"] = {key: value for key, value in config.get("html", {}).items() if not key.startswith("use_")}
     settings = config.setdefault("sphinx", {}).setdefault("config", {})
+    settings.pop("html_extra_path", None)
     if "extensions" in settings:
         settings["extensions"].append(__name__)
     else:

@@ -51,7 +51,7 @@ def root(repo, tmp_path_factory):
     config = yaml.safe_load((repo / "_config.yml").read_text())
     del config["bibtex_bibfiles"]
     config["sphinx"]["config"]["extensions"].remove("sphinxcontrib.bibtex")
-    del config["sphinx"]["config"]["bibtex_reference_style"]
+    del config["sphinx"]["config"]["bibtex_reference_style"], config["sphinx"]["config"]["html_extra_path"]
     (root / "_config.yml").write_text(yaml.safe_dump(config))
     (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n")
     (root / "book" / "index.md").write_text("# A tiny book\n\nSee {numref}`fig-live` and {numref}`fig-still`.\n")

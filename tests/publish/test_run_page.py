@@ -62,7 +62,7 @@ def small(tmp_path_factory) -> Path:
     (root / "book").mkdir()
     (root / "_toc.yml").write_text("format: jb-book\nroot: notebooks/small\n")
     (root / "_config.yml").write_text(
-        "title: Small\nrepository: {url: https://github.com/a/b, path_to_book: '', branch: main}\n"
+        "title: Small\nexecute: {execute_notebooks: 'off'}\nrepository: {url: https://github.com/a/b, path_to_book: '', branch: main}\n"
         "launch_buttons: {binderhub_url: https://mybinder.org}\nhtml: {use_repository_button: true}\n"
         "bibtex_bibfiles: [book/references.bib]\nparse: {myst_enable_extensions: [dollarmath, colon_fence]}\n"
         "sphinx: {extra_extensions: [sphinx_exercise]}\n")
