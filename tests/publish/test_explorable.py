@@ -16,7 +16,7 @@ from test_browser import LOOKS, Visit
 from mia_lib import plotting
 from mia_lib.evidence import explore
 from mia_lib.progress import Bars
-from mia_lib.publish import build, pages, run_page
+from mia_lib.publish import build, run_page
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.random(400) < 0.5
@@ -103,13 +103,6 @@ def test_only_a_page_with_a_chart_loads_the_library_and_only_once(html, chapter)
     assert not re.search(r"(vega|explore)\.js", (html / "book" / "index.html").read_text())
     assert (html / "_static" / "vega.js").stat().st_size < 1_000_000
     assert vl_convert.get_vega_version().startswith("5."), "as in JupyterLab; Vega-Lite 5 complains of another"
-
-
-def test_the_library_is_made_once_and_not_for_a_book_without_charts(root, html, monkeypatch):
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda *_, **__: pytest.fail("made again"))
-    with_chart = {"notebooks/tiny.ipynb": f"class='{pages.EXPLORABLE}'".encode()}
-    assert list(build._drawing(with_chart, root / "_build")) == ["book/_static/vega.js"]
-    assert build._drawing({"notebooks/tiny.ipynb": b"{}", "book/_static/explore.js": b".mia-explore"}, root / "_build") == {}
 
 
 def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):
@@ -209,15 +202,10 @@ def test_a_chart_that_cannot_be_drawn_leaves_the_picture(browser, html):
 def test_a_chart_fits_is_opaque_and_accessible(visit, theme, width):
     page = visit.look(theme, width)
     page.wait_for_timeout(700)
-    wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert wide <= room
     svg, live = (page.locator(f"#fig-live {part}").bounding_box() for part in (".mia-chart svg", ".mia-live"))
     assert live["x"] <= svg["x"] and svg["x"] + svg["width"] <= live["x"] + live["width"] + 1
     assert svg["width"] > 0.85 * live["width"], "as wide as there is room for"
     assert page.locator(".mia-live").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator(".mia-chart").get_attribute("aria-label") == ALT
     assert page.locator(".vega-actions, .mia-chart details").count() == 0
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-    found = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response["violations"]
-    visit.errors.clear()  # axe asks for style sheets by names that only it can think of
-    assert not [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
+    visit.check_fits_and_is_accessible()

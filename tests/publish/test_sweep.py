@@ -107,11 +107,6 @@ def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
     assert runs(swept) == [] and not (swept / "runs").exists()
 
 
-def test_a_preset_is_checked_too(swept):
-    with pytest.raises(MiaError, match="Did you mean 'smoke'"):
-        sweep.grid("tiny", {"steps": "1"}, "smok")
-
-
 # Running
 
 

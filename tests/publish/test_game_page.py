@@ -235,19 +235,9 @@ def test_an_answer_is_asked_for_and_a_game_can_be_played_again(visit):
 @pytest.mark.parametrize("theme, width", LOOKS)
 def test_the_game_fits_and_is_accessible_from_start_to_end(visit, theme, width):
     page = visit.look(theme, width)
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-
-    def examine(*_):
-        wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert wide <= room
-        found = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response
-        page.wait_for_timeout(300)
-        visit.errors.clear()  # axe asks for style sheets by names that only it can think of
-        assert not [f"{v['id']}: {node['html'][:160]}" for v in found["violations"] for node in v["nodes"]]
-
-    examine()
-    solve(page, [[1, 5, 1, 5, 1, 5]] * 2, lambda page, number: number in (0, COUNT) and examine())
-    examine()
+    visit.check_fits_and_is_accessible()
+    solve(page, [[1, 5, 1, 5, 1, 5]] * 2, lambda page, number: number in (0, COUNT) and visit.check_fits_and_is_accessible())
+    visit.check_fits_and_is_accessible()
     assert page.locator(".mia-live").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
 
 
@@ -258,8 +248,6 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
         page = tab.go((html / "book" / "index.html").as_uri())
         page.locator(".mia-chart svg .said_marks text").first.wait_for()
         page.wait_for_timeout(500)
-        wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert wide <= room
         slider = page.get_by_label("Cost of a wrong accusation")
         slider.focus()
         page.keyboard.press("Home")
@@ -274,6 +262,4 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
             tpr, fpr = row["tpr"][place], row["fpr"][place]
             assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
             assert f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed" in told
-        axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-        response = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response
-        assert not [f"{v['id']}: {node['html'][:160]}" for v in response["violations"] for node in v["nodes"]]
+        tab.check_fits_and_is_accessible()
