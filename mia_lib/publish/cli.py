@@ -177,7 +177,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     if listed:
         frame = measured.table()
         frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
-        _show(frame, "Published, and still to be measured", 27)  # the longest name
+        _show(frame, frame.itertuples(index=False), "Published, and still to be measured", min_width=27)  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -193,16 +193,16 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
 
-def _show(frame, title: str | None = None, width: int | None = None) -> None:
-    """Print a table; `width` is that of its first column, at least."""
+def _show(columns, rows, title: str | None = None, caption: str | None = None, **first) -> None:
+    """Print a table, with settings of rich for its first column."""
     from rich import print as show
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title)
-    for number, column in enumerate(frame):
-        table.add_column(str(column), overflow="fold", min_width=None if number else width)
-    for row in frame.itertuples(index=False):
+    table = Table(title=title, caption=caption)
+    for place, column in enumerate(columns):
+        table.add_column(Text(str(column)), **({"overflow": "fold"} | (first if place == 0 else {})))
+    for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)
 
@@ -293,21 +293,14 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
 @app.command()
 def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
     """List the parameters of a notebook."""
-    from rich import print as show
-    from rich.table import Table
-    from rich.text import Text
-
     from mia_lib.publish.parameters import parameters, plain, where_own
 
     declarations = parameters(name, preset)
     own = where_own(declarations)
-    table = Table(title=f"{name}, preset {preset}", caption=f"{own[0].upper()}{own[1:]}")
-    table.add_column("parameter", no_wrap=True)  # names are typed, so they stay whole
-    table.add_column(Text("meaning, type, value [what is allowed]"), overflow="fold")
-    for p in declarations:
-        allowed = f"  [{p.allowed}]" if p.allowed else ""
-        table.add_row(Text(p.name), Text.assemble(p.meaning, "\n", (f"{p.type} = {plain(p.default)}{allowed}", "dim")))
-    show(table)
+    rows = [(p.name, f"{p.meaning}\n{p.type} = {plain(p.default)}" + f"  [{p.allowed}]" * bool(p.allowed))
+            for p in declarations]
+    _show(("parameter", "meaning, type, value [what is allowed]"), rows, f"{name}, preset {preset}",
+          f"{own[0].upper()}{own[1:]}", no_wrap=True)  # names are typed, so they stay whole
 
 
 @data_app.command("ls")
@@ -315,7 +308,8 @@ def data_ls() -> None:
     """List the data sets: size, licence, where each is or how to get it."""
     from mia_lib import data
 
-    _show(data.describe())
+    sets = data.describe()
+    _show(sets, sets.itertuples(index=False))
 
 
 @data_app.command("get")

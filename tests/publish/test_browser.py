@@ -84,8 +84,8 @@ class Visit:
         found = axe.run(self.page, context={"include": [[part]]}, options={"resultTypes": ["violations"]}).response
         self.page.wait_for_timeout(300)
         self.errors.clear()  # axe asks for style sheets by names that only it can think of
-        told = [f"{v['id']}: {v['help']}\n   {node['html'][:160]}" for v in found["violations"] if not grave or v["impact"] in grave
-                for node in v["nodes"][:5]]
+        told = [f"{v['id']}: {v['help']}\n   {node['html'][:160]}" for v in found["violations"] for node in v["nodes"][:5]
+                if not grave or v["impact"] in grave]
         assert not told, "\n".join(told)
 
     def _settled(self):
