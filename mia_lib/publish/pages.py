@@ -15,12 +15,11 @@ from xml.etree import ElementTree
 from mia_lib.errors import MiaError
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers, render
 from mia_lib.publish.parameters import PUBLISHED
-from mia_lib.publish.prose import FIGURES
+from mia_lib.publish.prose import FIGURES, replace_fences
 from mia_lib.publish.runner import INJECTED
 
 EXPLORABLE = "mia-explore"  # class of what holds a chart, in `templates/explorable.html`
 CLAIM = re.compile(r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE)  # begins a row of a chapter's table of claims
-FENCE = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 SAID = "said"  # name of the view
 OTHERS = 3  # settings shown of each control besides the one that it begins with
 PARTS = ("concat", "hconcat", "vconcat", "layer")
@@ -146,8 +145,7 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
     Raises:
         MiaError: no chapter shows such a figure, or it is given no label.
     """
-    def figure(fence: re.Match) -> str:
-        name, options = fence[2], dict(re.findall(r"^:([a-z]+): *(.*)$", fence[3], re.MULTILINE))
+    def figure(name: str, options: dict[str, str], caption: str, _: str) -> str:
         if name not in charts or not options.get("name"):
             raise MiaError(f"{where}: {{explorable}} {name} with {options} cannot be shown. It needs a :name: of its own, and "
                            f"the figures that readers can move are {', '.join(charts) or 'none, in this run'}.")
@@ -156,9 +154,9 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
             chart = {**chart, "usermeta": {**chart["usermeta"], "instructions": options["instructions"]}}
         text_alternative = json.dumps(alt, ensure_ascii=False)
         return (f":::{{figure}} /{FIGURES}{name}.png\n:name: {options['name']}\n:alt: {text_alternative}\n:width: 100%\n\n"
-                f"{fence[4]}:::\n\n{_holder(chart, options['name'])}")
+                f"{caption}:::\n\n{_holder(chart, options['name'])}")
 
-    return FENCE.sub(figure, text)
+    return replace_fences(text, {"explorable": figure})
 
 
 # Charts in words

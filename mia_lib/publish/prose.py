@@ -27,7 +27,7 @@ import copy
 import csv
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -49,14 +49,20 @@ BELOW = "below resolution"  # as tables have it
 WARNED = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE)  # with a path here, and the line there
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
-SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
-FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 QUIZZES = "book/quiz"
-QUIZ = re.compile(r"^(:{3,})\{quiz\} *(\S+) *\n\1 *$", re.MULTILINE)
 NOT_PLAIN = re.compile(r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]")  # what a summary cannot hold: it is one button
 LETTERS = "ABCDE"
 Line = Annotated[str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)]
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
+
+
+def replace_fences(text: str, replacements: Mapping[str, Callable[[str, dict[str, str], str, str], str]]) -> str:
+    """MyST Markdown with each fence `:::{KIND} NAME` of some kinds replaced by what the function of its kind makes of its name,
+    its options (`:option: value`, first of all in it), its body and its colons."""
+    fence = re.compile(rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
+                       re.MULTILINE | re.DOTALL)
+    return fence.sub(lambda found: replacements[found[2]](
+        found[3], dict(re.findall(r"^:(\w+): *(.*)$", found[4], re.MULTILINE)), found[5], found[1]), text)
 
 
 @dataclass(frozen=True)
@@ -133,9 +139,10 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     """
     if "{" not in text:
         return text
-    text = FINDING.sub(lambda fence: _finding(fence[1], fence[2], fence[3], where, run), text)
-    text = SHOWN.sub(lambda fence: _figure(fence[2], fence[3], where, runs or {}), text)
-    text = with_quizzes(text, where)
+    text = replace_fences(text, {
+        "finding": lambda name, options, body, colons: _finding(colons, options, body, where, run),
+        "shown": lambda name, options, body, colons: _figure(name, body, where, runs or {}),
+        "quiz": lambda name, options, body, colons: quiz_page(quiz_questions(name, where=f"{where}: "))})
     return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
                                           role["noun"] or ""), text)
 
@@ -149,11 +156,13 @@ def _fitted(answer: str, unit: str, noun: str) -> str:
     return answer + unit + noun
 
 
-def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) -> str:
+def _finding(fence: str, options: Mapping[str, str], body: str, where: str, run: Run | None) -> str:
     """A finding as it was written where the published run is shown, else what became of its claims."""
     if run is None:
         raise MiaError(f"{where}: a finding stands on a page that no run belongs to.")
-    written_for = dict(part.strip().split(" ", 1) for part in expected.split(","))
+    if "claims" not in options:
+        raise MiaError(f"{where}: a finding begins with the claims that it rests on, as `:claims: C7 reproduced`.")
+    written_for = dict(part.strip().split(" ", 1) for part in options["claims"].split(","))
     for claim in written_for:
         known(claim, run.claims, "claim", where)
     verdicts = [{**run.claims[claim], "claim": claim} for claim in written_for]
@@ -333,7 +342,7 @@ class Question(BaseModel, extra="forbid"):
         return [option.right for option in self.options].index(True)
 
 
-def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
+def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list[Question]:
     """The questions of a page, from `book/quiz/NAME.yaml`, a list of them; `says` and `asks` are plain text, `why` is MyST:
 
         - asks: What was asked?
@@ -351,8 +360,8 @@ def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
     path = find_root(root) / QUIZZES / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        raise MiaError(f"there is no quiz {name!r}: {QUIZZES} has {known}.")
-    return [validated(Question, question, f"{path.name}, question {number}") for number, question in enumerate(
+        raise MiaError(f"{where}there is no quiz {name!r}: {QUIZZES} has {known}.")
+    return [validated(Question, question, f"{where}{path.name}, question {number}") for number, question in enumerate(
         yaml.safe_load(path.read_text(encoding="utf-8")), 1)]
 
 
@@ -360,14 +369,3 @@ def quiz_page(questions: list[Question]) -> str:
     """Questions in MyST Markdown, each option a fold of its own, so that whoever chooses one reads the reason for that one; it
     needs no script."""
     return render("quiz.md", questions=questions, letters=LETTERS).strip()
-
-
-def with_quizzes(text: str, where: str, root: Path | None = None) -> str:
-    """A page with its quizzes in place of `:::{quiz} NAME`; what `quiz_questions` refuses is said with the page."""
-    def quiz(fence: re.Match) -> str:
-        try:
-            return quiz_page(quiz_questions(fence[2], root))
-        except MiaError as error:
-            raise MiaError(f"{where}: {error}") from None
-
-    return QUIZ.sub(quiz, text)

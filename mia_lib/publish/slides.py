@@ -200,7 +200,7 @@ def _cell(value) -> str:
 def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
     """A question with its options, the right one marked by the next step; and what the speaker has against the others."""
     name, _, number = asked.partition(" ")
-    questions = prose.quiz_questions(name, source.root)
+    questions = prose.quiz_questions(name, source.root, f"{where}: ")
     if not number.isdigit() or not 1 <= int(number) <= len(questions):
         raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
     question = questions[int(number) - 1]

@@ -127,6 +127,12 @@ def test_every_picture_is_there_and_has_a_text_alternative(built_book):
     assert not wrong, "\n".join(wrong)
 
 
+def test_a_figure_is_called_by_its_number_and_a_picture_alone_by_nothing(built_book):
+    for page in PAGES:
+        for figure in article(built_book, page).find_all("figure"):
+            assert figure.get("role") == "none" or article(built_book, page).find(id=figure["aria-labelledby"]), page
+
+
 LOADED_BY_LINK = {"stylesheet", "preload", "icon", "preconnect", "dns-prefetch", "modulepreload"}
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src",
           "embed": "src", "object": "data"}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
-import itertools
 import threading
-from collections import defaultdict
 from contextlib import suppress
 
 import pytest
@@ -117,77 +115,6 @@ def test_a_page_works(seen, theme, width):
     assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
     assert page.locator("mjx-container").count() > 0 or name not in WITH_MATHEMATICS
     visit.check_fits_and_is_accessible("html", grave=("serious", "critical"))
-
-
-CONTROLS = {"button", "link", "slider", "combobox", "textbox", "searchbox", "checkbox", "radio", "spinbutton", "switch",
-            "DisclosureTriangle", "listbox"}
-UNFOLD = """() => {
-  document.querySelectorAll("details").forEach(one => { one.open = true })
-  // Letters of code and formulas, most of a page's tree, are parts of no order.
-  document.querySelectorAll(".highlight pre, mjx-container").forEach(one => one.setAttribute("aria-hidden", "true"))
-}"""
-DOWN = """() => [...document.querySelectorAll(".bd-article :is(h1, h2, h3, h4, figure)")].filter(
-  one => one.getClientRects().length).map(one => [one.getBoundingClientRect().top, one.textContent.trim().slice(0, 60)])"""
-
-
-class Read:
-    """What a screen reader is told of a page, from Chromium's tree of it: roles, names and levels in the order of reading."""
-
-    def __init__(self, visit):
-        nodes = visit.context.new_cdp_session(visit.page).send("Accessibility.getFullAXTree")["nodes"]
-        self._nodes = {node["nodeId"]: node for node in nodes}
-        self.found, self.tables = [], []  # (role, name, properties, whether it is in a table); roles in each table
-        self._walk(nodes[0], None)
-
-    def _walk(self, node: dict, table: set | None) -> None:
-        role = node.get("role", {}).get("value", "")
-        if not node.get("ignored"):
-            about = {one["name"]: one["value"].get("value") for one in node.get("properties", [])}
-            self.found.append((role, node.get("name", {}).get("value", "").strip(), about, table is not None))
-            if role == "table":
-                table = set()
-                self.tables.append(table)
-            elif table is not None:
-                table.add(role)
-        if role not in ("MathMLMath", "StaticText", "graphics-object"):  # nothing in them is a part of the page's order
-            for child in node.get("childIds", []):
-                if child in self._nodes:
-                    self._walk(self._nodes[child], table)
-
-    def all(self, *roles: str) -> list[tuple[str, dict]]:
-        return [(name, about) for role, name, about, _ in self.found if role in roles]
-
-
-def test_a_page_is_read_in_order_and_all_in_it_has_a_name(seen):
-    _, visit = seen
-    page = visit.look("light", 1280)
-    page.evaluate(UNFOLD)
-    tops = page.evaluate(DOWN)
-    assert tops == sorted(tops, key=lambda one: one[0]), "as it is seen, so it is read"
-    read = Read(visit)
-
-    headings = [(int(about["level"]), name) for name, about in read.all("heading")]
-    assert [level for level, _ in headings].count(1) == 1 and all(name for _, name in headings)
-    headings = list(itertools.dropwhile(lambda one: one[0] > 1, headings))  # before the title: those of the table of contents
-    skipped = [both for both in itertools.pairwise(headings) if both[1][0] > both[0][0] + 1]
-    assert not skipped, "a level of headings is left out"
-
-    assert [len(read.all(role)) for role in ("main", "banner", "contentinfo")] == [1, 1, 1]
-    parts = [name for name, _ in read.all("navigation")]
-    assert all(parts) and len(set(parts)) == len(parts)
-
-    named = {*CONTROLS, "image", "img", "figure"}
-    assert not [(role, about) for role, name, about, _ in read.found if role in named and not name]
-    figures = [name for name, _ in read.all("figure")]
-    assert len(set(figures)) == len(figures)
-    assert all({"columnheader", "rowheader"} & table for table in read.tables)
-
-    # In a table the row tells links apart, and of two papers of one year their authors before it do.
-    leads = defaultdict(set)
-    for role, name, about, in_table in read.found:
-        if role == "link" and not in_table and "references.html" not in (about.get("url") or ""):
-            leads[name.lower()].add(about.get("url"))
-    assert not {name: urls for name, urls in leads.items() if len(urls) > 1}, "links of one text lead to several places"
 
 
 def test_the_first_page_is_light(browser, server):
