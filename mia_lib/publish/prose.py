@@ -57,8 +57,8 @@ FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by n
 
 
 def replace_fences(text: str, replacements: Mapping[str, Callable[[str, dict[str, str], str, str], str]]) -> str:
-    """MyST Markdown with each fence `:::{KIND} NAME` of some kinds replaced by what the function of its kind makes of its name,
-    its options (`:option: value`, first of all in it), its body and its colons."""
+    """MyST Markdown with each fence `:::{KIND} NAME` of some kinds replaced by what the function of its kind makes of its
+    name, its options (`:option: value`, first of all in it), its body and its colons."""
     fence = re.compile(rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
                        re.MULTILINE | re.DOTALL)
     return fence.sub(lambda found: replacements[found[2]](
