@@ -157,7 +157,7 @@ class Measurement:
         rows = {number: arrays for piece in reversed(public) for number, arrays in piece.rows().items()}
         same = all(number in rows and np.array_equal(rows[number][name], array, equal_nan=array.dtype.kind == "f")
                    for number, arrays in cached.rows().items() for name, array in arrays.items())
-        return [_named(piece) for piece in public] if same else []
+        return list(map(_named, public)) if same else []
 
     def _code(self) -> str:
         """Hash of the code that measures: the rooms below, and the module of the function."""
@@ -211,10 +211,8 @@ class Measurement:
                                "needed.")
         if own_content != _own_content(parameters):
             raise MiaError(f"A file or module of your own was edited while {self.name} was measured of it: run again.")
-        named = [_named(piece) for piece in parents]
         manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
-                    "seconds": round(seconds, 1), "code": code,
-                    **({"own": own_content} if own_content else {}), **({"parents": named} if named else {})}
+                    "seconds": round(seconds, 1), "code": code, "own": own_content, "parents": list(map(_named, parents))}
         store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
@@ -256,7 +254,7 @@ class Measurement:
         with store.lock({"kind": "publishing", "name": self.name, "parameters": parameters}, what=f"publishing {self.name}"):
             wanted = self.lacking(block, parameters, published=True)
             device_of = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
-                  if not piece.is_published and piece.sound_rows() for number in piece.index}
+                         if not piece.is_published and piece.sound_rows() for number in piece.index}
             for run in [run for device in dict.fromkeys(device_of.values())
                         for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)]:
                 bank = self._collect(run, parameters)
@@ -268,9 +266,9 @@ class Measurement:
                     parents |= {piece["sha256"]: piece for piece in public}
                 seconds = sum(manifest["seconds"] * len({*run} & {*range(*manifest["index"])}) / len(range(*manifest["index"]))
                               for manifest in bank.manifests)
-                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1)}
-                manifest |= {"parents": list(parents.values())} if parents else {}
-                manifest.pop("code", None)  # what it was, git knows
+                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1),
+                            "parents": list(parents.values())}
+                del manifest["code"]  # what it was, git knows
                 written.append(disk.write(folder(), self._stem(run, parameters), self.suffix, bank.arrays, manifest).path)
         return written
 
