@@ -129,9 +129,13 @@ def run(name: str = NOTEBOOK,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
-    from mia_lib.publish import run_page, runner
+    from mia_lib.publish import runner
 
-    typer.echo(run_page.write(runner.run(name, _pairs(name, parameter), preset, output)))
+    notebook = runner.run(name, _pairs(name, parameter), preset, output)
+
+    from mia_lib.publish import run_page  # slow to load, and a wrong parameter is refused before
+
+    typer.echo(run_page.write(notebook))
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:

@@ -117,7 +117,7 @@ def queue(path: Path | None = None) -> list[Entry]:
 
 def published_entries() -> list[tuple[Entry, list[pieces.Piece]]]:
     """All that is published, as a queue would have it, each entry with its pieces."""
-    return [(Entry(measurement=measurement, parameters=parameters, models=len(pieces.numbers(blocks))), blocks)
+    return [(Entry.model_construct(measurement=measurement, parameters=parameters, models=len(pieces.numbers(blocks))), blocks)
             for measurement, parameters, blocks in published.groups()]
 
 
