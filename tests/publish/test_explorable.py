@@ -28,8 +28,9 @@ PLAY = np.random.default_rng(1)
 N, R, COUNT = 120, 6, 6
 GAME_MEMBERS = PLAY.random(N) < 0.5
 LOSS = np.exp(PLAY.normal(size=N) - GAME_MEMBERS)
-DEALT = {"labels": PLAY.integers(0, 2, N), "classes": ("shirt", "<shoe>"), "loss": LOSS, "members": GAME_MEMBERS, "count": COUNT,
-         "images": PLAY.integers(0, 256, (N, 8, 8, 1)).astype(np.uint8), "reference_loss": np.exp(PLAY.normal(size=(R, N))),
+DEALT = {"labels": PLAY.integers(0, 2, N), "classes": ("shirt", "<shoe>"), "loss": LOSS, "members": GAME_MEMBERS,
+         "count": COUNT, "images": PLAY.integers(0, 256, (N, 8, 8, 1)).astype(np.uint8),
+         "reference_loss": np.exp(PLAY.normal(size=(R, N))),
          "reference_members": PLAY.permuted(np.arange(R)[:, None].repeat(N, 1) < R // 2, axis=0),
          "scores": {"MALT": -LOSS, "LiRA": PLAY.normal(size=N) + 2 * GAME_MEMBERS}}
 CASES = {"images": ({"LiRA": DEALT["scores"]["LiRA"], "MALT": -LOSS}, GAME_MEMBERS),
