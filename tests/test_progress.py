@@ -14,7 +14,7 @@ def test_plain_lines_say_counts_and_time_left(capsys, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     with Bars() as bars:
         bars.update("models", 2, 10)
-        for done, now in ((3, 5.0), (6, 20.0), (7, 25.0)):
+        for done, now in ((3, 5.0), (6, 20.0), (7, 31.0)):
             clock[0] = now
             bars.update("models", done, 10)
         bars.update("models", 10, 10)
