@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from mia_lib.errors import MiaError
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers, render
 from mia_lib.publish.parameters import PUBLISHED
-from mia_lib.publish.prose import FIGURES, replace_fences
+from mia_lib.publish.prose import FIGURES, Fence, replace_fences
 from mia_lib.publish.runner import INJECTED
 
 EXPLORABLE = "mia-explore"  # class of what holds a chart, in `templates/explorable.html`
@@ -145,7 +145,8 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
     Raises:
         MiaError: no chapter shows such a figure, or it is given no label.
     """
-    def figure(name: str, options: dict[str, str], caption: str, _: str) -> str:
+    def figure(fence: Fence) -> str:
+        name, options = fence.name, fence.options
         if name not in charts or not options.get("name"):
             raise MiaError(f"{where}: {{explorable}} {name} with {options} cannot be shown. It needs a :name: of its own, and "
                            f"the figures that readers can move are {', '.join(charts) or 'none, in this run'}.")
@@ -154,7 +155,7 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
             chart = {**chart, "usermeta": {**chart["usermeta"], "instructions": options["instructions"]}}
         text_alternative = json.dumps(alt, ensure_ascii=False)
         return (f":::{{figure}} /{FIGURES}{name}.png\n:name: {options['name']}\n:alt: {text_alternative}\n:width: 100%\n\n"
-                f"{caption}:::\n\n{_holder(chart, options['name'])}")
+                f"{fence.body}:::\n\n{_holder(chart, options['name'])}")
 
     return replace_fences(text, {"explorable": figure})
 

@@ -30,7 +30,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator
@@ -56,13 +56,26 @@ Line = Annotated[str, BeforeValidator(lambda text: " ".join(str(text or "").spli
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 
 
-def replace_fences(text: str, replacements: Mapping[str, Callable[[str, dict[str, str], str, str], str]]) -> str:
-    """MyST Markdown with each fence `:::{KIND} NAME` of some kinds replaced by what the function of its kind makes of its
-    name, its options (`:option: value`, first of all in it), its body and its colons."""
-    fence = re.compile(rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
-                       re.MULTILINE | re.DOTALL)
-    return fence.sub(lambda found: replacements[found[2]](
-        found[3], dict(re.findall(r"^:(\w+): *(.*)$", found[4], re.MULTILINE)), found[5], found[1]), text)
+class Fence(NamedTuple):
+    """`:::{KIND} NAME`, lines of `:option: value`, a body, and the colons again."""
+
+    colons: str
+    kind: str
+    name: str
+    options: dict[str, str]
+    body: str
+
+
+def replace_fences(text: str, replacements: Mapping[str, Callable[[Fence], str]]) -> str:
+    """MyST Markdown with each fence of some kinds replaced by what the function of its kind makes of it."""
+    fences = re.compile(rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
+                        re.MULTILINE | re.DOTALL)
+
+    def replaced(match: re.Match) -> str:
+        colons, kind, name, options, body = match.groups()
+        return replacements[kind](Fence(colons, kind, name, dict(re.findall(r"^:(\w+): *(.*)$", options, re.MULTILINE)), body))
+
+    return fences.sub(replaced, text)
 
 
 @dataclass(frozen=True)
@@ -140,9 +153,8 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     if "{" not in text:
         return text
     text = replace_fences(text, {
-        "finding": lambda name, options, body, colons: _finding(colons, options, body, where, run),
-        "shown": lambda name, options, body, colons: _figure(name, body, where, runs or {}),
-        "quiz": lambda name, options, body, colons: quiz_page(quiz_questions(name, where=f"{where}: "))})
+        "finding": lambda fence: _finding(fence, where, run), "shown": lambda fence: _figure(fence, where, runs or {}),
+        "quiz": lambda fence: quiz_page(quiz_questions(fence.name, where=f"{where}: "))})
     return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
                                           role["noun"] or ""), text)
 
@@ -156,13 +168,13 @@ def _fitted(answer: str, unit: str, noun: str) -> str:
     return answer + unit + noun
 
 
-def _finding(fence: str, options: Mapping[str, str], body: str, where: str, run: Run | None) -> str:
+def _finding(fence: Fence, where: str, run: Run | None) -> str:
     """A finding as it was written where the published run is shown, else what became of its claims."""
     if run is None:
         raise MiaError(f"{where}: a finding stands on a page that no run belongs to.")
-    if "claims" not in options:
+    if "claims" not in fence.options:
         raise MiaError(f"{where}: a finding begins with the claims that it rests on, as `:claims: C7 reproduced`.")
-    written_for = dict(part.strip().split(" ", 1) for part in options["claims"].split(","))
+    written_for = dict(part.strip().split(" ", 1) for part in fence.options["claims"].split(","))
     for claim in written_for:
         known(claim, run.claims, "claim", where)
     verdicts = [{**run.claims[claim], "claim": claim} for claim in written_for]
@@ -171,15 +183,21 @@ def _finding(fence: str, options: Mapping[str, str], body: str, where: str, run:
         if now["verdict"] != written_for[now["claim"]]:
             raise MiaError(f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
                            f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew.")
-    return render("finding.md", fence=fence, body=body.strip() if is_published else "", verdicts=verdicts).strip()
+    return render("finding.md", fence=fence.colons, body=fence.body.strip() if is_published else "", verdicts=verdicts).strip()
 
 
-def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
+def _figure(fence: Fence, where: str, runs: Mapping[str, Run]) -> str:
     """A chapter's figure on another page; its alternative text may name that chapter's results."""
-    whose = {figure: run for run in runs.values() for figure in run.figures}
-    known(name, whose, "figure", where)
-    alt = prose(whose[name].figures[name], where, whose[name])
-    return f":::{{figure}} /{FIGURES}{name}.png\n:alt: {alt}\n:width: 100%\n\n{caption}:::"
+    run = run_with_figure(fence.name, where, runs)
+    alt = prose(run.figures[fence.name], where, run)
+    return f":::{{figure}} /{FIGURES}{fence.name}.png\n:alt: {alt}\n:width: 100%\n\n{fence.body}:::"
+
+
+def run_with_figure(name: str, where: str, runs: Mapping[str, Run]) -> Run:
+    """The run of the chapter that shows a figure, or a `MiaError` with the nearest name."""
+    by_figure = {figure: run for run in runs.values() for figure in run.figures}
+    known(name, by_figure, "figure", where)
+    return by_figure[name]
 
 
 def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[str, Run]) -> str:

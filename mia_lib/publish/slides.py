@@ -169,10 +169,9 @@ def _slide(text: str, notes: str, where: str, source: _Source) -> Slide:
 
 
 def _picture(name: str, where: str, source: _Source) -> str:
-    whose = {figure: run for run in source.runs.values() for figure in run.figures}
-    prose.known(name, whose, "figure", where)
+    run = prose.run_with_figure(name, where, source.runs)
     source.shown.add(name)
-    alt = _plain(prose.prose(whose[name].figures[name], where, whose[name]), where)
+    alt = _plain(prose.prose(run.figures[name], where, run), where)
     return f'<img class="r-stretch" src="figures/{name}.png" alt="{escape(alt)}">'
 
 
