@@ -280,4 +280,4 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
     with open(log, "wb") as out:
         process = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    return process.returncode, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()
+    return process.returncode, outputs.without_colours(log.read_text(encoding="utf-8", errors="replace")).splitlines()

@@ -193,7 +193,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
         raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
     else:
         wanted = measured.numbers(index) if index else range(models)
-        written = measured.find(name).publish(wanted, measured.plain(_pairs(name, parameter)))
+        written = measured.find(name).publish(wanted, measured.read_values(_pairs(name, parameter)))
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
 
@@ -220,7 +220,7 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     """Measure some models of a published bank again, from nothing, and compare."""
     from mia_lib.publish import measured
 
-    good, report = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
+    good, report = measured.verify(name, measured.read_values(_pairs(name, parameter)), models)
     typer.echo(report)
     if not good:
         raise typer.Exit(1)
@@ -297,11 +297,11 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
 @app.command()
 def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
     """List the parameters of a notebook."""
-    from mia_lib.publish.parameters import parameters, plain, where_own
+    from mia_lib.publish.parameters import as_typed, parameters, where_own
 
     declarations = parameters(name, preset)
     own = where_own(declarations)
-    rows = [(p.name, f"{p.meaning}\n{p.type} = {plain(p.default)}" + f"  [{p.allowed}]" * bool(p.allowed))
+    rows = [(p.name, f"{p.meaning}\n{p.type} = {as_typed(p.default)}" + f"  [{p.allowed}]" * bool(p.allowed))
             for p in declarations]
     _show(("parameter", "meaning, type, value [what is allowed]"), rows, f"{name}, preset {preset}",
           f"{own[0].upper()}{own[1:]}", no_wrap=True)  # names are typed, so they stay whole

@@ -87,7 +87,7 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         return ", ".join(f"{name} {value}" for name, value in self.parameters.items() if usual.get(name) != value)
 
 
-def plain(parameters: Mapping[str, str]) -> dict:
+def read_values(parameters: Mapping[str, str]) -> dict:
     """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text."""
     values = {}
     for name, value in parameters.items():

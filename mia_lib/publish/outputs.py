@@ -79,8 +79,8 @@ def for_readers(outputs: list[dict]) -> list[dict]:
     return shown
 
 
-def plain(text: str) -> str:
-    """`text` without colours."""
+def without_colours(text: str) -> str:
+    """Text of a terminal without its colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 

@@ -295,7 +295,7 @@ def _items(value):
     return [part.strip(" \"'") for part in text.split(";" if ";" in text else ",") if part.strip()]
 
 
-def plain(value):
+def as_typed(value):
     """A number as it is; anything else as one would type it after `-p`."""
     if isinstance(value, list):
         items = list(map(str, value))

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, prose, runner
-from mia_lib.publish.parameters import find_root, own, plain, validate
+from mia_lib.publish.parameters import as_typed, find_root, own, validate
 
 BOOK = ("_build", "book", "_build", "html")
 LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb)(#[\w-]+)?\)")  # to another page of the book
@@ -134,7 +134,7 @@ def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> d
 def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tuple]:
     """Parameter -> (value in the run, value in its preset) as one would type them, for those that differ."""
     values = validate(record["notebook"], {}, record["preset"], root)
-    both = {name: (plain(value), plain(values.get(name))) for name, value in record["parameters"].items()}
+    both = {name: (as_typed(value), as_typed(values.get(name))) for name, value in record["parameters"].items()}
     return {name: (value, was) for name, (value, was) in both.items() if value != was}
 
 

@@ -372,7 +372,7 @@ class _Session:
         kept = f" What ran until then is kept in {self.output}." * self.output.is_file()
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
-                              f"{outputs.plain(what).rstrip('.')}.{kept}")
+                              f"{outputs.without_colours(what).rstrip('.')}.{kept}")
 
 
 @contextmanager

@@ -95,7 +95,7 @@ class _Source:
 
     def html(self, text: str, where: str) -> str:
         """Markdown with roles as HTML."""
-        return _markdown().render(_plain(prose.prose(text, where, runs=self.runs), where))
+        return _markdown().render(_without_references(prose.prose(text, where, runs=self.runs), where))
 
 
 def _markdown():
@@ -108,7 +108,7 @@ def _markdown():
     return parser
 
 
-def _plain(text: str, where: str) -> str:
+def _without_references(text: str, where: str) -> str:
     """Text without references to other places of the book, which a slide has not."""
     def words(role: re.Match) -> str:
         kind = role[1].partition(":")[0]
@@ -171,7 +171,7 @@ def _slide(text: str, notes: str, where: str, source: _Source) -> Slide:
 def _picture(name: str, where: str, source: _Source) -> str:
     run = prose.run_with_figure(name, where, source.runs)
     source.shown.add(name)
-    alt = _plain(prose.prose(run.figures[name], where, run), where)
+    alt = _without_references(prose.prose(run.figures[name], where, run), where)
     return f'<img class="r-stretch" src="figures/{name}.png" alt="{escape(alt)}">'
 
 

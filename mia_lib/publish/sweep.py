@@ -22,7 +22,7 @@ from mia_lib import standalone
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, prose, runner
-from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, validate
+from mia_lib.publish.parameters import PUBLISHED, as_typed, find_root, parameters, validate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ class Cell:
     @property
     def at(self) -> tuple:
         """Its place in the grid: a number or a word for each swept parameter."""
-        return tuple(map(plain, self.settings.values()))
+        return tuple(map(as_typed, self.settings.values()))
 
     def __str__(self) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self.settings, self.at, strict=True))
@@ -84,7 +84,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
         values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in of_axis]
         for place, value in enumerate(values[axis]):  # as read: "1e3" and "1000" are the same
             if value in values[axis][:place]:
-                raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
+                raise MiaError(f"{axis} = {as_typed(value)} is given twice. Give each value once.")
     return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
 
 
