@@ -159,16 +159,6 @@ class Bars:
         if done >= total:
             self._remove(label)
 
-    def wait(self, label: str, elapsed: float, expected: float, done: bool = False) -> None:
-        """Set the bar `label` by the seconds that passed, of those that are expected, and when these are over of twice as
-        many; say the plain lines that are due."""
-        whole = max(1, round(expected))
-        while elapsed >= whole:
-            whole *= 2
-        self.update(f"{label}, seconds", whole if done else int(elapsed), whole)
-        for other in list(self._tasks):
-            self._tell(other)
-
     def _tell(self, label: str) -> None:
         task, now = self._tasks[label], time.monotonic()
         if self._drawn or now - task["told"] < EVERY:

@@ -401,7 +401,7 @@ metrics.epsilon_one_run(told, coins, guesses=(100, 100), delta=1e-5)
 # loss, which is black-box; that of a Dirac canary is its dot product with all updates, which is white-box.
 
 # %%
-trained_with = {one: measure.one_run(8, epsilon=one) for one in one_run.PROMISED}
+trained_with = {one: measure.one_run(8, epsilon=one) for one in one_run.EPSILONS}
 canaries = pd.concat([*map(one_run.results, trained_with.values()),
                       one_run.in_theory(delta=1e-5, seed=seed)])
 frame = pd.concat([frame, canaries], ignore_index=True)

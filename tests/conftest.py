@@ -151,7 +151,7 @@ print("an abacus")
 
 CONFIG = """title: Tiny
 execute:
-  execute_notebooks: force
+  execute_notebooks: "off"
 only_build_toc_files: true
 sphinx:
   config:
@@ -170,7 +170,7 @@ def tiny(request, tmp_path, monkeypatch):
 
     from mia_lib.publish import run_page
 
-    monkeypatch.setattr(run_page, "render", lambda notebook, root=None, bars=None: (f"<title>{notebook.stem}</title>", []))
+    monkeypatch.setattr(run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)

@@ -116,7 +116,7 @@ class Engine(papermill.engines.Engine):
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, *, kernel_manager_class, resources, on_cell_execute,
                                  on_cell_executed, **_):
-        environment = kernel_manager_class().kernel_spec_manager.get_kernel_spec(kernel_name).env
+        environment = kernel_manager_class.kernel_spec.env
         outputs = Outputs()
         with _as_in_a_kernel(resources["metadata"]["path"], environment), _shell(outputs, environment) as shell:
             for index, cell in enumerate(nb_man.nb.cells):

@@ -75,11 +75,12 @@ def test_a_bank_is_measured_once_and_grows_by_what_is_missing():
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
-    ({"scal": 2.0}, "Did you mean 'scale'"), ({"scale": float("nan")}, "plain values"),
-    ({"source": Path("x")}, "plain values")])
+    ({"models": 2, "scal": 2.0}, "Did you mean 'scale'"), ({"models": 2, "scale": float("nan")}, "plain values"),
+    ({"models": 2, "source": Path("x")}, "plain values"), *((wrong, "index") for wrong in (
+        {}, {"models": 2, "index": range(2)}, {"index": range(0)}, {"index": 3}, {"index": range(-2, 0)}, {"index": "ab"}))])
 def test_a_wrong_call_is_refused_before_anything_is_measured(wrong, said):
     with pytest.raises(MiaError, match=said):
-        PARENT(**{"models": 2, **wrong})
+        PARENT(**wrong)
     assert CALLS == []
 
 
@@ -174,7 +175,12 @@ def test_a_probe_that_gives_something_else_stops_publishing_until_the_edition_is
         PARENT.check_probe()
 
 
+def fourth_roots(index: range):
+    return {"root": np.sqrt(CHILD(index=index).root)}
+
+
 def test_what_was_made_from_a_piece_goes_when_that_is_measured_anew(monkeypatch):
+    grandchild = made(fourth_roots, "toy/fourth")
     CHILD(2)
     with pytest.raises(MiaError, match="toy/squares, of which the same is not published"):
         CHILD.publish(range(2), {})
@@ -185,26 +191,15 @@ def test_what_was_made_from_a_piece_goes_when_that_is_measured_anew(monkeypatch)
     assert parent["name"] == "toy/squares" and len(CHILD.available({})) == 2
     PARENT.publish(range(8), {})  # more models change nothing
     assert len(CHILD.available({})) == 2
-    register(monkeypatch, made(edition=2), CHILD)
-    assert CHILD.available({}) == []
-    register(monkeypatch, PARENT, CHILD)
+    grandchild.publish(range(2), {})
+    assert len(grandchild.available({})) == 2
+    register(monkeypatch, made(edition=2), CHILD, grandchild)
+    assert CHILD.available({}) == [] and grandchild.available({}) == [], "and what was made of it"
+    register(monkeypatch, PARENT, CHILD, grandchild)
     [mine] = [one for one in manifests() if one.name == "squares-000-001.json"]
     mine.unlink()
     [other.unlink() for other in (pieces.cache() / "toy").glob("squares*")]
     assert CHILD.available({}) == []
-
-
-def test_what_was_made_of_what_was_made_from_a_piece_goes_too(monkeypatch):
-    def fourth_roots(index: range):
-        return {"root": np.sqrt(CHILD(index=index).root)}
-
-    grandchild = made(fourth_roots, "toy/fourth")
-    register(monkeypatch, PARENT, CHILD, grandchild)
-    for one in (PARENT, CHILD, grandchild):
-        one.publish(range(2), {})
-    assert len(published.load("toy/fourth")) == 2
-    register(monkeypatch, made(edition=2), CHILD, grandchild)
-    assert grandchild.available({}) == []
 
 
 def test_what_was_measured_before_its_parent_was_published_is_published_after_it():
@@ -266,14 +261,6 @@ def test_a_manifest_that_was_edited_by_hand_is_said_and_its_models_are_measured_
     with pytest.warns(UserWarning, match=said):
         PARENT.publish(range(4), {})
     assert len(published.load("toy/squares")) == 4
-
-
-@pytest.mark.parametrize("wrong", [{}, {"models": 2, "index": range(2)}, {"index": range(0)}, {"index": 3},
-                                   {"index": range(-2, 0)}, {"index": "ab"}])
-def test_a_wrong_index_is_refused(wrong):
-    with pytest.raises(MiaError, match="index"):
-        PARENT(**wrong)
-    assert CALLS == []
 
 
 def test_a_probe_that_is_damaged_or_gone_stops_publishing():

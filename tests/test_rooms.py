@@ -41,7 +41,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "publish": GROUND | {"standalone", "progress", "data", "membership", "custom", "models", "store", "training",
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
-PROMISED = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
+ROOM_OF = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
 PRIVATE = {  # a module -> private names that it takes from others
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
     "models": {"_mia_scaling"},  # which it writes to networks
@@ -134,8 +134,8 @@ def test_no_file_imports_by_way_of_others_itself():
 
 
 def test_what_users_were_promised_is_where_it_was():
-    for name in ("data", "membership", "models", "store", "training", "signals", "attacks", "metrics", *PROMISED):
+    for name in ("data", "membership", "models", "store", "training", "signals", "attacks", "metrics", *ROOM_OF):
         module = getattr(mia_lib, name)
-        room = PROMISED.get(name, name)
+        room = ROOM_OF.get(name, name)
         assert module.__name__ == f"mia_lib.{room}" or module.__name__.startswith(f"mia_lib.{room}.")
         assert name in dir(mia_lib)

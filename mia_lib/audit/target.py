@@ -30,7 +30,7 @@ from mia_lib.errors import MiaError
 from mia_lib.signals import outputs as evaluation
 
 BATCH = 1000  # records of a function's call
-ASKED = 32  # records that the first look asks about
+FIRST_LOOK_RECORDS = 32  # records that the first look asks about
 COARSE = 1e-4  # least probability of a model that rounds
 SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
 AGAIN, KEPT = 100, 2e-5  # kept answers that are asked for again, and what of the largest may differ beside what batches change
@@ -303,7 +303,7 @@ def check_outputs(target: Target, x: np.ndarray) -> None:
         raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
                        "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
                        "ToTensor), '0 to 255', '-1 to 1' or (mean, spread).")
-    few = x[np.unique(np.linspace(0, len(x) - 1, ASKED).astype(int))]
+    few = x[np.unique(np.linspace(0, len(x) - 1, FIRST_LOOK_RECORDS).astype(int))]
     first, second, half = (target.ask(part).astype(np.float64) for part in (few, few, few[:len(few) // 2]))
     size = float(np.abs(first[np.isfinite(first)]).max(initial=0))
     if (first == first[0]).all():

@@ -13,7 +13,6 @@ import base64
 import io
 import json
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -25,6 +24,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from mia_lib import metrics
 from mia_lib.checks import Members
@@ -103,6 +103,7 @@ SPARE = ((BLUE, ORANGE, GREEN, RED, PINK, SKY), ("-", (0, (6, 2)), (0, (2, 1.5))
          ("^", "d", "H", "x", "+", "1", "2"))
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
+VEGA_LITE_VERSION = "5.20"  # Altair 5.5's; JupyterLab, too, draws the fifth
 LIMIT = 300_000  # bytes of an explorable chart, which stands in its page as text
 PARTS = ("concat", "hconcat", "vconcat", "facet", "repeat")
 LOOK = {
@@ -408,9 +409,8 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     tables.display_bundle(*bundle_of_figure(fig, name, caption, alt))
 
 
-def explore(chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str) -> None:
-    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs; without one
-    the chart as it opens.
+def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
+    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs.
 
     A page of the book and JupyterLab draw the chart; all else draws the figure. What a view named "said" writes as text is
     also told to readers who cannot see it, each time it changes.
@@ -432,8 +432,7 @@ def bundle_of_chart(chart, fig: Figure | None, name: str, caption: str, alt: str
     if fig is None:
         import vl_convert
 
-        version = spec["$schema"].rpartition("/v")[2].removesuffix(".json").rpartition(".")[0]  # of "5.20.1" the first two
-        png = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=version, scale=DPI / 100)
+        png = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=VEGA_LITE_VERSION, scale=DPI / 100)
         bundle, metadata = _bundle_of_png(png, name, caption, alt)
     else:
         bundle, metadata = bundle_of_figure(fig, name, caption, alt)
@@ -500,7 +499,7 @@ def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict,
     tables.check_name(name)
     if not caption.strip() or not alt.strip():
         raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
-    width, height = (side * 100 // DPI for side in struct.unpack(">II", png[16:24]))
+    width, height = (side * 100 // DPI for side in Image.open(io.BytesIO(png)).size)
     caption, alt = " ".join(caption.split()), " ".join(alt.split())
     return ({"image/png": base64.b64encode(png).decode(), "text/plain": alt},
             {"image/png": {"width": width, "height": height},

@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from mia_lib.errors import MiaError
@@ -22,10 +21,9 @@ from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
-EXTRA = "book/_extra/"  # in the staging folder: what goes beside the pages as it is, reports of audits
+EXTRA = "book/_extra/"  # in the staging folder, and in _config.yml: what goes beside the pages as it is, reports of audits
 STAGED = ("book", "data/papers", "CHANGELOG.md")
 NO_PAGES = "book/slides/"
-PAGES_SECONDS = 60  # that Jupyter Book takes, on two idle cores
 MEMORY_FOR_TWO = 5e9  # bytes that have to be free
 INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
@@ -43,10 +41,9 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
     """Run every notebook of the table of contents and build the HTML.
 
     Args:
-        preset: name of the preset of every notebook.
+        preset: of every notebook.
         force: run and build everything again.
-        root: folder of the book.
-        folder: where everything that is made goes, None for `_build` in `root`.
+        root, folder: of the book, and where everything that is made goes, None for `_build` in `root`.
 
     Returns:
         Path of index.html.
@@ -85,8 +82,7 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
     todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
     at_once = _at_once() if todo else 1
     if len(todo) > 1:
-        seconds = PAGES_SECONDS + sum(runner.expected_seconds(name, preset, root) for name, _, _ in todo) / at_once
-        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once, and building the pages: about {duration(seconds)}")
+        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once, and building the pages")
     for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
         bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
     noted.unlink(missing_ok=True)
@@ -131,11 +127,6 @@ def _with_text(executed: dict[str, Path], root: Path) -> dict[str, dict]:
 def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]:
     """The notebooks of the table of contents as `build` last ran them at a preset, with their text as it is now: name -> JSON.
 
-    Args:
-        preset: of all notebooks.
-        root: folder of the book.
-        folder: where the book was built.
-
     Raises:
         MiaError: one was not run, or not by the code that is there now.
     """
@@ -166,17 +157,15 @@ def _states(root: Path, folder: Path, preset: str) -> dict:
 
 
 def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
-    """Everything that belongs into the staging folder: path in it -> content.
-
-    Args:
-        root: folder of the book.
-        executed: name -> executed notebook, as JSON.
+    """Everything that belongs into the staging folder, path in it -> content, of executed notebooks as JSON by name.
 
     Raises:
         MiaError: a page names what no run has, or lacks the mark where its generated part belongs.
     """
     from mia_lib.publish import primer_page  # draws, and what draws is slow to load
 
+    for name, notebook in executed.items():
+        pages.check_title(notebook, name)
     files = _sources(root)
     runs = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     resolved = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}
@@ -204,7 +193,6 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
             if MARKER not in (written := files[path].decode()):
                 raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
             files[path] = written.replace(MARKER, text(), 1).encode()
-    files["_config.yml"] = _config(files, root)
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
         files[path] = pages.show_charts_again(prose.prose(files[path].decode(), path, runs=runs), path, charts).encode()
     return files
@@ -212,7 +200,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
 def _sources(root: Path) -> dict[str, bytes]:
     """What is staged as it stands in the repository."""
-    files = {"_toc.yml": (root / "_toc.yml").read_bytes()}
+    files = {name: (root / name).read_bytes() for name in ("_toc.yml", "_config.yml")}
     for top in (root / part for part in STAGED):
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             name = path.relative_to(root)
@@ -223,27 +211,9 @@ def _sources(root: Path) -> dict[str, bytes]:
     return files | {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
 
 
-def _config(files: dict[str, bytes], root: Path) -> bytes:
-    """The configuration, with the reports of audits beside the pages."""
-    import yaml
-
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    config["execute"] = {**config.get("execute", {}), "execute_notebooks": "off"}
-    if any(name.startswith(EXTRA) for name in files):
-        config.setdefault("sphinx", {}).setdefault("config", {})["html_extra_path"] = [EXTRA]
-    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True).encode()
-
-
 def stage(files: dict[str, bytes], folder: Path) -> list[str]:
-    """Make `folder` hold exactly `files`, touching only what differs, so that Sphinx stays incremental.
-
-    Args:
-        files: path in the folder -> content.
-        folder: the staging folder; Jupyter Book's own `_build` in it is left alone.
-
-    Returns:
-        Paths that were written or deleted.
-    """
+    """Make the staging folder hold exactly `files`, path in it -> content, besides Jupyter Book's own `_build`. Only what
+    differs is touched, so that Sphinx stays incremental; returns its paths."""
     touched = []
     for path in sorted(folder.rglob("*")) if folder.exists() else []:
         name = path.relative_to(folder).as_posix()
@@ -263,16 +233,9 @@ def stage(files: dict[str, bytes], folder: Path) -> list[str]:
 
 
 def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars: Bars) -> Path:
-    """Make HTML of the staged files.
+    """Make HTML of `files`, from `contents`, and return the path of index.html.
 
-    Args:
-        files: from `contents`.
-        root: folder of the book. folder: where everything that is made goes.
-        fresh: read all pages again: a page that Sphinx has read is not read again, and its warnings would not be heard.
-        bars: where progress is said.
-
-    Returns:
-        Path of index.html.
+    Where `fresh`, all pages are read again: else Sphinx reads none that it has read, and its warnings would not be heard.
 
     Raises:
         BookFailed: Jupyter Book warned.
@@ -281,8 +244,8 @@ def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars:
     touched = stage(files | _drawing(files, folder), staged)
     if fresh or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
         shutil.rmtree(staged / "_build", ignore_errors=True)  # static files are copied only when some page changed
-    bars.say(f"book: building the pages, about {duration(PAGES_SECONDS)}")
-    code, lines = sphinx(staged, log, root, bars, PAGES_SECONDS, "-W", "-n", "--keep-going")
+    bars.say("book: building the pages")
+    code, lines = sphinx(staged, log, root, "-W", "-n", "--keep-going")
     if code or not index.is_file():
         wrong = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-20:]
         raise BookFailed("The pages could not be built:\n" + "\n".join(wrong) + f"\nAll that was said is in {log}.")
@@ -290,15 +253,15 @@ def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars:
 
 
 def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
-    """The library that draws charts, where some page has one: path in the staging folder -> content.
-
-    It takes seconds to make, so it is kept in `folder`.
-    """
+    """The library that draws charts, where some page has one: path in the staging folder -> content. It takes seconds to make,
+    so it is kept in `folder`."""
     if not any(pages.EXPLORABLE.encode() in content for name, content in files.items() if name.endswith((".ipynb", ".md"))):
         return {}
     import vl_convert
 
-    version = pages.VEGA_LITE_VERSION
+    from mia_lib.evidence import plotting
+
+    version = plotting.VEGA_LITE_VERSION
     kept = folder / f"vega-lite-{version}-{vl_convert.__version__}.js"
     if not kept.is_file():
         code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
@@ -309,27 +272,12 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
     return {"book/_static/vega.js": kept.read_bytes()}
 
 
-def sphinx(staged: Path, log: Path, root: Path, bars: Bars, seconds: int, *options: str) -> tuple[int, list[str]]:
-    """Let Jupyter Book make HTML of a staging folder, in a process of its own.
-
-    Args:
-        staged: the folder; the pages go to `_build/html` in it.
-        log: file for what is said.
-        root: folder of the book, whose library the pages are made from.
-        bars: where progress is drawn. seconds: that it takes.
-        options: of `jupyter-book build`.
-
-    Returns:
-        The exit code, and the lines that were said.
-    """
+def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
+    """Let Jupyter Book make HTML of a staging folder, in `_build/html` of it, in a process of its own, with the library of
+    `root` and options of `jupyter-book build`; returns the exit code and the lines that it wrote to `log`."""
     path = os.pathsep.join(filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
-    began = time.monotonic()
-    with open(log, "wb") as out, bars, subprocess.Popen(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out,
-                                                        stderr=out) as process:
-        while process.poll() is None:
-            bars.wait("pages", time.monotonic() - began, seconds)
-            time.sleep(0.1)
-    bars.wait("pages", seconds, seconds, done=True)
-    return process.returncode, outputs.plain(log.read_text(encoding="utf-8", errors="replace")).splitlines()
+    with open(log, "wb") as out:
+        process = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    return process.returncode, outputs.without_colours(log.read_text(encoding="utf-8", errors="replace")).splitlines()

@@ -64,9 +64,13 @@ data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are
 app.add_typer(data_app, name="data")
 app.add_typer(course.app, name="course")
 
-MOST_SECONDS = "300"
-YES = typer.Option(False, "--yes", help="Measure also what takes longer than five minutes.")
 PRESET = typer.Option(PUBLISHED, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
+
+
+def _limit_measuring(yes: bool) -> None:
+    """Lets no measurement of a run take longer than five minutes unless that was asked for."""
+    if not yes:
+        os.environ.setdefault("MIA_MOST_SECONDS", "300")
 
 
 def _use_device(device: str | None) -> None:
@@ -93,6 +97,7 @@ def _use_cluster(address: str | None) -> None:
         os.environ["MIA_CLUSTER"] = address
 
 
+YES = typer.Option(False, "--yes", callback=_limit_measuring, help="Measure also what takes longer than five minutes.")
 DEVICE = typer.Option(None, callback=_use_device, metavar="DEVICE",
                       help="cpu, cuda or cuda:1, else a card where there is one.")
 CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
@@ -100,20 +105,10 @@ CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
-def _check_preset(preset: str) -> None:
-    """Says what is wrong with a preset of all notebooks before what is slow is loaded."""
-    from mia_lib.publish.parameters import notebooks, parameters
-
-    for name in notebooks():
-        parameters(name, preset)
-
-
 @app.command()
 def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run every notebook and build the book."""
-    _check_preset(preset)
-
     from mia_lib.publish.build import build as make
 
     typer.echo(make(preset, force))
@@ -122,8 +117,6 @@ def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and 
 @app.command()
 def slides(preset: str = PRESET) -> None:
     """Make a deck of slides for each lesson, and the quizzes to print, of the book as it was last built."""
-    _check_preset(preset)
-
     from mia_lib.publish import slides as decks
 
     typer.echo(decks.build(preset))
@@ -136,20 +129,13 @@ def run(name: str = NOTEBOOK,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
-    from mia_lib.publish.parameters import validate
+    from mia_lib.publish import runner
 
-    _limit_measuring(yes)
-    values = validate(name, _pairs(name, parameter), preset)  # what is wrong is said before what is slow to load
+    notebook = runner.run(name, _pairs(name, parameter), preset, output)
 
-    from mia_lib.publish import run_page, runner
+    from mia_lib.publish import run_page  # slow to load, and a wrong parameter is refused before
 
-    typer.echo(run_page.write(runner.run(name, values, preset, output)))
-
-
-def _limit_measuring(yes: bool) -> None:
-    """Let no measurement of a run take longer than `MOST_SECONDS` unless that was asked for."""
-    if not yes:
-        os.environ.setdefault("MIA_MOST_SECONDS", MOST_SECONDS)
+    typer.echo(run_page.write(notebook))
 
 
 def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
@@ -176,10 +162,7 @@ def sweep(name: str = NOTEBOOK,
     """Run one notebook over a grid of parameters: one page, one table of all results."""
     from mia_lib.publish import sweep as grids
 
-    _limit_measuring(yes)
-
-    cells, folder = grids.run(name, _pairs(name, parameter), preset, output)
-    typer.echo(grids.write(name, cells, preset, folder))
+    typer.echo(grids.run(name, _pairs(name, parameter), preset, output))
 
 
 @app.command(cls=WithPairs)
@@ -198,7 +181,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
     if listed:
         frame = measured.table()
         frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
-        _show(frame, "Published, and still to be measured", 27)  # the longest name
+        _show(frame, frame.itertuples(index=False), "Published, and still to be measured", min_width=27)  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -210,20 +193,20 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
         raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
     else:
         wanted = measured.numbers(index) if index else range(models)
-        written = measured.find(name).publish(wanted, measured.plain(_pairs(name, parameter)))
+        written = measured.find(name).publish(wanted, measured.read_values(_pairs(name, parameter)))
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
 
-def _show(frame, title: str | None = None, width: int | None = None) -> None:
-    """Print a table; `width` is that of its first column, at least."""
+def _show(columns, rows, title: str | None = None, caption: str | None = None, **first) -> None:
+    """Print a table, with settings of rich for its first column."""
     from rich import print as show
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title)
-    for number, column in enumerate(frame):
-        table.add_column(str(column), overflow="fold", min_width=None if number else width)
-    for row in frame.itertuples(index=False):
+    table = Table(title=title, caption=caption)
+    for place, column in enumerate(columns):
+        table.add_column(Text(str(column)), **({"overflow": "fold"} | (first if place == 0 else {})))
+    for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)
 
@@ -237,7 +220,7 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
     """Measure some models of a published bank again, from nothing, and compare."""
     from mia_lib.publish import measured
 
-    good, report = measured.verify(name, measured.plain(_pairs(name, parameter)), models)
+    good, report = measured.verify(name, measured.read_values(_pairs(name, parameter)), models)
     typer.echo(report)
     if not good:
         raise typer.Exit(1)
@@ -314,21 +297,14 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
 @app.command()
 def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
     """List the parameters of a notebook."""
-    from rich import print as show
-    from rich.table import Table
-    from rich.text import Text
-
-    from mia_lib.publish.parameters import parameters, plain, where_own
+    from mia_lib.publish.parameters import as_typed, parameters, where_own
 
     declarations = parameters(name, preset)
     own = where_own(declarations)
-    table = Table(title=f"{name}, preset {preset}", caption=f"{own[0].upper()}{own[1:]}")
-    table.add_column("parameter", no_wrap=True)  # names are typed, so they stay whole
-    table.add_column(Text("meaning, type, value [what is allowed]"), overflow="fold")
-    for p in declarations:
-        allowed = f"  [{p.allowed}]" if p.allowed else ""
-        table.add_row(Text(p.name), Text.assemble(p.meaning, "\n", (f"{p.type} = {plain(p.default)}{allowed}", "dim")))
-    show(table)
+    rows = [(p.name, f"{p.meaning}\n{p.type} = {as_typed(p.default)}" + f"  [{p.allowed}]" * bool(p.allowed))
+            for p in declarations]
+    _show(("parameter", "meaning, type, value [what is allowed]"), rows, f"{name}, preset {preset}",
+          f"{own[0].upper()}{own[1:]}", no_wrap=True)  # names are typed, so they stay whole
 
 
 @data_app.command("ls")
@@ -336,7 +312,8 @@ def data_ls() -> None:
     """List the data sets: size, licence, where each is or how to get it."""
     from mia_lib import data
 
-    _show(data.describe())
+    sets = data.describe()
+    _show(sets, sets.itertuples(index=False))
 
 
 @data_app.command("get")

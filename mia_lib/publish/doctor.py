@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from mia_lib.errors import MiaError
 from mia_lib.progress import duration
+from mia_lib.publish.measured import empty_cache
 from mia_lib.publish.parameters import find_root
 
 ALLOWED = 2e-2  # difference of a card at a probe, relative to the largest value of an array: see book/machines.md
@@ -114,20 +114,12 @@ def _kernel() -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Numbers that a card and the processor gave.
-
-    Attributes:
-        what: what was run, as a measurement's name.
-        difference: the largest one, relative to the largest value of its array; None where it could not run.
-        allowed: the largest that is no failure.
-        seconds: what both took.
-        problem: why it could not run.
-    """
+    """Numbers that a card and the processor gave for a measurement, or why it could not run."""
 
     what: str
-    difference: float | None
+    difference: float | None  # the largest, relative to the largest value of its array; None where it could not run
     allowed: float
-    seconds: float
+    seconds: float  # that both took
     problem: str = ""
 
     @property
@@ -143,14 +135,7 @@ class Comparison:
 
 
 def compare_probes(device: str, names: Sequence[str] | None = None) -> Iterator[Comparison]:
-    """The probes of all measurements on the processor and on a card, one after the other.
-
-    Args:
-        device: "cuda" or "cuda:NUMBER". names: of measurements, instead of all.
-
-    Raises:
-        MiaError: no card, or a name that is none.
-    """
+    """The probes of all measurements, or of some, on the processor and on a card ("cuda" or "cuda:NUMBER")."""
     from mia_lib import published
     from mia_lib.training import devices
 
@@ -167,7 +152,7 @@ def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, al
     began, results = time.perf_counter(), []
     try:
         for where in ("cpu", device):
-            with _alone(where):
+            with empty_cache(MIA_DEVICE=where, MIA_CLUSTER=""):
                 results.append({name: array for name, array in run().items() if np.asarray(array).dtype.kind == "f"})
     except (RuntimeError, TypeError, NotImplementedError, MiaError) as error:
         problem = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
@@ -181,19 +166,3 @@ def _difference(here: np.ndarray, there: np.ndarray) -> float:
     if not (np.isfinite(here).all() and np.isfinite(there).all()):
         return float("inf")
     return float(np.abs(there - here).max(initial=0.0) / max(np.abs(here).max(initial=0.0), 1e-12))
-
-
-@contextmanager
-def _alone(device: str):
-    """An empty cache, and `device` where none is named."""
-    before = {name: os.environ.get(name) for name in ("MIA_CACHE", "MIA_DEVICE", "MIA_CLUSTER")}
-    with tempfile.TemporaryDirectory(prefix="mia-doctor-") as folder:
-        os.environ |= {"MIA_CACHE": folder, "MIA_DEVICE": device}
-        os.environ.pop("MIA_CLUSTER", None)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value

@@ -7,8 +7,9 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import yaml
@@ -20,16 +21,15 @@ from mia_lib.progress import duration
 from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FAILED = "FAILED: "  # begins what is said of an entry that could not be measured
 FEWEST = 100  # numbers of a model by which it can be told from others
 
 
 def find(name: str) -> Measurement:
-    """A measurement by name.
-
-    Raises:
-        MiaError: an unknown one.
-    """
+    """A measurement by name, or a `MiaError` with the nearest."""
     known = published.catalogue()
     return known[check_choice("measurement", name, known)]
 
@@ -81,13 +81,14 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         missing = len(self.lacking())
         return duration(60 * self.minutes[device] * missing / self.models) if missing and device in self.minutes else ""
 
+    def unusual(self) -> str:
+        """The parameters that are not the measurement's own, in words."""
+        usual = self.measurement.usual()
+        return ", ".join(f"{name} {value}" for name, value in self.parameters.items() if usual.get(name) != value)
 
-def plain(parameters: Mapping[str, str]) -> dict:
-    """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text.
 
-    Raises:
-        MiaError: a list that does not end, and the like.
-    """
+def read_values(parameters: Mapping[str, str]) -> dict:
+    """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text."""
     values = {}
     for name, value in parameters.items():
         try:
@@ -114,21 +115,25 @@ def queue(path: Path | None = None) -> list[Entry]:
     return [validated(Entry, entry, f"entry {number} of {path}") for number, entry in enumerate(entries, 1)]
 
 
-def table():
-    """What is published and what is missing, a row each: DataFrame of measurement, models, missing, parameters; `here`, what
-    the missing ones take on this device, and `card`, what the queue expects of a card."""
+def published_entries() -> list[tuple[Entry, list[pieces.Piece]]]:
+    """All that is published, as a queue would have it, each entry with its pieces."""
+    return [(Entry.model_construct(measurement=measurement, parameters=parameters, models=len(pieces.numbers(blocks))), blocks)
+            for measurement, parameters, blocks in published.groups()]
+
+
+def table() -> pd.DataFrame:
+    """What is published and what is missing, a row each: measurement, models, missing, parameters; `here`, what the missing
+    ones take on this device, and `card`, what the queue expects of a card."""
     import pandas as pd
 
     entries = queue()
     listed = [(entry.measurement.name, entry.parameters) for entry in entries]
-    beyond = [Entry(measurement=measurement, parameters=parameters, models=len({n for piece in pieces for n in piece.index}))
-              for measurement, parameters, pieces in published.groups() if (measurement.name, parameters) not in listed]
+    entries += [entry for entry, _ in published_entries() if (entry.measurement.name, entry.parameters) not in listed]
     rows = []
-    for entry in [*entries, *beyond]:
+    for entry in entries:
         missing, each = len(entry.lacking()), entry.each()
         rows.append({
-            "measurement": entry.measurement.name, "models": entry.models, "missing": missing,
-            "parameters": _unusual(entry.measurement, entry.parameters),
+            "measurement": entry.measurement.name, "models": entry.models, "missing": missing, "parameters": entry.unusual(),
             "here": "" if not missing else "not known" if each is None else duration(missing * each),
             "card": entry.planned("card")})
     return pd.DataFrame(rows)
@@ -141,13 +146,13 @@ def page() -> str:
     from mia_lib.evidence.tables import markdown_table
 
     done = pd.DataFrame([{
-        "measurement": _cell(measurement, parameters), "models": len({number for piece in blocks for number in piece.index}),
+        "measurement": _cell(entry), "models": entry.models,
         "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in blocks})),
         "took": duration(sum(piece.manifest["seconds"] for piece in blocks)),
         "measured": max(piece.manifest["date"] for piece in blocks),
-    } for measurement, parameters, blocks in published.groups()])
+    } for entry, blocks in published_entries()])
     lacking = pd.DataFrame([{
-        "measurement": _cell(entry.measurement, entry.parameters), "models": len(entry.lacking()),
+        "measurement": _cell(entry), "models": len(entry.lacking()),
         "petaflop": f"{entry.petaflop * len(entry.lacking()) / entry.models:.3g}",
         "two cores": entry.planned("cpu"), "one H100": entry.planned("card"),
     } for entry in queue() if entry.lacking()])
@@ -155,14 +160,8 @@ def page() -> str:
             f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}")
 
 
-def _cell(measurement: Measurement, parameters: Mapping) -> str:
-    return ", ".join(filter(None, [f"`{measurement.name}`", _unusual(measurement, parameters)]))
-
-
-def _unusual(measurement: Measurement, parameters: Mapping) -> str:
-    """The parameters that are not the measurement's own, in words."""
-    usual = measurement.usual()
-    return ", ".join(f"{name} {value}" for name, value in parameters.items() if usual.get(name) != value)
+def _cell(entry: Entry) -> str:
+    return ", ".join(filter(None, [f"`{entry.measurement.name}`", entry.unusual()]))
 
 
 def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
@@ -170,7 +169,7 @@ def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
     until = time.monotonic() + 60 * minutes
     for entry in queue(path):
         lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
-        missing, size, room = len(lacking), entry.megabytes_each(), _room()
+        missing, size, room = len(lacking), entry.megabytes_each(), (pieces.TOTAL_LIMIT - pieces.published_bytes()) / 1e6
         if not missing:
             continue
         if left <= 0 or (each and each > left):
@@ -191,18 +190,8 @@ def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
             yield f"{FAILED}{entry.measurement.name}: {error}"
 
 
-def _room() -> float:
-    """Megabytes that may still be published."""
-    published_bytes = sum(file.stat().st_size for file in published.folder().rglob("[!.]*") if file.is_file())
-    return (pieces.TOTAL_LIMIT - published_bytes) / 1e6
-
-
 def numbers(text: str) -> range:
-    """The models that "0:16" means.
-
-    Raises:
-        MiaError: another form, or none.
-    """
+    """The models that "0:16" means."""
     first, _, stop = text.partition(":")
     if not (first.isdigit() and stop.isdigit() and int(first) < int(stop)):
         raise MiaError(f"--index {text}: give two whole numbers, the first model and the one after the last, as in 0:16.")
@@ -217,8 +206,8 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
     of all models of the bank it must be most like the one that it was to be, beyond chance.
 
     Args:
-        name: of a measurement. parameters: that tell which, where several sets of them are published.
-        models: how many, drawn at random. seed: of the draw.
+        parameters: that tell which, where several sets of them are published.
+        models, seed: how many, drawn at random, and the seed of the draw.
 
     Returns:
         whether they agree, and how, in words.
@@ -230,22 +219,30 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
         check_choice(f"parameter of {name}", parameter, set(find(name).usual()) - {"name", "models", "arrays"})
     bank, measurement = published.load(name, **parameters), find(name)
     rows = sorted(int(row) for row in np.random.default_rng(seed).permutation(len(bank))[:models])
-    before = os.environ.get("MIA_CACHE")
     lines, good = [], True
-    with tempfile.TemporaryDirectory(prefix="mia-verify-") as cache:
-        os.environ["MIA_CACHE"] = cache
-        try:
-            for row in rows:
-                anew = measurement.function(range(row, row + 1), **bank.parameters)
-                different = published.differences({name: array[row:row + 1] for name, array in bank.arrays.items()}, anew)
-                apart = {name: _unlikeness(array, row, anew[name][0]) for name, array in bank.arrays.items() if different}
-                good &= all(far <= 4 and nearest for far, nearest in apart.values())
-                lines.append(f"model {row}: " + (f"{different}. " if different else "the same") + "; ".join(
-                    f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
-                    f"{'' if nearest else 'NOT '}most like the model's own" for name, (far, nearest) in apart.items()))
-        finally:
-            os.environ.pop("MIA_CACHE") if before is None else os.environ.update(MIA_CACHE=before)
+    with empty_cache():
+        for row in rows:
+            anew = measurement.function(range(row, row + 1), **bank.parameters)
+            different = published.differences({name: array[row:row + 1] for name, array in bank.arrays.items()}, anew)
+            apart = {name: _unlikeness(array, row, anew[name][0]) for name, array in bank.arrays.items() if different}
+            good &= all(far <= 4 and nearest for far, nearest in apart.values())
+            lines.append(f"model {row}: " + (f"{different}. " if different else "the same") + "; ".join(
+                f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
+                f"{'' if nearest else 'NOT '}most like the model's own" for name, (far, nearest) in apart.items()))
     return good, f"{name}, {len(rows)} of {len(bank)} models measured again\n" + "\n".join(lines)
+
+
+@contextmanager
+def empty_cache(**variables: str) -> Iterator[None]:
+    """Within, the working cache is an empty folder, and environment variables are set."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="mia-cache-") as folder:
+        os.environ |= {"MIA_CACHE": folder, **variables}
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ |= before
 
 
 def _unlikeness(bank: np.ndarray, row: int, anew: np.ndarray) -> tuple[float, bool]:

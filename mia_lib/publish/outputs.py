@@ -23,22 +23,16 @@ VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 
 @dataclass(frozen=True)
 class Displayed:
-    """What an executed notebook shows under a name, as data.
+    """What an executed notebook shows under a name, as data."""
 
-    Attributes:
-        tables: name -> what `tables.plain_table` makes. figures: name -> {"name", "caption", "alt"}. pictures: name -> PNG.
-        charts: name of a figure -> its chart, in Vega-Lite. claims: records of verdicts. results: name -> of `results.name`.
-        reports: of audits, each with a name, a title and files. deals: of membership games.
-    """
-
-    tables: dict[str, dict] = field(default_factory=dict)
-    figures: dict[str, dict] = field(default_factory=dict)
-    pictures: dict[str, bytes] = field(default_factory=dict)
-    charts: dict[str, dict] = field(default_factory=dict)
-    claims: list[dict] = field(default_factory=list)
-    results: dict[str, dict] = field(default_factory=dict)
-    reports: list[dict] = field(default_factory=list)
-    deals: list[dict] = field(default_factory=list)
+    tables: dict[str, dict] = field(default_factory=dict)  # what `tables.plain_table` makes
+    figures: dict[str, dict] = field(default_factory=dict)  # {"name", "caption", "alt"}
+    pictures: dict[str, bytes] = field(default_factory=dict)  # PNG
+    charts: dict[str, dict] = field(default_factory=dict)  # name of a figure -> its chart, in Vega-Lite
+    claims: list[dict] = field(default_factory=list)  # records of verdicts
+    results: dict[str, dict] = field(default_factory=dict)  # of `results.name`
+    reports: list[dict] = field(default_factory=list)  # of audits, each with a name, a title and files
+    deals: list[dict] = field(default_factory=list)  # of membership games
 
     def report_files(self) -> dict[str, str]:
         """The reports, each in a folder of its own as `audit.Report.save` writes it: a page that needs nothing else, and its
@@ -85,8 +79,8 @@ def for_readers(outputs: list[dict]) -> list[dict]:
     return shown
 
 
-def plain(text: str) -> str:
-    """`text` without colours."""
+def without_colours(text: str) -> str:
+    """Text of a terminal without its colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
@@ -114,6 +108,6 @@ def _code(value) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
-def render(name: str, **values) -> str:
+def render(template: str, /, **values) -> str:
     """A template of `templates` with values in it; what it names and is not given is an error."""
-    return _environment().get_template(name).render(values)
+    return _environment().get_template(template).render(values)

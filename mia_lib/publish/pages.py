@@ -15,13 +15,11 @@ from xml.etree import ElementTree
 from mia_lib.errors import MiaError
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers, render
 from mia_lib.publish.parameters import PUBLISHED
-from mia_lib.publish.prose import FIGURES
+from mia_lib.publish.prose import FIGURES, Fence, replace_fences
 from mia_lib.publish.runner import INJECTED
 
-VEGA_LITE_VERSION = "5.20"  # of what draws explorable figures: JupyterLab, too, draws the fifth
 EXPLORABLE = "mia-explore"  # class of what holds a chart, in `templates/explorable.html`
 CLAIM = re.compile(r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE)  # begins a row of a chapter's table of claims
-FENCE = re.compile(r"^(:{3,})\{explorable\} *(\S+) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 SAID = "said"  # name of the view
 OTHERS = 3  # settings shown of each control besides the one that it begins with
 PARTS = ("concat", "hconcat", "vconcat", "layer")
@@ -32,16 +30,12 @@ ABSENT = ("```{admonition} Nothing was dealt\n:class: warning\n\nThe records com
 
 
 def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", again: str | None = None) -> dict:
-    """An executed notebook as the book shows it: captions, no bookkeeping, provenance at the end.
+    """An executed notebook, as JSON, as the book shows it: captions, no bookkeeping, provenance at the end.
 
     Args:
-        notebook: as JSON, with the record of the run in its metadata under "mia".
         explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
         audits: where the reports of audits lie, seen from this page.
         again: the command that repeats the run; that of its preset when None.
-
-    Returns:
-        A new notebook, as JSON.
     """
     notebook = copy.deepcopy(notebook)
     run = notebook["metadata"].pop("mia")
@@ -54,7 +48,11 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
             if CLAIMS in data:  # rows that can be pointed at
                 data["text/markdown"] = CLAIM.sub(r'| <span id="claim-\1"></span>**\1** ', "".join(data["text/markdown"]))
             if AUDIT in data:
-                output["data"] = _link(data[AUDIT], audits)
+                report = data[AUDIT]
+                file = next(file for file in report["files"] if file.endswith(".html"))
+                link = (f'<a href="{audits}{report["name"]}/{file}">The whole report on {escape(report["title"])}</a>, a page '
+                        "of its own that opens offline.")
+                output["data"] = {"text/markdown": link, "text/plain": report["title"]}
         for part in _captioned(cell):
             cells += [part, *_charts(part, explorable)]
     cells.append({"cell_type": "markdown", "id": "provenance", "metadata": {}, "source": render(
@@ -62,12 +60,11 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
     return {**notebook, "cells": cells}
 
 
-def _link(report: dict, folder: str) -> dict:
-    """A link to the page of a report, in the place of the report."""
-    file = next(file for file in report["files"] if file.endswith(".html"))
-    text = (f'<a href="{folder}{report["name"]}/{file}">The whole report on {escape(report["title"])}</a>, a page of its own '
-            "that opens offline.")
-    return {"text/markdown": text, "text/plain": report["title"]}
+def check_title(notebook: dict, name: str) -> None:
+    """Refuse a notebook, as JSON, of which no page can be made, for it has no title."""
+    first = next(iter(notebook["cells"]), {"cell_type": "none"})
+    if first["cell_type"] != "markdown" or not "".join(first["source"]).startswith("# "):
+        raise MiaError(f"notebooks/{name}.py has no title: its first cell must be Markdown that begins with `# `.")
 
 
 def _charts(cell: dict, explorable: bool) -> list[dict]:
@@ -125,12 +122,7 @@ def _captioned(cell: dict) -> list[dict]:
 
 
 def rerun_command(run: dict, changes: Mapping[str, tuple] | None = None) -> str:
-    """The command that repeats a run.
-
-    Args:
-        run: its record.
-        changes: parameter -> (value in the run, value in its preset).
-    """
+    """The command that repeats a run, of its record and its `run_page.changed_from_preset`."""
     words = ["mia", "run", run["notebook"]]
     if run["preset"] != PUBLISHED:
         words += ["--preset", run["preset"]]
@@ -148,16 +140,13 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
         A caption, or nothing.
         :::
 
-    Args:
-        text: MyST Markdown.
-        where: the page, for errors.
-        charts: of all chapters, name -> specification and alternative text.
+    `charts` are those of all chapters: name -> specification and alternative text.
 
     Raises:
         MiaError: no chapter shows such a figure, or it is given no label.
     """
-    def figure(fence: re.Match) -> str:
-        name, options = fence[2], dict(re.findall(r"^:([a-z]+): *(.*)$", fence[3], re.MULTILINE))
+    def figure(fence: Fence) -> str:
+        name, options = fence.name, fence.options
         if name not in charts or not options.get("name"):
             raise MiaError(f"{where}: {{explorable}} {name} with {options} cannot be shown. It needs a :name: of its own, and "
                            f"the figures that readers can move are {', '.join(charts) or 'none, in this run'}.")
@@ -166,9 +155,9 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
             chart = {**chart, "usermeta": {**chart["usermeta"], "instructions": options["instructions"]}}
         text_alternative = json.dumps(alt, ensure_ascii=False)
         return (f":::{{figure}} /{FIGURES}{name}.png\n:name: {options['name']}\n:alt: {text_alternative}\n:width: 100%\n\n"
-                f"{fence[4]}:::\n\n{_holder(chart, options['name'])}")
+                f"{fence.body}:::\n\n{_holder(chart, options['name'])}")
 
-    return FENCE.sub(figure, text)
+    return replace_fences(text, {"explorable": figure})
 
 
 # Charts in words
@@ -179,11 +168,7 @@ def chart_in_words(spec: dict, what: str = "this chart") -> str:
 
     The view "said" of a chart writes what the chart shows. Here it is asked the same for a few settings: as the chart begins,
     and with one control moved at a time. So the words are made from the chart's own data, by its own formulas. Of a chart
-    without that view there are none.
-
-    Args:
-        spec: in Vega-Lite, as `plotting.explore` displays it.
-        what: the name of the chart on its page.
+    without that view there are none. `what` is the name of the chart on its page.
     """
     view = _view(spec)
     if view is None:
@@ -241,7 +226,9 @@ def _lines(spec: str) -> list[str]:
     """The lines that the view writes."""
     import vl_convert
 
-    drawn = ElementTree.fromstring(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE_VERSION))
+    from mia_lib.evidence import plotting
+
+    drawn = ElementTree.fromstring(vl_convert.vegalite_to_svg(spec, vl_version=plotting.VEGA_LITE_VERSION))
     texts = [text for group in drawn.iter(f"{SVG}g") if "mark-text" in group.get("class", "").split()
              and "role-mark" in group.get("class", "").split() for text in group.iter(f"{SVG}text")]
     lines = ["".join(line.itertext()) for text in texts for line in (list(text) or [text])]
@@ -252,11 +239,7 @@ def _lines(spec: str) -> list[str]:
 
 
 def game(deals: Sequence[Mapping]) -> str:
-    """The first deal, as data and as tables in MyST Markdown, or how to get one.
-
-    Args:
-        deals: from `mia_lib.evidence.game_cards.deal`.
-    """
+    """The first deal (of `game_cards.deal`), as data and as tables in MyST Markdown, or how to get one."""
     if not deals:
         return ABSENT
     records, attacks = deals[0]["records"], deals[0]["attacks"]

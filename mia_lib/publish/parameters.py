@@ -49,26 +49,23 @@ SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One line of the parameters cell.
-
-    Attributes:
-        name: as in the notebook and in `mia run NAME -p name value`.
-        type: "int", "float", "str", "bool", or "list[...]" of one of them.
-        default: the value in the source, or the preset's.
-        allowed: what the brackets say, "" when any value of the type is allowed.
-        meaning: the rest of the comment.
-    """
+    """One line of the parameters cell."""
 
     name: str
-    type: str
-    default: object
-    allowed: str = ""
-    meaning: str = ""
+    type: str  # "int", "float", "str", "bool", or "list[...]" of one of them
+    default: object  # of the source, or the preset
+    allowed: str = ""  # what the brackets say
+    meaning: str = ""  # the rest of the comment
 
     @property
     def is_list(self) -> bool:
         """Whether it takes several values."""
         return self.type.startswith("list")
+
+    @property
+    def item_type(self) -> str:
+        """Its type, or that of each of its items."""
+        return self.type.removeprefix("list[").rstrip("]")
 
     @property
     def clauses(self) -> list[str]:
@@ -82,12 +79,8 @@ class Parameter:
 
 
 def find_root(root: Path | str | None = None) -> Path:
-    """The folder of the book: `root` when given, else the nearest one around the working directory, else the
-    checkout that `mia_lib` was installed from.
-
-    Raises:
-        MiaError: none of them has a `notebooks` folder.
-    """
+    """The folder of the book: `root` when given, else the nearest one around the working directory, else the checkout that
+    `mia_lib` was installed from."""
     here = Path.cwd()
     tried = [Path(root)] if root is not None else [here, *here.parents, Path(__file__).resolve().parents[2]]
     for folder in tried:
@@ -125,12 +118,7 @@ def read(source: Path):
 
 
 def code_cells(text: str, tag: str = "") -> list[str]:
-    """The code cells of a py:percent file, without Jupytext: importing it takes longer than all else here.
-
-    Args:
-        text: of the file.
-        tag: only cells that have it.
-    """
+    """The code cells of a py:percent file, or those with a tag, without Jupytext, which takes seconds to import."""
     _, *parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
     cells = [source.rstrip() for header, source in zip(parts[::2], parts[1::2], strict=True)
              if not re.search(r"\[(markdown|md|raw)\]", header)
@@ -142,12 +130,7 @@ def code_cells(text: str, tag: str = "") -> list[str]:
 
 
 def parameters(name: str, preset: str | None = None, root: Path | None = None) -> list[Parameter]:
-    """The parameters of a notebook, in the order of its source.
-
-    Args:
-        name: of the notebook.
-        preset: whose values stand as defaults; None or "published" for those in the source.
-        root: folder of the book.
+    """The parameters of a notebook in the order of its source, with the values of a preset as their defaults.
 
     Raises:
         MiaError: unknown notebook or preset, a parameters cell or a preset that cannot be read or is not allowed.
@@ -175,16 +158,17 @@ def declared(source: str, where: str) -> list[Parameter]:
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
             raise MiaError(f"{where}: {ast.unparse(node)!r} in the parameters cell is no parameter. Write "
                            "`name: type = value  # meaning [allowed]`.")
-        name, kind = node.target.id, ast.unparse(node.annotation)
-        if kind.removeprefix("list[").rstrip("]") not in SCALARS:
-            raise MiaError(f"{where}: {name} has type {kind!r}. Allowed: {', '.join(SCALARS)}, list[...] of them.")
         try:
             default = ast.literal_eval(node.value)
         except ValueError as error:
-            raise MiaError(f"{where}: the default of {name} must be a plain value.") from error
+            raise MiaError(f"{where}: the default of {node.target.id} must be a plain value.") from error
         comment = lines[node.end_lineno - 1][node.end_col_offset:].decode().lstrip(" #")
         meaning, _, allowed = comment.rstrip("]").partition(" [") if comment.endswith("]") else (comment, "", "")
-        declarations.append(Parameter(name, kind, default, allowed, meaning))
+        declaration = Parameter(node.target.id, ast.unparse(node.annotation), default, allowed, meaning)
+        if declaration.item_type not in SCALARS:
+            raise MiaError(f"{where}: {declaration.name} has type {declaration.type!r}. Allowed: {', '.join(SCALARS)}, "
+                           "list[...] of them.")
+        declarations.append(declaration)
     return declarations
 
 
@@ -204,16 +188,9 @@ def _load(path: Path) -> dict:
 
 
 def validate(name: str, given: dict, preset: str | None = None, root: Path | None = None) -> dict:
-    """All parameters of a run: the defaults, over them the preset, over that what was given.
+    """All parameters of a run, checked: the defaults, over them the preset, over that what was given.
 
-    Args:
-        name: of the notebook.
-        given: parameter -> value; text (from the command line) is read according to the parameter's type.
-        preset: name of the preset, None for "published".
-        root: folder of the book.
-
-    Returns:
-        Parameter -> value, complete and checked; a file of the reader's own by its whole path.
+    Text (from the command line) is read by the parameter's type; a file of the reader's own gets its whole path.
 
     Raises:
         MiaError: unknown notebook, preset or parameter, wrong type, or not allowed.
@@ -228,7 +205,7 @@ def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "")
     known = {p.name: p for p in declarations}
     elsewhere = {name: _items(value) if name in known and known[name].is_list else value for name, value in given.items()
                  if not (name in known and known[name].takes_own)}
-    misplaced = [text for texts in own(elsewhere).values() for text in texts]
+    misplaced = [text for kind in own(elsewhere).values() for text in kind]
     whose = f" {misplaced[0]} is of your own: {where_own(declarations)}" if misplaced else ""
     try:
         for name in given:
@@ -249,14 +226,8 @@ def where_own(declarations: Sequence[Parameter]) -> str:
 
 
 def validated(model: type, values, where: str, declared: Mapping[str, Parameter] | None = None):
-    """Values as a pydantic model has them.
-
-    Args:
-        model: a class. values: of its fields. where: begins a refusal. declared: of the fields, where they are parameters.
-
-    Raises:
-        MiaError: what it refuses first, after `where` and its place: "entry 2: minutes.cpu: Input should be greater than 0".
-    """
+    """Values as a pydantic model has them, or a `MiaError` of what it refuses first, after `where` and its place, such as
+    "entry 2: minutes.cpu: Input should be greater than 0"; where its fields are `declared` parameters, with the meaning."""
     from pydantic import ValidationError
 
     try:
@@ -265,8 +236,8 @@ def validated(model: type, values, where: str, declared: Mapping[str, Parameter]
         first = error.errors()[0]
         problem = str(first.get("ctx", {}).get("error", first["msg"])).rstrip(".")
         if not declared:
-            place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
-            raise MiaError(f"{where}: {place}{problem}") from error
+            place = ".".join(map(str, first["loc"]))
+            raise MiaError(": ".join(filter(None, [where, place, problem]))) from error
         parameter = declared[first["loc"][0]]
         given = f"{parameter.name} = {first['input']!r}"
         text = problem if problem.startswith(given) else f"{given}: {problem}"
@@ -280,7 +251,7 @@ def _annotation(parameter: Parameter, values: Mapping):
     """The type of a parameter with what its brackets say, for pydantic; `values` tell how long other lists are."""
     from pydantic import AfterValidator, BeforeValidator, Field
 
-    kind = parameter.type.removeprefix("list[").rstrip("]")
+    kind = parameter.item_type
     item = [Field(allow_inf_nan=False)] if kind == "float" else []
     item += [BeforeValidator(_no_truth)] if kind in ("int", "float") else []
     whole = [BeforeValidator(_items)] if parameter.is_list else []
@@ -295,18 +266,13 @@ def _annotation(parameter: Parameter, values: Mapping):
         elif clause == "not empty":
             whole.append(Field(min_length=1))
         elif size := re.fullmatch(r"(\d+) items|as many as (\w+)", clause):
-            length = int(size[1]) if size[1] else _length(values[size[2]])
-            whole.append(Field(min_length=length, max_length=length))
+            other = [None] * int(size[1]) if size[1] else _items(values[size[2]])
+            if isinstance(other, list):  # what is none is refused for itself
+                whole.append(Field(min_length=len(other), max_length=len(other)))
         else:
             item.append(AfterValidator(partial(_one_of, _choices(clause), parameter)))
     each = Annotated[SCALARS[kind], *item] if item else SCALARS[kind]
     return Annotated[list[each], *whole] if parameter.is_list else each
-
-
-def _length(value) -> int | None:
-    """Of a list, None of anything else, which is refused for itself."""
-    items = _items(value)
-    return len(items) if isinstance(items, list) else None
 
 
 def _no_truth(value):
@@ -329,7 +295,7 @@ def _items(value):
     return [part.strip(" \"'") for part in text.split(";" if ";" in text else ",") if part.strip()]
 
 
-def plain(value):
+def as_typed(value):
     """A number as it is; anything else as one would type it after `-p`."""
     if isinstance(value, list):
         items = list(map(str, value))
@@ -374,27 +340,32 @@ def import_path(folders: list[Path]) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _architecture(text: str) -> str:
-    if not custom.is_own(text):
-        return _by(custom.parse, text)
-    with import_path([Path.cwd()]):
-        return custom.to_text(custom.from_text(text).bound())
-
-
-def _by(parse, text: str) -> str:
+def _checked_by(parse, text: str) -> str:
     parse(text)
     return text
 
 
+def _architecture(text: str) -> str:
+    if not custom.is_own(text):
+        return _checked_by(custom.parse, text)
+    with import_path([Path.cwd()]):
+        return custom.to_text(custom.from_text(text).bound())
+
+
 KINDS = {  # -> the name, checked
-    "data set": _data_set, "architecture": _architecture, "architecture by name": partial(_by, custom.parse),
-    "augmentation": partial(_by, custom.parse_augmentation),
+    "data set": _data_set, "architecture": _architecture, "architecture by name": partial(_checked_by, custom.parse),
+    "augmentation": partial(_checked_by, custom.parse_augmentation),
 }
 OWN = ("data set", "architecture")  # those that can be of the reader's own
 
 
+def texts(values: Mapping) -> list[str]:
+    """Every text among the values of parameters, items of lists included."""
+    items = (item for value in values.values() for item in (value if isinstance(value, list) else [value]))
+    return [item for item in items if isinstance(item, str)]
+
+
 def own(values: Mapping) -> dict[str, list[str]]:
     """What of a run is the reader's own: "records", paths of files, and "networks", MODULE:NAME."""
-    texts = [text for value in values.values() for text in (value if isinstance(value, list) else [value])
-             if isinstance(text, str)]
-    return {"records": [text for text in texts if text.endswith(".npz")], "networks": list(filter(custom.is_own, texts))}
+    return {"records": [text for text in texts(values) if text.endswith(".npz")],
+            "networks": list(filter(custom.is_own, texts(values)))}

@@ -27,11 +27,10 @@ import copy
 import csv
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator
@@ -39,7 +38,7 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed, render
-from mia_lib.publish.parameters import PUBLISHED, find_root, plain, validate, validated
+from mia_lib.publish.parameters import PUBLISHED, find_root, validate, validated
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
@@ -50,36 +49,48 @@ BELOW = "below resolution"  # as tables have it
 WARNED = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE)  # with a path here, and the line there
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
-SHOWN = re.compile(r"^(:{3,})\{shown\} *(\S+) *\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
-FINDING = re.compile(r"^(:{3,})\{finding\} *\n:claims: *([^\n]+)\n(.*?)^\1 *$", re.MULTILINE | re.DOTALL)
 QUIZZES = "book/quiz"
-QUIZ = re.compile(r"^(:{3,})\{quiz\} *(\S+) *\n\1 *$", re.MULTILINE)
 NOT_PLAIN = re.compile(r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]")  # what a summary cannot hold: it is one button
 LETTERS = "ABCDE"
 Line = Annotated[str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)]
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 
 
+class Fence(NamedTuple):
+    """`:::{KIND} NAME`, lines of `:option: value`, a body, and the colons again."""
+
+    colons: str
+    kind: str
+    name: str
+    options: dict[str, str]
+    body: str
+
+
+def replace_fences(text: str, replacements: Mapping[str, Callable[[Fence], str]]) -> str:
+    """MyST Markdown with each fence of some kinds replaced by what the function of its kind makes of it."""
+    fences = re.compile(rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
+                        re.MULTILINE | re.DOTALL)
+
+    def replaced(match: re.Match) -> str:
+        colons, kind, name, options, body = match.groups()
+        return replacements[kind](Fence(colons, kind, name, dict(re.findall(r"^:(\w+): *(.*)$", options, re.MULTILINE)), body))
+
+    return fences.sub(replaced, text)
+
+
 @dataclass(frozen=True)
 class Run:
-    """What a run can be asked for.
-
-    Attributes:
-        notebook, preset: which it is. unchanged: whether the preset ran as it is.
-        parameters: by name.
-        results: name -> {"value", "low", "high", "spec"} or {"text"}. tables: name -> {"columns", "rows"}.
-        claims: id -> the verdict's record. figures: name -> its alternative text. answer: the bold text under its title.
-    """
+    """What a run can be asked for."""
 
     notebook: str
     preset: str
-    unchanged: bool
+    unchanged: bool  # whether the preset ran as it is
     parameters: Mapping = field(default_factory=dict)
-    results: Mapping[str, Mapping] = field(default_factory=dict)
-    tables: Mapping[str, Mapping] = field(default_factory=dict)
-    claims: Mapping[str, Mapping] = field(default_factory=dict)
-    figures: Mapping[str, str] = field(default_factory=dict)
-    answer: str = ""
+    results: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"value", "low", "high", "spec"} or {"text"}
+    tables: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"columns", "rows"}
+    claims: Mapping[str, Mapping] = field(default_factory=dict)  # id -> the verdict's record
+    figures: Mapping[str, str] = field(default_factory=dict)  # name -> its alternative text
+    answer: str = ""  # the bold text under its title
 
 
 def run_of(notebook: dict, root: Path) -> Run:
@@ -87,7 +98,7 @@ def run_of(notebook: dict, root: Path) -> Run:
     record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
     name, preset, values = record.get("notebook", ""), record.get("preset", PUBLISHED), record.get("parameters", {})
     try:
-        unchanged = _typed(values) == _typed(validate(name, {}, preset, root))
+        unchanged = values == validate(name, {}, preset, root)
     except MiaError:  # a preset or notebook that is no more
         unchanged = False
     first = next(("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"), "")
@@ -98,16 +109,8 @@ def run_of(notebook: dict, root: Path) -> Run:
                " ".join(answer[1].split()) if answer else "")
 
 
-def _typed(values: Mapping) -> dict:
-    return {name: plain(value) for name, value in values.items()}
-
-
 def resolve_roles(notebook: dict, run: Run) -> dict:
-    """An executed notebook with its text, captions and alternative texts as its numbers have them.
-
-    Args:
-        notebook: as JSON.
-        run: `run_of` it.
+    """An executed notebook, as JSON, with its text, captions and alternative texts as the numbers of its run have them.
 
     Raises:
         MiaError: a name that does not exist, with the cell.
@@ -137,10 +140,9 @@ def resolve_roles(notebook: dict, run: Run) -> dict:
 
 
 def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None) -> str:
-    """Text with each role answered.
+    """MyST Markdown with each role answered.
 
     Args:
-        text: MyST Markdown.
         where: page and cell, for errors.
         run: whose page it is; None for a page of prose.
         runs: notebook -> its run, for text that names the notebook.
@@ -150,9 +152,9 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     """
     if "{" not in text:
         return text
-    text = FINDING.sub(lambda fence: _finding(fence[1], fence[2], fence[3], where, run), text)
-    text = SHOWN.sub(lambda fence: _figure(fence[2], fence[3], where, runs or {}), text)
-    text = with_quizzes(text, where)
+    text = replace_fences(text, {
+        "finding": lambda fence: _finding(fence, where, run), "shown": lambda fence: _figure(fence, where, runs or {}),
+        "quiz": lambda fence: quiz_page(quiz_questions(fence.name, where=f"{where}: "))})
     return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
                                           role["noun"] or ""), text)
 
@@ -166,11 +168,13 @@ def _fitted(answer: str, unit: str, noun: str) -> str:
     return answer + unit + noun
 
 
-def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) -> str:
+def _finding(fence: Fence, where: str, run: Run | None) -> str:
     """A finding as it was written where the published run is shown, else what became of its claims."""
     if run is None:
         raise MiaError(f"{where}: a finding stands on a page that no run belongs to.")
-    written_for = dict(part.strip().split(" ", 1) for part in expected.split(","))
+    if "claims" not in fence.options:
+        raise MiaError(f"{where}: a finding begins with the claims that it rests on, as `:claims: C7 reproduced`.")
+    written_for = dict(part.strip().split(" ", 1) for part in fence.options["claims"].split(","))
     for claim in written_for:
         known(claim, run.claims, "claim", where)
     verdicts = [{**run.claims[claim], "claim": claim} for claim in written_for]
@@ -179,15 +183,21 @@ def _finding(fence: str, expected: str, body: str, where: str, run: Run | None) 
         if now["verdict"] != written_for[now["claim"]]:
             raise MiaError(f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
                            f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew.")
-    return render("finding.md", fence=fence, body=body.strip() if is_published else "", verdicts=verdicts).strip()
+    return render("finding.md", fence=fence.colons, body=fence.body.strip() if is_published else "", verdicts=verdicts).strip()
 
 
-def _figure(name: str, caption: str, where: str, runs: Mapping[str, Run]) -> str:
+def _figure(fence: Fence, where: str, runs: Mapping[str, Run]) -> str:
     """A chapter's figure on another page; its alternative text may name that chapter's results."""
-    whose = {figure: run for run in runs.values() for figure in run.figures}
-    known(name, whose, "figure", where)
-    alt = prose(whose[name].figures[name], where, whose[name])
-    return f":::{{figure}} /{FIGURES}{name}.png\n:alt: {alt}\n:width: 100%\n\n{caption}:::"
+    run = run_with_figure(fence.name, where, runs)
+    alt = prose(run.figures[fence.name], where, run)
+    return f":::{{figure}} /{FIGURES}{fence.name}.png\n:alt: {alt}\n:width: 100%\n\n{fence.body}:::"
+
+
+def run_with_figure(name: str, where: str, runs: Mapping[str, Run]) -> Run:
+    """The run of the chapter that shows a figure, or a `MiaError` with the nearest name."""
+    by_figure = {figure: run for run in runs.values() for figure in run.figures}
+    known(name, by_figure, "figure", where)
+    return by_figure[name]
 
 
 def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[str, Run]) -> str:
@@ -197,12 +207,13 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
         return OF_CHAPTERS[role](runs[asked], where)
     if first in runs and rest:
         run, asked = runs[first], rest.strip()
-    elif run is None and role == "printed" and first in _papers():
+    elif run is None and role == "printed":
         return _printed(first, rest.strip(), where)
     if run is None:
         raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
-    return {"ours": _ours, "param": _param, "says": _says,
-            "printed": lambda of, name, at: _printed(of.notebook, name, at)}[role](run, asked, where)
+    if role == "printed":
+        return _printed(run.notebook, asked, where)
+    return {"ours": _ours, "param": _param, "says": _says}[role](run, asked, where)
 
 
 def known(name: str, allowed, what: str, where: str) -> None:
@@ -286,13 +297,6 @@ def _tally(run: Run, where: str) -> str:
 OF_CHAPTERS = {"answer": _answered, "tally": _tally}
 
 
-@cache
-def _papers() -> frozenset[str]:
-    from mia_lib.evidence import tables
-
-    return frozenset(path.stem.split("_", 1)[0] for path in tables.PAPERS.glob("*_*.csv"))
-
-
 def _printed(paper: str, asked: str, where: str) -> str:
     from mia_lib.evidence import tables
 
@@ -356,7 +360,7 @@ class Question(BaseModel, extra="forbid"):
         return [option.right for option in self.options].index(True)
 
 
-def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
+def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list[Question]:
     """The questions of a page, from `book/quiz/NAME.yaml`, a list of them; `says` and `asks` are plain text, `why` is MyST:
 
         - asks: What was asked?
@@ -367,10 +371,6 @@ def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
               right: true
               why: What makes it right.
 
-    Args:
-        name: of the file, without its ending.
-        root: folder of the book.
-
     Raises:
         MiaError: no such file; a question without text, without two to five options, or without exactly one right one; an
             option without a reason, or with mathematics, links or roles in its text, which is a button.
@@ -378,8 +378,8 @@ def quiz_questions(name: str, root: Path | None = None) -> list[Question]:
     path = find_root(root) / QUIZZES / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        raise MiaError(f"there is no quiz {name!r}: {QUIZZES} has {known}.")
-    return [validated(Question, question, f"{path.name}, question {number}") for number, question in enumerate(
+        raise MiaError(f"{where}there is no quiz {name!r}: {QUIZZES} has {known}.")
+    return [validated(Question, question, f"{where}{path.name}, question {number}") for number, question in enumerate(
         yaml.safe_load(path.read_text(encoding="utf-8")), 1)]
 
 
@@ -387,18 +387,3 @@ def quiz_page(questions: list[Question]) -> str:
     """Questions in MyST Markdown, each option a fold of its own, so that whoever chooses one reads the reason for that one; it
     needs no script."""
     return render("quiz.md", questions=questions, letters=LETTERS).strip()
-
-
-def with_quizzes(text: str, where: str, root: Path | None = None) -> str:
-    """A page with its quizzes in place of `:::{quiz} NAME`.
-
-    Raises:
-        MiaError: what `quiz_questions` refuses, with the page.
-    """
-    def quiz(fence: re.Match) -> str:
-        try:
-            return quiz_page(quiz_questions(fence[2], root))
-        except MiaError as error:
-            raise MiaError(f"{where}: {error}") from None
-
-    return QUIZ.sub(quiz, text)

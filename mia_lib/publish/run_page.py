@@ -20,11 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib.progress import Bars, duration
+from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, prose, runner
-from mia_lib.publish.parameters import find_root, own, plain, validate
+from mia_lib.publish.parameters import as_typed, find_root, own, validate
 
-PAGE_SECONDS = 15  # that a page takes, on an idle core
 BOOK = ("_build", "book", "_build", "html")
 LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb)(#[\w-]+)?\)")  # to another page of the book
 # What a page alone does not have: an index, a search; and what is loaded twice.
@@ -35,21 +34,14 @@ NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme
 
 
 def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> Path:
-    """Draw the page of an executed notebook beside it, and the reports of its audits.
-
-    Args:
-        notebook, root: as for `render`.
-        bars: where warnings of Sphinx are said.
-
-    Returns:
-        Path of the page, like the book's in one file that needs no network.
+    """Draw the page of an executed notebook beside it, in one file that needs no network, and the reports of its audits.
 
     Raises:
         BookFailed: Sphinx stopped.
     """
     bars = bars or Bars()
-    bars.say(f"{notebook.stem}: drawing the page, about {duration(PAGE_SECONDS)}")
-    text, warnings = render(notebook, root, bars)
+    bars.say(f"{notebook.stem}: drawing the page")
+    text, warnings = render(notebook, root)
     for warning in warnings:
         bars.say(warning)
     for file, report in outputs.displayed(json.loads(notebook.read_text(encoding="utf-8"))).report_files().items():
@@ -60,15 +52,8 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     return page
 
 
-def render(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> tuple[str, list[str]]:
-    """The page of an executed notebook.
-
-    Args:
-        notebook: as `runner.execute` left it, with the record of its run; the page's links count on lying beside it.
-        root: folder of the book. bars: where progress is drawn.
-
-    Returns:
-        The HTML, and what Sphinx had to say against the page, one warning an item.
+def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
+    """The page of an executed notebook, whose links count on lying beside it, and each warning of Sphinx about it.
 
     Raises:
         BookFailed: Sphinx stopped.
@@ -76,13 +61,13 @@ def render(notebook: Path, root: Path | None = None, bars: Bars | None = None) -
     root, notebook = find_root(root), Path(notebook).resolve()
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
+    pages.check_title(content, record["notebook"])
     base = f"{Path(os.path.relpath(built, notebook.parent)).as_posix()}/" if (built / "objects.inv").is_file() else None
     changes = changed_from_preset(record, root)
-    again = pages.rerun_command(record, changes)
     # What draws explorable figures would be a fifth of the file.
-    made = pages.page(prose.resolve_roles(content, prose.run_of(content, root)), explorable=False, audits="", again=again)
-    bound = any(re.search(r":::\{(about|finding)\}", "".join(cell["source"])) for cell in content["cells"]
-                if cell["cell_type"] == "markdown")
+    made = pages.page(prose.resolve_roles(content, prose.run_of(content, root)), explorable=False, audits="",
+                      again=pages.rerun_command(record, changes))
+    bound = any(":::{finding}" in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown")
     for cell in made["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = _links("".join(cell["source"]), base)
@@ -91,17 +76,16 @@ def render(notebook: Path, root: Path | None = None, bars: Bars | None = None) -
     if "{cite" in json.dumps(made) and list(root.glob("book/*.bib")):
         made["cells"].append({"cell_type": "markdown", "id": "sources", "metadata": {},
                               "source": "## Sources\n\n```{bibliography}\n```"})
-    files = {f"book/{path.relative_to(root / 'book').as_posix()}": path.read_bytes()
-             for path in [*root.glob("book/_static/**/*"), *root.glob("book/*.bib")] if path.is_file()}
     place = f"notebooks/{record['notebook']}"
-    files[f"{place}.ipynb"] = json.dumps(made).encode()
-    files["_toc.yml"] = f"format: jb-book\nroot: {place}\n".encode()
     config = _config(root, built if base else None, base, _chapter(record["notebook"], root))
-    files["_config.yml"] = json.dumps(config).encode()  # JSON is YAML, too
+    files = {f"{place}.ipynb": json.dumps(made).encode(), "_toc.yml": f"format: jb-book\nroot: {place}\n".encode(),
+             "_config.yml": json.dumps(config).encode()}  # JSON is YAML, too
+    files |= {path.relative_to(root).as_posix(): path.read_bytes()
+              for path in [*root.glob("book/_static/**/*"), *root.glob("book/*.bib")] if path.is_file()}
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
         build.stage(files, staged)
-        _, output = build.sphinx(staged, Path(scratch) / "log", root, bars or Bars(), PAGE_SECONDS, "-n")
+        _, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
         page = staged / "_build" / "html" / f"{place}.html"
         lines = [line.replace(f"{staged}{os.sep}", "") for line in output if "WARNING" in line or "ERROR" in line]
         if not page.is_file():
@@ -134,10 +118,11 @@ def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> d
     import yaml
 
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    config |= {"execute": {"execute_notebooks": "off"}, "launch_buttons": {}}
+    config["launch_buttons"] = {}
     config.pop("repository", None)
     config["html"] = {key: value for key, value in config.get("html", {}).items() if not key.startswith("use_")}
     settings = config.setdefault("sphinx", {}).setdefault("config", {})
+    settings.pop("html_extra_path", None)
     if "extensions" in settings:
         settings["extensions"].append(__name__)
     else:
@@ -149,7 +134,7 @@ def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> d
 def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tuple]:
     """Parameter -> (value in the run, value in its preset) as one would type them, for those that differ."""
     values = validate(record["notebook"], {}, record["preset"], root)
-    both = {name: (plain(value), plain(values.get(name))) for name, value in record["parameters"].items()}
+    both = {name: (as_typed(value), as_typed(values.get(name))) for name, value in record["parameters"].items()}
     return {name: (value, was) for name, (value, was) in both.items() if value != was}
 
 
@@ -157,10 +142,8 @@ def banner(run: dict, changes: dict[str, tuple], notebook: str, base: str | None
     """What stands under the title of a rerun, in MyST Markdown: which run this is, and how it differs from the book's.
 
     Args:
-        run: its record.
-        changes: from `changed_from_preset`.
-        notebook: file name of the executed notebook, which lies beside the page.
-        base: where the built book is, seen from the page; None where there is none.
+        run, changes: its record, and `changed_from_preset` of it.
+        notebook: name of its file, which lies beside the page. base: where the built book is, None where there is none.
         bound: whether the notebook has parts that were written about one preset.
     """
     return outputs.render("banner.md", run=run, changes=changes, notebook=notebook, base=base, bound=bound,

@@ -1,9 +1,8 @@
 """Runs notebooks: parameters in, an executed notebook and a record of the run out.
 
 A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by Papermill in a kernel of this very
-interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs: the code of the
-library, its cells, data, parameters, versions. A finished notebook under the same key is never run again; text and comments
-that changed since are put around its outputs.
+interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs. A finished
+notebook under the same key is never run again; text and comments that changed since are put around its outputs.
 """
 
 from __future__ import annotations
@@ -24,19 +23,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
 from mia_lib import LIBRARY, custom, published, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, QUICK, code_cells, find_root, import_path, own, parameters, read, validate
+from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, import_path, own, parameters, read, texts, validate
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
-SECONDS = {PUBLISHED: 45, QUICK: 120, "smoke": 20}  # of a notebook on two idle cores, where none was run before
 SAMPLED_EVERY = 1.0  # seconds between two looks at the memory of a notebook that runs
 
 
@@ -60,25 +57,16 @@ def versions(*packages: str) -> dict[str, str]:
     return installed
 
 
-def code_of(name: str, values: dict, root: Path | None = None) -> str:
-    """Hash of the code behind a notebook, without comments, docstrings and text: its cells, the library but for `publish`, and
-    the modules of the user's own that cells import or parameters name.
-
-    Args:
-        name: of the notebook.
-        values: all its parameters, as `validate` returns them.
-        root: folder of the book.
-    """
-    root = find_root(root)
+def _code(name: str, values: dict, root: Path) -> list[str]:
+    """The code behind a notebook, without comments, docstrings and text: its cells, the library but for `publish`, and the
+    modules of the user's own that cells import or parameters name."""
     library = library_of(root)
     cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
-    imported = [module for cell in cells for module in custom.imported(cell)]
+    modules = [f"{module}:all" for cell in cells for module in custom.imported(cell)]
     with import_path(beside(root, values)):
-        texts = [*own(values)["networks"], *(f"{module}:all" for module in imported)]
-        mine = {path for text in texts for path in custom.sources(text)}
-    files = [path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"]
-    lines = [store.digest(path) for path in sorted({*files, *mine})] + [ast.dump(cell) for cell in cells]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+        files = {path for text in [*own(values)["networks"], *modules] for path in custom.sources(text)}
+    files |= {path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"}
+    return [*map(store.digest, sorted(files)), *map(ast.dump, cells)]
 
 
 def _parsed(cell: str) -> ast.AST:
@@ -88,54 +76,33 @@ def _parsed(cell: str) -> ast.AST:
         return ast.Constant(cell)
 
 
-def beside(root: Path, values: Mapping = MappingProxyType({})) -> list[Path]:
+def beside(root: Path, values: Mapping | None = None) -> list[Path]:
     """Folders from which notebooks import modules of the user's own: where the command was given, if its parameters name a
     network there; beside the book; and those on `PYTHONPATH`."""
-    here = [Path.cwd()] if own(values)["networks"] else []
+    here = [Path.cwd()] if values and own(values)["networks"] else []
     return [*here, root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
 
 
-def papers(name: str, root: Path) -> list[Path]:
-    """What the paper of a notebook printed and claims, with the rules of its verdicts; of all papers where it has none."""
-    folder = root / "data" / "papers"
-    return sorted(folder.glob(f"{name}_*")) or sorted(path for path in folder.glob("*") if path.is_file())
+def key(name: str, values: dict, root: Path | None = None) -> str:
+    """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: code, the data and what the paper printed (all
+    papers, for a notebook of none), the published measurements, parameters, versions. Text and comments are not among them.
 
-
-def unpinned(values: dict) -> list[str]:
-    """Data sets among parameters of which nothing pins the records: what lies here under their name bears on a run."""
-    texts = {text for value in values.values() for text in (value if isinstance(value, list) else [value])}
-    return sorted(name for name in set(sets.names()) & texts if name != "gaussian" and not sets.content(name))
-
-
-def fetch(values: dict) -> None:
-    """Get such sets before a run, so that what is downloaded for it is in its key.
+    A data set of which nothing pins the records is first fetched, so that what is downloaded for the run counts.
 
     Raises:
         MiaError: a set that is not here and cannot be had.
     """
-    for name in unpinned(values):
-        sets.get(name)
-
-
-def key(name: str, values: dict, root: Path | None = None) -> str:
-    """Hash of all that bears on the outputs of a run, as 12 hexadecimal digits: code, the data and what the paper printed, the
-    published measurements, parameters, versions. Text and comments are not among them.
-
-    Args:
-        name: of the notebook.
-        values: all its parameters, as `validate` returns them.
-        root: folder of the book.
-    """
     root = find_root(root)
-    files = [*papers(name, root), *filter(Path.is_file, (root / "data" / "embedded").rglob("*"))]
-    data = {str(path.relative_to(root)): _sha256(path) for path in files}
-    spec = {"code": code_of(name, values, root), "data": data, "parameters": values,
-            "versions": versions("torch", "numpy"),
-            "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces)}
-    here = {dataset: sets.source_digest(dataset) for dataset in unpinned(values)}
-    here |= {path: _sha256(Path(path)) for path in own(values)["records"]}
-    if here:
-        spec["sets"] = here
+    papers = root / "data" / "papers"
+    files = [*(list(papers.glob(f"{name}_*")) or papers.glob("*")), *(root / "data" / "embedded").rglob("*")]
+    unpinned = {text for text in texts(values) if text in sets.names() and text != "gaussian" and not sets.content(text)}
+    for dataset in unpinned:
+        sets.get(dataset)
+    spec = {"code": _code(name, values, root), "parameters": values, "versions": versions("torch", "numpy"),
+            "data": {str(path.relative_to(root)): _sha256(path) for path in files if path.is_file()},
+            "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces),
+            "unpinned": {dataset: sets.source_digest(dataset) for dataset in unpinned},
+            "own": {path: _sha256(Path(path)) for path in own(values)["records"]}}
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -144,11 +111,7 @@ def _sha256(path: Path) -> str:
 
 
 def check_output(folder: Path) -> None:
-    """Refuse a folder for results that cannot be one.
-
-    Raises:
-        MiaError: it is a file, lies in one, or cannot be made or written to.
-    """
+    """Refuse, with a `MiaError`, a folder for results that cannot be made or written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -175,13 +138,7 @@ def run_record(path: Path) -> dict | None:
 
 
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
-    """An executed notebook with text, comments and tags as its source has them now.
-
-    Args:
-        notebook: as JSON, of the same code: its key is that of the source.
-        name: of the source.
-        root: folder of the book.
-    """
+    """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's."""
     source = read(find_root(root) / "notebooks" / f"{name}.py")
     injected = [cell for cell in notebook["cells"] if INJECTED in cell["metadata"].get("tags", [])]
     ran = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected]
@@ -196,20 +153,6 @@ def with_current_text(notebook: dict, name: str, root: Path | None = None) -> di
     return {**notebook, "cells": cells}
 
 
-def changed(name: str, values: dict, root: Path | None = None) -> dict:
-    """Those of `values` that are not what the notebook's source says."""
-    defaults = {p.name: p.default for p in parameters(name, root=root)}
-    return {k: v for k, v in values.items() if v != defaults[k]}
-
-
-def expected_seconds(name: str, preset: str, root: Path) -> int:
-    """What a notebook took here when it was last run at a preset, else what one takes on two cores."""
-    paths = [*root.glob(f"_build/executed/{name}-*.ipynb"), *root.glob(f"runs/{name}-*/{name}.ipynb")]
-    latest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:3]  # to read all would take longer
-    last = [record["seconds"] for record in map(run_record, latest) if record and record["preset"] == preset]
-    return max(1, round(last[0] if last else SECONDS.get(preset, SECONDS[QUICK])))
-
-
 def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
             bars: Bars | None = None) -> dict:
     """Execute one notebook, whatever was run before; arguments, result and errors as of `execute_all`."""
@@ -219,15 +162,12 @@ def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, r
 
 def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISHED, root: Path | None = None,
                 bars: Bars | None = None, at_once: int = 1) -> Iterator[dict]:
-    """Execute notebooks, whatever was run before, some of them side by side.
+    """Execute notebooks, whatever was run before, `at_once` of them side by side.
 
     Args:
         jobs: of each its name, all its parameters, as `validate` returns them, and where the executed notebook goes. It is
-            written while it runs, so that a partial one is kept.
+            written while it runs, so that a partial one is kept. When one fails, or at Ctrl-C, the others are ended, too.
         preset: name for the records.
-        root: folder of the book, and working directory of the kernels.
-        bars: where progress is drawn; None for standard output.
-        at_once: notebooks at a time. When one fails, or at Ctrl-C, the others are ended, too.
 
     Yields:
         The record of each run when it is done: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device,
@@ -235,7 +175,7 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
 
     Raises:
         NotebookFailed: a cell raised, or the kernel died.
-        MiaError: the disk is full.
+        MiaError: the disk is full; a data set cannot be had.
         KeyboardInterrupt: after the kernels and their child processes have ended.
     """
     root, waiting, running = find_root(root), list(jobs), []
@@ -243,8 +183,7 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
-                    running.append(_Session(*waiting.pop(0), preset, root, drawn, "" if len(jobs) == 1 else "{name}: "))
-                    running[-1].start()
+                    running.append(_Session(*waiting.pop(0), preset, root, drawn, alone=len(jobs) == 1))
                 running[0].worker.join(0.2)
                 for session in list(running):
                     session.draw()
@@ -265,27 +204,24 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
 class _Session:
     """One notebook with its kernel and the thread that feeds it, while the main thread draws and listens for Ctrl-C."""
 
-    def __init__(self, name: str, values: dict, output: Path, preset: str, root: Path, bars: Bars, prefix: str = ""):
-        """`prefix` begins what the notebook's own bars are called."""
-        self.name, self.values, self.output, self.preset, self.root = name, values, Path(output).resolve(), preset, root
-        self.bars, self.prefix = bars, prefix.format(name=name)
-        self.notebook, self.different = read(root / "notebooks" / f"{name}.py"), changed(name, values, root)
-        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.different)
+    def __init__(self, name: str, values: dict, output: Path, preset: str, root: Path, bars: Bars, alone: bool):
+        """Begins to execute the cells."""
+        self.name, self.values, self.output, self.preset, self.root = name, values, output.resolve(), preset, root
+        self.bars, self.prefix = bars, "" if alone else f"{name}: "  # of what the notebook's own bars are called
+        defaults = {p.name: p.default for p in parameters(name, root=root)}
+        self.changed = {name: value for name, value in values.items() if value != defaults[name]}
+        self.notebook = read(root / "notebooks" / f"{name}.py")
+        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.changed)
         self.done, self.peak, self.cell, self.stopped, self.sampled = 0, 0, None, False, 0.0
         self.kernel, self.result, self.error, self.family = None, None, None, {}
-        self.scratch = Path(tempfile.mkdtemp(prefix="mia-"))
-        self.worker = threading.Thread(target=self.work, daemon=True)
-
-    def start(self) -> None:
-        """Begin to execute the cells."""
-        fetch(self.values)
-        self.key, self.began = key(self.name, self.values, self.root), time.monotonic()
+        self.key, self.began = key(name, values, root), time.monotonic()
         self.date = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        self.tail = Tail(self.scratch / "progress.jsonl")
         with _disk_may_be_full(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
-        self.expected = expected_seconds(self.name, self.preset, self.root)
-        self.bars.say(f"{self.name}: running {self.cells} cells, about {duration(self.expected)}")
+            self.scratch = Path(tempfile.mkdtemp(prefix="mia-"))
+        self.tail = Tail(self.scratch / "progress.jsonl")
+        self.bars.say(f"{name}: running {self.cells} cells")
+        self.worker = threading.Thread(target=self.work, daemon=True)
         self.worker.start()
 
     def draw(self) -> None:
@@ -295,7 +231,7 @@ class _Session:
                 self.bars.say(self.prefix + line["say"])
             else:
                 self.bars.update(self.prefix + line["label"], line["done"], line["total"])
-        self.bars.wait(self.name, time.monotonic() - self.began, self.expected)
+        self.bars.update(f"{self.name}, cells", self.done, self.cells)
         if time.monotonic() - self.sampled > SAMPLED_EVERY:
             self.sample()
 
@@ -314,7 +250,7 @@ class _Session:
         from mia_lib.training import devices
 
         self.end()
-        self.bars.wait(self.name, self.expected, self.expected, done=True)
+        self.bars.update(f"{self.name}, cells", self.cells, self.cells)
         with _disk_may_be_full(self.output):
             if self.error is not None:
                 raise self.explained() from self.error
@@ -324,7 +260,7 @@ class _Session:
                               "it anew")
                 code = CHANGED_MEANWHILE
             record = {
-                "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.different,
+                "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.changed,
                 "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
                 "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
@@ -341,7 +277,7 @@ class _Session:
         logging.getLogger("papermill").setLevel(logging.CRITICAL)
         try:
             self.result = papermill.execute_notebook(
-                self.notebook, self.output, parameters=self.different, kernel_name="python3", language="python",
+                self.notebook, self.output, parameters=self.changed, kernel_name="python3", language="python",
                 request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
                 progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
@@ -363,7 +299,7 @@ class _Session:
         """A kernel manager class that knows one kernel: this interpreter, in an environment of our making."""
         import psutil
         from jupyter_client import AsyncKernelManager
-        from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+        from jupyter_client.kernelspec import KernelSpec
 
         session = self
         path = [str(library_of(self.root).parent), *map(str, beside(self.root, self.values))]
@@ -371,17 +307,14 @@ class _Session:
                "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
                "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
-        class OneSpec(KernelSpecManager):
-            def get_kernel_spec(self, kernel_name):
-                argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-                return KernelSpec(argv=argv, display_name="Python 3", language="python", env=env)
-
         class Kernel(AsyncKernelManager):
+            kernel_spec = KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], env=env,
+                                     display_name="Python 3", language="python")
+
             def __init__(self, **options):
                 # Sockets in the scratch folder: no port to collide on and nothing to listen in on.
-                super().__init__(
-                    **options, kernel_spec_manager=OneSpec(), transport="tcp" if os.name == "nt" else "ipc",
-                    connection_file=str(session.scratch / "kernel.json"))
+                super().__init__(**options, transport="tcp" if os.name == "nt" else "ipc",
+                                 connection_file=str(session.scratch / "kernel.json"))
 
             async def start_kernel(self, **options):
                 # What the kernel's processes say as they are ended must not reach the terminal.
@@ -418,8 +351,7 @@ class _Session:
             with suppress(psutil.Error):
                 process.kill()
         psutil.wait_procs(left, timeout=5)
-        if self.worker.ident is not None:
-            self.worker.join(PATIENCE)
+        self.worker.join(PATIENCE)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def explained(self) -> BaseException:
@@ -440,7 +372,7 @@ class _Session:
         kept = f" What ran until then is kept in {self.output}." * self.output.is_file()
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
-                              f"{outputs.plain(what).rstrip('.')}.{kept}")
+                              f"{outputs.without_colours(what).rstrip('.')}.{kept}")
 
 
 @contextmanager
@@ -479,12 +411,8 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     """Run a notebook with new parameters, unless the very same run is there already.
 
     Args:
-        name: of the notebook.
         given: parameter -> value (or text) over the preset.
-        preset: name of the preset, None for "published".
         output: folder of the result, None for `runs/NAME-KEY`.
-        root: folder of the book.
-        bars: where progress is drawn.
 
     Returns:
         Path of the executed notebook, NAME.ipynb, for `run_page.write` to draw.
@@ -495,7 +423,6 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     """
     root = find_root(root)
     values = validate(name, given or {}, preset, root)
-    fetch(values)
     code = key(name, values, root)
     folder = Path(output) if output else root / "runs" / f"{name}-{code}"
     target = folder / f"{name}.ipynb"

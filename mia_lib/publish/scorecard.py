@@ -26,12 +26,8 @@ OF_VERDICT = ("verdict", "brief", "estimate", "data", "reason", "numbers")
 
 
 def rows(verdicts: Iterable[Mapping]) -> list[dict]:
-    """The rows of the scorecard, papers as they come and claims in the order of their paper.
-
-    Args:
-        verdicts: what `claims.show` put into executed notebooks, each with "notebook" and "preset". What a claims file has no
-            more is left out.
-    """
+    """The rows of the scorecard, papers as they come and claims in the order of their paper, of what `of_notebook` gives; what
+    a claims file has no more is left out."""
     by_claim = {(verdict["paper"], verdict["claim"]): verdict for verdict in verdicts}
     return [_row(known, verdict) for paper in dict.fromkeys(paper for paper, _ in by_claim)
             for claim, known in claims.claims(paper).items() if (verdict := by_claim.get((paper, claim)))]

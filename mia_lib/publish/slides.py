@@ -27,10 +27,10 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from mia_lib.errors import MiaError
 from mia_lib.publish import build as book
@@ -47,59 +47,24 @@ READERS = {"term": "", "numref": "the chapter's figure", "eq": "the chapter's eq
 MATHEMATICS = "tex-svg.js"
 
 
-@dataclass(frozen=True)
-class Slide:
+class Slide(NamedTuple):
     """What is shown and what the speaker sees, both HTML."""
 
     shown: str
     notes: str
 
 
-@dataclass(frozen=True)
-class Deck:
-    """A lesson's slides.
-
-    Attributes:
-        name: of its file. title, lesson, chapter, minutes: from its head; the chapter is a page of the book.
-        slides: in order. figures: names of the pictures that it shows.
-    """
-
-    name: str
-    title: str
-    lesson: str
-    chapter: str
-    minutes: int
-    slides: tuple[Slide, ...]
-    figures: tuple[str, ...]
-
-
 def build(preset: str = PUBLISHED, *, root: Path | None = None, folder: Path | None = None) -> Path:
     """Make all decks, their index and the quizzes to print, of the chapters as they were last run at a preset.
 
-    Args:
-        preset: of the run that numbers and figures come from.
-        root: folder of the book.
-        folder: where the book was built, None for `_build` in `root`; the slides go to `slides` in it.
-
-    Returns:
-        Path of the index.
+    They go to `slides` in the folder where the book was built, None for `_build` in `root`; returns the path of the index.
 
     Raises:
         MiaError: a chapter was not run at this preset, or a deck names what no chapter has.
     """
     root = find_root(root)
     folder = Path(folder).resolve() if folder else root / "_build"
-    return write(book.executed_notebooks(preset, root, folder), root, folder / OUT)
-
-
-def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
-    """Make all decks of executed notebooks in a folder, which holds nothing else afterwards; returns its index.
-
-    Args:
-        notebooks: name -> as JSON.
-        root: folder of the book.
-        out: the folder.
-    """
+    notebooks, out = book.executed_notebooks(preset, root, folder), folder / OUT
     source = _Source({**notebooks, primer_page.NAME: primer_page.notebook()}, root)
     decks = [deck(path, source) for path in sorted((root / FOLDER).glob("*.md"))]
     shutil.rmtree(out, ignore_errors=True)
@@ -107,32 +72,30 @@ def write(notebooks: Mapping[str, dict], root: Path, out: Path) -> Path:
     shutil.copytree(root / FOLDER / "reveal", out / "reveal")
     shutil.copy(root / FOLDER / "slides.css", out)
     shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHEMATICS, out / "reveal")
-    for name in {name for lesson in decks for name in lesson.figures}:
+    for name in source.shown:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
-    for lesson in decks:
-        page = outputs.render("deck.html", title=lesson.title, chapter=lesson.chapter, slides=lesson.slides)
-        (out / f"{lesson.name}.html").write_text(page, encoding="utf-8")
-    asked, answered = sheets(source, {lesson.name: lesson.title for lesson in decks})
-    (out / "quiz.html").write_text(asked, encoding="utf-8")
-    (out / "answers.html").write_text(answered, encoding="utf-8")
-    index = out / "index.html"
-    index.write_text(outputs.render("decks.html", title="Slides", decks=decks), encoding="utf-8")
-    return index
+    sheets = _sheets(source, {lesson["name"]: lesson["title"] for lesson in decks})
+    pages = {lesson["name"]: outputs.render("deck.html", **lesson) for lesson in decks} | {
+        name: outputs.render("sheets.html", title=title, sheets=sheets, answers=name == "answers")
+        for name, title in (("quiz", "Quizzes"), ("answers", "Answers"))} | {
+        "index": outputs.render("decks.html", title="Slides", decks=decks)}
+    for name, text in pages.items():
+        (out / f"{name}.html").write_text(text, encoding="utf-8")
+    return out / "index.html"
 
 
 class _Source:
-    """Executed notebooks as slides ask for them."""
+    """Executed notebooks as slides ask for them; `shown` are the names of the pictures that they took."""
 
     def __init__(self, notebooks: Mapping[str, dict], root: Path):
-        self.root = root
+        self.root, self.shown = root, set()
         self.runs = {name: prose.run_of(notebook, root) for name, notebook in notebooks.items()}
-        self.pictures = {}
-        for notebook in notebooks.values():
-            self.pictures |= outputs.displayed(notebook).pictures
+        self.pictures = {name: png for notebook in notebooks.values()
+                         for name, png in outputs.displayed(notebook).pictures.items()}
 
     def html(self, text: str, where: str) -> str:
         """Markdown with roles as HTML."""
-        return _markdown().render(_plain(prose.prose(text, where, runs=self.runs), where))
+        return _markdown().render(_without_references(prose.prose(text, where, runs=self.runs), where))
 
 
 def _markdown():
@@ -145,7 +108,7 @@ def _markdown():
     return parser
 
 
-def _plain(text: str, where: str) -> str:
+def _without_references(text: str, where: str) -> str:
     """Text without references to other places of the book, which a slide has not."""
     def words(role: re.Match) -> str:
         kind = role[1].partition(":")[0]
@@ -160,8 +123,8 @@ def _plain(text: str, where: str) -> str:
     return ROLE.sub(words, text)
 
 
-def deck(path: Path, source: _Source) -> Deck:
-    """A deck as its file has it.
+def deck(path: Path, source: _Source) -> dict:
+    """A deck: the name of its file, what its head says, and its slides.
 
     Raises:
         MiaError: no head or not what it needs, a fence that is none of the three, or a name that no chapter has; with the file
@@ -175,15 +138,14 @@ def deck(path: Path, source: _Source) -> Deck:
     if not isinstance(head, dict) or head.keys() != KEYS:
         raise MiaError(f"{path.name}: the head has {sorted(head) if isinstance(head, dict) else head!r}; it needs "
                        f"{', '.join(sorted(KEYS))}, between two lines of ---.")
-    slides, figures = [], []
+    slides = []
     for number, part in enumerate(re.split(r"^---$", text[match.end():], flags=re.MULTILINE), 1):
         shown, *notes = NOTES.split(part.strip(), maxsplit=1)
-        slides.append(_slide(shown, notes[0] if notes else "", f"{FOLDER}/{path.name}, slide {number}", source, figures))
-    return Deck(path.stem, head["title"], head["lesson"], head["chapter"], int(head["minutes"]), tuple(slides),
-                tuple(figures))
+        slides.append(_slide(shown, notes[0] if notes else "", f"{FOLDER}/{path.name}, slide {number}", source))
+    return {"name": path.stem, **head, "slides": slides}
 
 
-def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str]) -> Slide:
+def _slide(text: str, notes: str, where: str, source: _Source) -> Slide:
     parts, last = [], 0
     for fence in FENCE.finditer(text):
         parts.append(source.html(text[last:fence.start()], where))
@@ -192,7 +154,6 @@ def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str
         later = " fragment" if options.get("step") == "next" else ""
         if fence[1] == "picture":
             parts.append(_picture(fence[2], where, source))
-            figures.append(fence[2])
         elif fence[1] == "rows":
             parts.append(f'<div class="rows{later}">{_rows(fence[2], options, where, source)}</div>')
         elif fence[1] == "ask":
@@ -208,19 +169,19 @@ def _slide(text: str, notes: str, where: str, source: _Source, figures: list[str
 
 
 def _picture(name: str, where: str, source: _Source) -> str:
-    whose = {figure: run for run in source.runs.values() for figure in run.figures}
-    prose.known(name, whose, "figure", where)
-    alt = _plain(prose.prose(whose[name].figures[name], where, whose[name]), where)
+    run = prose.run_with_figure(name, where, source.runs)
+    source.shown.add(name)
+    alt = _without_references(prose.prose(run.figures[name], where, run), where)
     return f'<img class="r-stretch" src="figures/{name}.png" alt="{escape(alt)}">'
 
 
 def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) -> str:
-    tables = {table: (run, of) for run in source.runs.values() for table, of in run.tables.items()}
+    tables = {table: of for run in source.runs.values() for table, of in run.tables.items()}
     prose.known(name, tables, "table", where)
-    run, table = tables[name]
-    columns = [item.strip() for item in options.get("columns", "").split(";") if item.strip()] or table["columns"]
+    table = tables[name]
     names = [_cell(row[0]) for row in table["rows"]]
-    wanted = [item.strip() for item in options.get("rows", "").split(";") if item.strip()] or names
+    wanted, columns = ([item.strip() for item in options.get(option, "").split(";") if item.strip()] or everything
+                       for option, everything in (("rows", names), ("columns", table["columns"])))
     for column in columns:
         prose.known(column, table["columns"], f"column of {name}", where)
     for row in wanted:
@@ -238,7 +199,7 @@ def _cell(value) -> str:
 def _asked(asked: str, where: str, source: _Source) -> tuple[str, str]:
     """A question with its options, the right one marked by the next step; and what the speaker has against the others."""
     name, _, number = asked.partition(" ")
-    questions = prose.quiz_questions(name, source.root)
+    questions = prose.quiz_questions(name, source.root, f"{where}: ")
     if not number.isdigit() or not 1 <= int(number) <= len(questions):
         raise MiaError(f"{where}: the quiz {name!r} has questions 1 to {len(questions)}, and no {number!r}.")
     question = questions[int(number) - 1]
@@ -256,17 +217,9 @@ def _in_html(question: prose.Question, where: str, source: _Source) -> dict:
         for letter, option in zip(prose.LETTERS, question.options, strict=False)]}
 
 
-def sheets(source: _Source, titles: Mapping[str, str]) -> tuple[str, str]:
-    """All quizzes to print, each on a page of its own, and the answers with the reasons for and against every option.
-
-    Args:
-        source: of roles in them.
-        titles: name of a quiz -> its title, where it has another than its name.
-    """
-    of_all = {}
-    for path in sorted((source.root / prose.QUIZZES).glob("*.yaml")):
-        of_all[titles.get(path.stem, path.stem.capitalize())] = [
-            _in_html(question, f"{prose.QUIZZES}/{path.name}", source)
-            for question in prose.quiz_questions(path.stem, source.root)]
-    return tuple(outputs.render("sheets.html", title=title, sheets=of_all, answers=title == "Answers")
-                 for title in ("Quizzes", "Answers"))
+def _sheets(source: _Source, titles: Mapping[str, str]) -> dict[str, list[dict]]:
+    """All quizzes to print, by their title, which is that of a deck where there is one."""
+    return {titles.get(path.stem, path.stem.capitalize()): [
+        _in_html(question, f"{prose.QUIZZES}/{path.name}", source)
+        for question in prose.quiz_questions(path.stem, source.root)]
+        for path in sorted((source.root / prose.QUIZZES).glob("*.yaml"))}

@@ -22,7 +22,7 @@ from mia_lib import standalone
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, prose, runner
-from mia_lib.publish.parameters import PUBLISHED, find_root, parameters, plain, validate
+from mia_lib.publish.parameters import PUBLISHED, as_typed, find_root, parameters, validate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,15 +36,7 @@ LINES, PANELS = 8, 6  # at most, of a chart
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a sweep.
-
-    Args:
-        settings: swept parameter -> value.
-        page: of the run, in HTML.
-        record: of the run; None when it failed.
-        tables, claims: what the run displayed, as plain data.
-        error: why it failed.
-    """
+    """One run of a sweep: its settings, and its page, its record and what it displayed, or why it failed."""
 
     settings: Mapping
     page: Path | None = None
@@ -56,7 +48,7 @@ class Cell:
     @property
     def at(self) -> tuple:
         """Its place in the grid: a number or a word for each swept parameter."""
-        return tuple(map(plain, self.settings.values()))
+        return tuple(map(as_typed, self.settings.values()))
 
     def __str__(self) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self.settings, self.at, strict=True))
@@ -66,10 +58,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
     """The cells of a grid, the last parameter running fastest, each {parameter: value} and checked.
 
     Args:
-        name: of the notebook.
         axes: parameter -> its values, or text with `|` between them; commas will do for what is not a list.
-        preset: name of the preset, None for "published".
-        root: folder of the book.
 
     Raises:
         MiaError: nothing to sweep, unknown name, wrong type, not allowed, a value twice, more than `LIMIT` cells.
@@ -95,24 +84,24 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
         values[axis] = [validate(name, {axis: value}, preset, root)[axis] for value in of_axis]
         for place, value in enumerate(values[axis]):  # as read: "1e3" and "1000" are the same
             if value in values[axis][:place]:
-                raise MiaError(f"{axis} = {plain(value)} is given twice. Give each value once.")
+                raise MiaError(f"{axis} = {as_typed(value)} is given twice. Give each value once.")
     return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
 
 
 def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
-        root: Path | None = None, bars: Bars | None = None) -> tuple[list[Cell], Path]:
-    """Run a notebook in each cell of a grid, except where that has been done.
+        root: Path | None = None, bars: Bars | None = None) -> Path:
+    """Run a notebook in each cell of a grid, except where that has been done, and draw all of them on one page.
 
     Args:
-        name, axes, preset, root: as in `grid`.
-        output: folder of the result, None for `runs/NAME-sweep-HASH`.
-        bars: where progress is drawn.
+        axes: as in `grid`.
+        output: folder of the result, None for `runs/NAME-sweep-HASH`; results.csv in it grows with every cell.
 
     Returns:
-        The cells, for `write` to draw, and the folder. There lies results.csv, which grows with every cell.
+        Path of index.html, which needs no network.
 
     Raises:
         MiaError: bad input, before anything runs.
+        NotebookFailed: some cells failed; the page says why and shows the others.
     """
     root, bars = find_root(root), bars or Bars()
     wanted = grid(name, axes, preset, root)
@@ -133,7 +122,12 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
             cells.append(Cell(settings, error=str(error)))
             bars.say(str(error))
         runner.write_whole(folder / "results.csv", tidy(cells).to_csv(index=False))
-    return cells, folder
+    index = folder / "index.html"
+    runner.write_whole(index, page(name, cells, preset or PUBLISHED, folder, root))
+    if failed := [str(cell) for cell in cells if cell.error]:
+        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: {'; '.join(failed)}. {index} says why and "
+                                    "shows the others.")
+    return index
 
 
 def read(settings: Mapping, page: Path, root: Path) -> Cell:
@@ -208,38 +202,8 @@ def _value(cell) -> dict:
 # -------------------------------------------------------------------------------------------------------------- and its page
 
 
-def write(name: str, cells: Sequence[Cell], preset: str | None, folder: Path, root: Path | None = None) -> Path:
-    """Write the page of a sweep into its folder.
-
-    Args:
-        name, preset, root: as for `run`.
-        cells, folder: what it returned.
-
-    Returns:
-        Path of index.html, one page that needs no network.
-
-    Raises:
-        NotebookFailed: some cells failed; the page says why and shows the others.
-    """
-    index = folder / "index.html"
-    runner.write_whole(index, page(name, cells, preset or PUBLISHED, folder, find_root(root)))
-    failed = [cell for cell in cells if cell.error]
-    if failed:
-        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: " + "; ".join(map(str, failed))
-                                    + f". {index} says why and shows the others.")
-    return index
-
-
 def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path) -> str:
-    """The page as HTML.
-
-    Args:
-        name: of the notebook.
-        cells: of the grid, in its order.
-        preset: that the runs began from.
-        folder: where the page will lie, for links.
-        root: folder of the book.
-    """
+    """The page as HTML: `cells` of a grid, in its order, with links for a page that lies in `folder`."""
     known, ran = {p.name: p for p in parameters(name, preset, root)}, [cell for cell in cells if cell.record]
     words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
     for place, axis in enumerate(cells[0].settings):
@@ -262,11 +226,8 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
 
 
 def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[str]]:
-    """A chart for each column of a table and each claim whose numbers are not the same in all cells: the first parameter along
-    the axis, a panel for each setting of the others, a line a row.
-
-    Args:
-        frame: of `tidy`. axes: the swept parameters.
+    """A chart for each column of a table and each claim whose numbers are not the same in all cells of a `tidy` frame: the
+    first parameter along the axis, a panel for each setting of the others, a line a row.
 
     Returns:
         charts, each {"title", "alt", "svg"}, SVG in base64; and the titles of what stays the same.

@@ -19,14 +19,8 @@ END = "<!-- up to here -->"
 
 
 def sync(check: bool = False, root: Path | None = None) -> list[Path]:
-    """Write what is out of step.
-
-    Args:
-        check: write nothing.
-        root: folder of the book.
-
-    Returns:
-        What was out of step; with `check`, also pairs without a source, which are left alone otherwise.
+    """Write what is out of step, or with `check` nothing; returns what was out of step, with `check` also pairs without a
+    source, which are left alone otherwise.
 
     Raises:
         MiaError: a page without the marks between which a part stands.
@@ -70,11 +64,8 @@ def pieces(check: bool, root: Path) -> list[Path]:
 
 
 def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
-    """What a book found, as JSON: preset -> a row a chapter with its answer and its counts of verdicts.
-
-    Args:
-        runs: chapter -> its run. verdicts: on all claims, as `claims.show` keeps them.
-    """
+    """What a book found, as JSON: its preset, and a row a chapter with its answer and its counts of verdicts, of the runs by
+    chapter and the verdicts on all claims."""
     rows = []
     for name, run in runs.items():
         of_chapter = [verdict for verdict in verdicts if verdict["notebook"] == name]

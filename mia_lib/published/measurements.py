@@ -152,16 +152,12 @@ class Measurement:
         if self.serves(parent, published=True):
             return [dict(parent)]
         cached = next(piece for piece in self._candidates() if piece.manifest["sha256"] == parent["sha256"])
-        rows, left, named = cached.rows(), set(cached.index), []
-        for piece in self.available(self.complete(cached.manifest["parameters"])):
-            if piece.is_published and left & set(piece.index):
-                theirs = piece.rows()
-                if any(not np.array_equal(theirs[n][name], array, equal_nan=array.dtype.kind == "f")
-                       for n in left & set(piece.index) for name, array in rows[n].items()):
-                    return []
-                left -= set(piece.index)
-                named.append(_named(piece))
-        return [] if left else named
+        public = [piece for piece in self.available(self.complete(cached.manifest["parameters"]))
+                  if piece.is_published and {*piece.index} & {*cached.index}]
+        rows = {number: arrays for piece in reversed(public) for number, arrays in piece.rows().items()}
+        same = all(number in rows and np.array_equal(rows[number][name], array, equal_nan=array.dtype.kind == "f")
+                   for number, arrays in cached.rows().items() for name, array in arrays.items())
+        return list(map(_named, public)) if same else []
 
     def _code(self) -> str:
         """Hash of the code that measures: the rooms below, and the module of the function."""
@@ -169,8 +165,8 @@ class Measurement:
 
     def lacking(self, index: Sequence[int], parameters: dict, *, published: bool = False) -> list[int]:
         """Numbers in `index` of which there is no sound piece, or none that is published."""
-        there = {number for piece in self.available(parameters) if piece.is_published or not published
-                 if piece.sound_rows() for number in piece.index}
+        there = disk.numbers([piece for piece in self.available(parameters)
+                              if (piece.is_published or not published) and piece.sound_rows()])
         return [number for number in index if number not in there]
 
     # ------------------------------------------------------------------------------------------------------------ measuring
@@ -179,7 +175,7 @@ class Measurement:
         """Measure the models in `index` that no piece has, into the working cache, a chunk at a time.
 
         Args:
-            index: of the models. parameters: complete ones.
+            parameters: complete ones.
             until: `time.monotonic` by which it ends: no chunk is begun that would not be done by then.
             each: seconds a model, where no manifest tells.
 
@@ -189,8 +185,11 @@ class Measurement:
         with store.lock({"kind": "piece", "name": self.name, "parameters": parameters}, what=f"measuring {self.name}"):
             lacking = self.lacking(index, parameters)
             if lacking:
-                self._refuse_costly(len(lacking), parameters)
-                progress.say(self.cost_in_words(len(lacking), parameters))
+                cost, most = self.cost_in_words(len(lacking), parameters), float(os.environ.get("MIA_MOST_SECONDS") or "inf")
+                if (self.seconds(len(lacking), parameters, alike=True) or 0) > most:
+                    raise MiaError(f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
+                                   "begins from models that a laptop trains in a minute, `--yes` measures this.")
+                progress.say(cost)
             for run in _runs(lacking, self.chunk * -(-disk.elsewhere() // self.chunk) or self.chunk):
                 estimate = self.seconds(len(run), parameters) or len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:
@@ -212,10 +211,8 @@ class Measurement:
                                "needed.")
         if own_content != _own_content(parameters):
             raise MiaError(f"A file or module of your own was edited while {self.name} was measured of it: run again.")
-        named = [_named(piece) for piece in parents]
         manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
-                    "seconds": round(seconds, 1), "code": code,
-                    **({"own": own_content} if own_content else {}), **({"parents": named} if named else {})}
+                    "seconds": round(seconds, 1), "code": code, "own": own_content, "parents": list(map(_named, parents))}
         store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
@@ -234,10 +231,7 @@ class Measurement:
                 each: float | None = None) -> list[Path]:
         """Measure what is not published of the models in `index`, and write it into `folder()`, a block as soon as it is done.
 
-        The probe must give what it gave when the first block of this edition was published.
-
-        Args:
-            index, until, each: as for `measure`. parameters: any of them.
+        The probe must give what it gave when the first block of this edition was published. Arguments as for `measure`.
 
         Returns:
             the manifests that were written.
@@ -260,7 +254,7 @@ class Measurement:
         with store.lock({"kind": "publishing", "name": self.name, "parameters": parameters}, what=f"publishing {self.name}"):
             wanted = self.lacking(block, parameters, published=True)
             device_of = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
-                  if not piece.is_published and piece.sound_rows() for number in piece.index}
+                         if not piece.is_published and piece.sound_rows() for number in piece.index}
             for run in [run for device in dict.fromkeys(device_of.values())
                         for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)]:
                 bank = self._collect(run, parameters)
@@ -272,9 +266,9 @@ class Measurement:
                     parents |= {piece["sha256"]: piece for piece in public}
                 seconds = sum(manifest["seconds"] * len({*run} & {*range(*manifest["index"])}) / len(range(*manifest["index"]))
                               for manifest in bank.manifests)
-                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1)}
-                manifest |= {"parents": list(parents.values())} if parents else {}
-                manifest.pop("code", None)  # what it was, git knows
+                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1),
+                            "parents": list(parents.values())}
+                del manifest["code"]  # what it was, git knows
                 written.append(disk.write(folder(), self._stem(run, parameters), self.suffix, bank.arrays, manifest).path)
         return written
 
@@ -339,12 +333,8 @@ class Measurement:
     # ----------------------------------------------------------------------------------------------------------------- cost
 
     def seconds(self, models: int, parameters: dict, alike: bool = False) -> float | None:
-        """What measuring so many models takes on this device, from the nearest manifest; None where none tells.
-
-        Args:
-            models: how many. parameters: complete ones. alike: go by none of another network, or of other targets of a
-                regression: how long these take differs by more than `cost` knows.
-        """
+        """What measuring so many models takes on this device, from the nearest manifest; None where none tells. `alike`: by
+        none of another network, or of other targets of a regression, whose times differ by more than `cost` knows."""
         nearest = self._nearest(parameters, alike)
         return nearest and models * nearest[0]
 
@@ -359,13 +349,6 @@ class Measurement:
                 apart = sum(measured.get(name) != value for name, value in parameters.items())
                 known.append((apart, abs(np.log(scale)), scale * piece.manifest["seconds"] / len(piece.index), measured))
         return min(known, key=lambda one: one[:3])[2:] if known else None
-
-    def _refuse_costly(self, models: int, parameters: dict) -> None:
-        limit, estimate = os.environ.get("MIA_MOST_SECONDS"), self.seconds(models, parameters, alike=True)
-        if limit and estimate and estimate > float(limit):
-            most = progress.duration(float(limit))
-            raise MiaError(f"{self.cost_in_words(models, parameters)}. A run measures at most {most} unasked: "
-                           "`--preset quick` begins from models that a laptop trains in a minute, `--yes` measures this.")
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """What is said before measuring: what, and how long it takes here."""
@@ -530,7 +513,7 @@ def ls() -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame([{
-        "name": measurement.name, "models": len({number for piece in pieces for number in piece.index}),
+        "name": measurement.name, "models": len(disk.numbers(pieces)),
         "dataset": parameters.get("dataset", ""), "parameters": parameters,
         "arrays": ", ".join(pieces[0].manifest["arrays"]),
         "device": " and ".join(sorted({piece.manifest["device"] for piece in pieces})),
@@ -567,7 +550,7 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
         raise MiaError(f"{name} is published with {len(named)} sets of parameters, of which {len(meant)} have {parameters}: "
                        f"name one of {[values for values, _ in named]}.")
     [(values, pieces)] = meant
-    numbers = {number for piece in pieces for number in piece.index}
+    numbers = disk.numbers(pieces)
     models = len(numbers) if models is None else check_whole("models", models, 1)
     if lacking := sorted(set(range(models)) - numbers):
         raise MiaError(f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking[0]} is not. "

@@ -104,6 +104,11 @@ class Piece:
         return {number: {name: array[row] for name, array in arrays.items()} for row, number in enumerate(self.index)}
 
 
+def numbers(blocks: Sequence[Piece]) -> set[int]:
+    """The numbers of all models in some blocks."""
+    return {number for piece in blocks for number in piece.index}
+
+
 def stack(rows: Mapping[int, Mapping[str, np.ndarray]], index: Sequence[int]) -> dict[str, np.ndarray]:
     """Arrays [len(index), ...] of the models in `index`, from those of each."""
     return {name: np.stack([rows[number][name] for number in index]) for name in rows[index[0]]}
@@ -205,8 +210,13 @@ def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray],
     return Piece(path, manifest)
 
 
+def published_bytes(without: str = "") -> int:
+    """Of all files in `folder()`, but for those with a name `without`, and those that a process that was killed left."""
+    return sum(file.stat().st_size for file in folder().rglob("[!.]*") if file.is_file() and file.stem != without)
+
+
 def _check_room(path: Path, size: int) -> None:
-    total = size + sum(f.stat().st_size for f in folder().rglob("[!.]*") if f.is_file() and f.stem != path.stem)
+    total = size + published_bytes(without=path.stem)
     if size > FILE_LIMIT:
         raise MiaError(f"{path.stem} would have {size / 1e6:.1f} MB; {FILE_LIMIT / 1e6:.0f} MB is the limit of a published "
                        "file. Publish blocks of fewer models (`block` of its measurement).")

@@ -128,7 +128,7 @@ def test_without_noise_dirac_canaries_that_are_in_move_their_parameters(with_can
 
 def test_published_bounds_stay_below_what_the_accountant_says():
     """A bound may be above in one run of twenty."""
-    for promised in one_run.PROMISED[:-1]:
+    for promised in one_run.EPSILONS[:-1]:
         held = measure.one_run(8, epsilon=promised)
         assert (held.spent <= promised).all()
         frame = one_run.results(held)
@@ -149,8 +149,8 @@ def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():
 def test_in_theory_bounds_stay_below_what_was_promised_and_grow_with_it():
     frame = one_run.in_theory(1e-5, repetitions=4)
     for kind in ("one run", "many runs"):
-        means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in one_run.PROMISED[:-1]]
-        assert (np.diff(means) > 0).all() and (np.array(means) < one_run.PROMISED[:-1]).all()
+        means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in one_run.EPSILONS[:-1]]
+        assert (np.diff(means) > 0).all() and (np.array(means) < one_run.EPSILONS[:-1]).all()
     assert one_run.most(1000)["one run"] == pytest.approx(np.log(0.05 ** 0.001 / (1 - 0.05 ** 0.001)), abs=1e-5)
     assert one_run.most(8)["many runs"] == 0 < one_run.most(8)["one run"]
 

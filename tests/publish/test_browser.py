@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
-import itertools
 import threading
-from collections import defaultdict
 from contextlib import suppress
 
 import pytest
@@ -76,6 +74,18 @@ class Visit:
             self.page.wait_for_function(REACHABLE, timeout=15_000)
         return self._settled()
 
+    def check_fits_and_is_accessible(self, part: str = "article", grave: tuple[str, ...] = ()):
+        """Nothing sticks out to the right, and axe finds nothing in a part of the page, or nothing so `grave`."""
+        wide, room = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert wide <= room, f"{wide - room} pixels stick out to the right"
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+        found = axe.run(self.page, context={"include": [[part]]}, options={"resultTypes": ["violations"]}).response
+        self.page.wait_for_timeout(300)
+        self.errors.clear()  # axe asks for style sheets by names that only it can think of
+        told = [f"{v['id']}: {v['help']}\n   {node['html'][:160]}" for v in found["violations"] for node in v["nodes"][:5]
+                if not grave or v["impact"] in grave]
+        assert not told, "\n".join(told)
+
     def _settled(self):
         self.page.wait_for_timeout(200)  # hover and theme transitions would be caught half-way by axe
         return self.page
@@ -102,134 +112,9 @@ def test_a_page_works(seen, theme, width):
     assert not visit.errors
     assert not visit.elsewhere, "asked of others than the book itself"
     assert page.evaluate("document.documentElement.dataset.theme") == theme
-    wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert wide <= room, f"{wide - room} pixels stick out to the right"
     assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
     assert page.locator("mjx-container").count() > 0 or name not in WITH_MATHEMATICS
-
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-    found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    visit.errors.clear()  # axe asks for style sheets by names that only it can think of
-    grave = [v for v in found if v["impact"] in ("serious", "critical")]
-    told = [f"{v['id']}: {v['help']}\n   {node['html'][:160]}" for v in grave for node in v["nodes"][:5]]
-    assert not grave, "\n".join(told)
-
-
-CONTROLS = {"button", "link", "slider", "combobox", "textbox", "searchbox", "checkbox", "radio", "spinbutton", "switch",
-            "DisclosureTriangle", "listbox"}
-UNFOLD = """() => {
-  document.querySelectorAll("details").forEach(one => { one.open = true })
-  // Letters of code and formulas, most of a page's tree, are parts of no order.
-  document.querySelectorAll(".highlight pre, mjx-container").forEach(one => one.setAttribute("aria-hidden", "true"))
-}"""
-DOWN = """() => [...document.querySelectorAll(".bd-article :is(h1, h2, h3, h4, figure)")].filter(
-  one => one.getClientRects().length).map(one => [one.getBoundingClientRect().top, one.textContent.trim().slice(0, 60)])"""
-
-
-class Read:
-    """What a screen reader is told of a page, from Chromium's tree of it: roles, names and levels in the order of reading."""
-
-    def __init__(self, visit):
-        nodes = visit.context.new_cdp_session(visit.page).send("Accessibility.getFullAXTree")["nodes"]
-        self._nodes = {node["nodeId"]: node for node in nodes}
-        self.found, self.tables = [], []  # (role, name, properties, whether it is in a table); roles in each table
-        self._walk(nodes[0], None)
-
-    def _walk(self, node: dict, table: set | None) -> None:
-        role = node.get("role", {}).get("value", "")
-        if not node.get("ignored"):
-            about = {one["name"]: one["value"].get("value") for one in node.get("properties", [])}
-            self.found.append((role, node.get("name", {}).get("value", "").strip(), about, table is not None))
-            if role == "table":
-                table = set()
-                self.tables.append(table)
-            elif table is not None:
-                table.add(role)
-        if role not in ("MathMLMath", "StaticText", "graphics-object"):  # nothing in them is a part of the page's order
-            for child in node.get("childIds", []):
-                if child in self._nodes:
-                    self._walk(self._nodes[child], table)
-
-    def all(self, *roles: str) -> list[tuple[str, dict]]:
-        return [(name, about) for role, name, about, _ in self.found if role in roles]
-
-
-def test_a_page_is_read_in_order_and_all_in_it_has_a_name(seen):
-    _, visit = seen
-    page = visit.look("light", 1280)
-    page.evaluate(UNFOLD)
-    tops = page.evaluate(DOWN)
-    assert tops == sorted(tops, key=lambda one: one[0]), "as it is seen, so it is read"
-    read = Read(visit)
-
-    headings = [(int(about["level"]), name) for name, about in read.all("heading")]
-    assert [level for level, _ in headings].count(1) == 1 and all(name for _, name in headings)
-    headings = list(itertools.dropwhile(lambda one: one[0] > 1, headings))  # before the title: those of the table of contents
-    skipped = [both for both in itertools.pairwise(headings) if both[1][0] > both[0][0] + 1]
-    assert not skipped, "a level of headings is left out"
-
-    assert [len(read.all(role)) for role in ("main", "banner", "contentinfo")] == [1, 1, 1]
-    parts = [name for name, _ in read.all("navigation")]
-    assert all(parts) and len(set(parts)) == len(parts)
-
-    named = {*CONTROLS, "image", "img", "figure"}
-    assert not [(role, about) for role, name, about, _ in read.found if role in named and not name]
-    figures = [name for name, _ in read.all("figure")]
-    assert len(set(figures)) == len(figures)
-    assert all({"columnheader", "rowheader"} & table for table in read.tables)
-
-    # In a table the row tells links apart, and of two papers of one year their authors before it do.
-    leads = defaultdict(set)
-    for role, name, about, in_table in read.found:
-        if role == "link" and not in_table and "references.html" not in (about.get("url") or ""):
-            leads[name.lower()].add(about.get("url"))
-    assert not {name: urls for name, urls in leads.items() if len(urls) > 1}, "links of one text lead to several places"
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pictures_stand_on_white_in_either_theme(browser, server, theme):
-    with Visit(browser, theme) as tab:
-        page = tab.go(f"{server}/notebooks/bayes.html")
-        looks = page.eval_on_selector_all(
-            ".bd-article figure img",
-            "all => all.map(i => getComputedStyle(i)).map(look => [look.backgroundColor, look.filter])")
-        assert looks and all(look == ["rgb(255, 255, 255)", "none"] for look in looks)
-        assert not tab.errors and not tab.elsewhere, "when it is loaded in this theme"
-
-
-def test_the_theme_switch_turns_the_lights_off(browser, server):
-    with Visit(browser, "light") as tab:
-        page = tab.go(f"{server}/book/index.html")
-        ground = "getComputedStyle(document.body).backgroundColor"
-        before = page.evaluate(ground)
-        for _ in range(3):  # auto, light, dark
-            page.locator(".theme-switch-button:visible").first.click()
-            if page.evaluate("document.documentElement.dataset.theme") == "dark":
-                break
-        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-        page.wait_for_timeout(200)
-        assert page.evaluate(ground) != before
-        assert not tab.errors
-
-
-def test_a_solution_stays_closed_until_it_is_opened(browser, server):
-    with Visit(browser) as tab:
-        page = tab.go(f"{server}/notebooks/bayes.html")
-        solution = page.locator("div.solution.dropdown").first
-        inside = solution.locator("section").first
-        assert not inside.is_visible()
-        solution.locator("button.toggle-button").first.click()
-        inside.wait_for(state="visible", timeout=5000)
-
-
-def test_wide_tables_scroll_in_their_own_box_and_by_keyboard(browser, server):
-    with Visit(browser, width=390) as tab:
-        page = tab.go(f"{server}/notebooks/bayes.html")
-        boxes = page.eval_on_selector_all(
-            ".pst-scrollable-table-container",
-            "all => all.map(box => [box.scrollWidth > box.clientWidth + 1, box.tabIndex])")
-        assert boxes and all(index == (0 if scrolls else -1) for scrolls, index in boxes)
-        assert not tab.errors and not tab.elsewhere, "when it is loaded on a phone"
+    visit.check_fits_and_is_accessible("html", grave=("serious", "critical"))
 
 
 def test_the_first_page_is_light(browser, server):

@@ -71,4 +71,3 @@ def test_two_builds_at_once_are_refused(tiny):
 def test_pages_are_staged_with_the_code_that_they_describe(tiny):
     files = build.contents(tiny, {})
     assert "mia_lib/publish/runner.py" in files, "pages include code"
-    assert b"execute_notebooks: 'off'" in files["_config.yml"]

@@ -20,11 +20,6 @@ def mia(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-def test_help_lists_every_command():
-    said = mia("--help").output
-    assert all(word in said for word in ("build", "run", "params", "data", "sync", "doctor", "serve"))
-
-
 def test_the_page_on_rerunning_has_every_command(repo):
     table = (repo / "book" / "rerun.md").read_text().split("## Commands")[1].split("\n(rerun-parameters)=")[0]
     commands = typer.main.get_command(app).commands
@@ -62,6 +57,7 @@ def test_help_names_every_preset_of_the_repository(repo, monkeypatch):
     (["run", "tiny", "-p", "stepz", "3"], "Did you mean 'steps'"),
     (["run", "tiny", "-p", "steps", "99"], "less than or equal to 10"),
     (["run", "tiny", "-p", "steps"], "has no value"),
+    (["run", "tiny", "-p", "steps", "2", "-p", "steps", "3"], "-p steps is given twice, as 2 and 3"),
     (["run", "tiny", "--preset", "huge"], "Allowed: published, quick, smoke"),
     (["build", "--preset", "huge"], "Allowed: published, quick, smoke"),
     (["serve"], "Run `mia build`"),
@@ -173,11 +169,6 @@ def test_main_treats_termination_like_ctrl_c(monkeypatch):
             cli.main()
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def test_a_parameter_that_is_given_twice_is_refused(tiny):
-    said = mia("run", "tiny", "-p", "steps", "2", "-p", "steps", "3")
-    assert said.exit_code == 2 and "-p steps is given twice, as 2 and 3" in said.stderr
 
 
 @pytest.mark.parametrize("name, value, words", [

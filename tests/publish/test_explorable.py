@@ -1,7 +1,8 @@
-"""Explorable figures on a page: the chart where there is a screen and a script, the picture everywhere else."""
+"""What readers move and play: explorable figures, in a chapter and shown again, and the game; as text and in a browser."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -13,58 +14,100 @@ import yaml
 from bs4 import BeautifulSoup
 from test_browser import LOOKS, Visit
 
-from mia_lib import plotting
-from mia_lib.evidence import explore
+from mia_lib import metrics, plotting
+from mia_lib.errors import MiaError
+from mia_lib.evidence import explore, game_cards
 from mia_lib.progress import Bars
-from mia_lib.publish import build, pages, run_page
+from mia_lib.publish import build, outputs, pages, run_page
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.random(400) < 0.5
 SCORES = {"MALT": RNG.normal(size=400) + MEMBERS, "MAST": np.exp(RNG.normal(size=400) + 2 * MEMBERS)}
 ALT = "Two histograms that overlap, and a ROC above the diagonal <of chance>"
+PLAY = np.random.default_rng(1)
+N, R, COUNT = 120, 6, 6
+GAME_MEMBERS = PLAY.random(N) < 0.5
+LOSS = np.exp(PLAY.normal(size=N) - GAME_MEMBERS)
+DEALT = {"labels": PLAY.integers(0, 2, N), "classes": ("shirt", "<shoe>"), "loss": LOSS, "members": GAME_MEMBERS,
+         "count": COUNT, "images": PLAY.integers(0, 256, (N, 8, 8, 1)).astype(np.uint8),
+         "reference_loss": np.exp(PLAY.normal(size=(R, N))),
+         "reference_members": PLAY.permuted(np.arange(R)[:, None].repeat(N, 1) < R // 2, axis=0),
+         "scores": {"MALT": -LOSS, "LiRA": PLAY.normal(size=N) + 2 * GAME_MEMBERS}}
+CASES = {"images": ({"LiRA": DEALT["scores"]["LiRA"], "MALT": -LOSS}, GAME_MEMBERS),
+         "tables": ({"MALT": PLAY.normal(size=N) + GAME_MEMBERS, "LiRA": PLAY.normal(size=N)}, GAME_MEMBERS)}
+SAYS = "Choose two attacks: which one gains more?"
+AGAIN = """# A tiny book
+
+:::{explorable} fig-versus
+:name: index-versus
+:instructions: On this page in other words.
+:::
+
+See {numref}`fig-versus`, {numref}`fig-live` and {numref}`fig-still`.
+
+:::{note}
+What stands in other fences stays.
+:::
+"""
 SAID = re.compile(r"Members: (\d+) called \(TP\), (\d+) missed \(FN\)\. Non-members: (\d+) called \(FP\), (\d+) not \(TN\)")
 
 
-def notebook(monkeypatch) -> dict:
-    """A run of a notebook with one explorable figure and one that is not."""
+def executed(name: str, figure: str, show) -> dict:
+    """A run of a notebook that names a figure, with a cell in which `show` displays it."""
     shown = []
-    monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
-        {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
-    histograms = {"MALT": (SCORES["MALT"], MEMBERS)}
-    plotting.explore(explore.rates(SCORES, MEMBERS), plotting.histograms(histograms), "fig-live",
-                     "What a threshold does.", ALT, "Choose an attack and move the threshold.")
-    plotting.show(plotting.histograms(histograms), "fig-still", "The same.", ALT)
-    record = {"notebook": "tiny", "preset": "quick", "parameters": {}, "changed": {}, "date": "2026-01-02T03:04:05+00:00",
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
+            {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
+        show()
+    record = {"notebook": name, "preset": "quick", "parameters": {}, "changed": {}, "date": "2026-01-02T03:04:05+00:00",
               "seconds": 1.0, "peak_memory_mb": 300, "device": "an abacus", "versions": {"python": "3.11.2"}, "key": "0123"}
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# A tiny page\n\nSee {numref}`fig-live`."},
+    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# The page {name}\n\nSee {{numref}}`{figure}`."},
              {"cell_type": "code", "id": "b", "execution_count": 1, "metadata": {}, "source": "draw()",
               "outputs": json.loads(json.dumps(shown))}]
     return {"cells": cells, "metadata": {"mia": record, "kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
+def show_figures() -> None:
+    """One explorable figure and one that is not."""
+    histograms = {"MALT": (SCORES["MALT"], MEMBERS)}
+    plotting.explore(explore.rates(SCORES, MEMBERS), plotting.histograms(histograms), "fig-live",
+                     "What a threshold does.", ALT, "Choose an attack and move the threshold.")
+    plotting.show(plotting.histograms(histograms), "fig-still", "The same.", ALT)
+
+
+def show_play() -> None:
+    """A deal of the game, and two attacks side by side."""
+    game_cards.show(game_cards.deal(**DEALT), "tiny-game", "What an attacker sees.")
+    plotting.explore(explore.two_attacks(CASES), plotting.roc(*CASES["images"]), "fig-versus", "Two attacks.",
+                     "Two curves: and squares", SAYS)
+
+
 @pytest.fixture(scope="module")
 def root(repo, tmp_path_factory):
-    """A book of two pages in the look of this one."""
+    """A book in the look of this one: two chapters, a page that shows a figure again, and the game."""
     root = tmp_path_factory.mktemp("explorable")
     shutil.copytree(repo / "book" / "_static", root / "book" / "_static")
     config = yaml.safe_load((repo / "_config.yml").read_text())
     del config["bibtex_bibfiles"]
     config["sphinx"]["config"]["extensions"].remove("sphinxcontrib.bibtex")
-    del config["sphinx"]["config"]["bibtex_reference_style"]
+    del config["sphinx"]["config"]["bibtex_reference_style"], config["sphinx"]["config"]["html_extra_path"]
     (root / "_config.yml").write_text(yaml.safe_dump(config))
-    (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n")
-    (root / "book" / "index.md").write_text("# A tiny book\n\nSee {numref}`fig-live` and {numref}`fig-still`.\n")
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/play\n- file: notebooks/tiny\n"
+                                   "- file: notebooks/dealt\n")
+    (root / "book" / "index.md").write_text(AGAIN)
+    (root / "book" / "play.md").write_text("# Play the game\n\nBefore.\n\n<!-- generated -->\n\nAfter.\n")
     (root / "notebooks").mkdir()
-    (root / "notebooks" / "tiny.py").write_text('# %% tags=["parameters"]\nsteps: int = 3  # how many\n')
+    for name in ("tiny", "dealt"):
+        (root / "notebooks" / f"{name}.py").write_text('# %% tags=["parameters"]\nsteps: int = 3  # how many\n')
     return root
 
 
 @pytest.fixture(scope="module")
-def ran(root):
-    with pytest.MonkeyPatch.context() as patch:
-        made = notebook(patch)
-    (root / "tiny.ipynb").write_text(json.dumps(made))
+def ran(root) -> dict[str, dict]:
+    made = {"tiny": executed("tiny", "fig-live", show_figures), "dealt": executed("dealt", "fig-versus", show_play)}
+    for name, notebook in made.items():
+        (root / f"{name}.ipynb").write_text(json.dumps(notebook))
     return made
 
 
@@ -73,12 +116,16 @@ def html(root, ran):
     """Folder of the pages as `mia build` makes them, warnings as errors."""
     folder = root / "_build"
     folder.mkdir()
-    return build.render(build.contents(root, {"tiny": ran}), root, folder, False, Bars()).parent
+    return build.render(build.contents(root, ran), root, folder, False, Bars()).parent
+
+
+def soup(html, name: str) -> BeautifulSoup:
+    return BeautifulSoup((html / f"{name}.html").read_text(), "html.parser")
 
 
 @pytest.fixture(scope="module")
 def chapter(html):
-    return BeautifulSoup((html / "notebooks" / "tiny.html").read_text(), "html.parser")
+    return soup(html, "notebooks/tiny")
 
 
 # What stands in the page
@@ -87,8 +134,8 @@ def chapter(html):
 def test_the_picture_is_the_numbered_figure_and_the_chart_stands_beside_it_as_text(chapter):
     live, still = chapter.select("article figure")
     assert live.img["alt"] == still.img["alt"] == ALT
-    assert [" ".join(f.figcaption.get_text().split()).rstrip("# ") for f in (live, still)] == [
-        "Figure 1 What a threshold does.", "Figure 2 The same."]
+    assert [re.sub(r"\s*Figure \d+\s+|[\s#]+$", "", f.figcaption.get_text()) for f in (live, still)] == [
+        "What a threshold does.", "The same."]
     (holder,) = chapter.select(".mia-explore")
     assert holder["data-figure"] == live["id"] == "fig-live" and holder.has_attr("hidden")
     spec = json.loads(holder.script.string)
@@ -96,20 +143,16 @@ def test_the_picture_is_the_numbered_figure_and_the_chart_stands_beside_it_as_te
     assert holder.script["type"] == "application/json"
 
 
-def test_only_a_page_with_a_chart_loads_the_library_and_only_once(html, chapter):
-    loaded = [tag for tag in chapter.select("script[src]") if re.search(r"/(vega|explore)\.js", tag["src"])]
-    assert [re.search(r"(\w+)\.js", tag["src"])[1] for tag in loaded] == ["vega", "explore"]
-    assert all(tag.has_attr("defer") for tag in loaded)
-    assert not re.search(r"(vega|explore)\.js", (html / "book" / "index.html").read_text())
+def test_only_pages_with_something_to_play_load_what_plays_it_and_only_once(html, chapter):
+    def loaded(name):
+        return [tag for tag in soup(html, name).select("script[src]") if re.search(r"/(vega|explore|play)\.js", tag["src"])]
+
+    names = {page: [re.search(r"(\w+)\.js", tag["src"])[1] for tag in loaded(page)]
+             for page in ("book/play", "book/index", "notebooks/tiny")}
+    assert names == {"book/play": ["play"], "book/index": ["vega", "explore"], "notebooks/tiny": ["vega", "explore"]}
+    assert all(tag.has_attr("defer") for tag in loaded("notebooks/tiny"))
     assert (html / "_static" / "vega.js").stat().st_size < 1_000_000
     assert vl_convert.get_vega_version().startswith("5."), "as in JupyterLab; Vega-Lite 5 complains of another"
-
-
-def test_the_library_is_made_once_and_not_for_a_book_without_charts(root, html, monkeypatch):
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda *_, **__: pytest.fail("made again"))
-    with_chart = {"notebooks/tiny.ipynb": f"class='{pages.EXPLORABLE}'".encode()}
-    assert list(build._drawing(with_chart, root / "_build")) == ["book/_static/vega.js"]
-    assert build._drawing({"notebooks/tiny.ipynb": b"{}", "book/_static/explore.js": b".mia-explore"}, root / "_build") == {}
 
 
 def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):
@@ -118,7 +161,53 @@ def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):
     assert BeautifulSoup(text, "html.parser").select_one("figure#fig-live img")["alt"] == ALT
 
 
-# As a reader meets it
+def test_without_a_deal_the_page_says_how_to_get_one(ran):
+    assert outputs.displayed(ran["dealt"]).deals == [json.loads(json.dumps(game_cards.deal(**DEALT)))]
+    assert "`mia build`" in pages.game([]) and "mia-game" not in pages.game([])
+    assert game_cards.MIME == outputs.GAME
+
+
+def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):
+    holder = soup(html, "book/play").select_one(".mia-game")
+    seen, solved = holder.select("table")
+    assert len(seen.select("tbody tr")) == len(solved.select("tbody tr")) == COUNT
+    assert "member" not in seen.get_text() and not solved.find_parent("details").has_attr("open")
+    kinds = [row.select("td")[1].get_text() for row in solved.select("tbody tr")]
+    assert kinds == ["member" if one["member"] else "non-member" for one in game_cards.deal(**DEALT)["records"]]
+    for image in seen.select("img"):
+        assert image["src"].startswith("data:image/png") and len(image["alt"].split()) > 3
+    assert "<shoe>" in seen.get_text(), "escaped"
+
+
+def test_the_chapter_shows_the_records_and_no_solution(html, root):
+    table = soup(html, "notebooks/dealt").select_one("#tiny-game")
+    assert "What an attacker sees." in table.get_text() and "member" not in table.get_text()
+    assert game_cards.MIME not in (html / "notebooks" / "dealt.html").read_text()
+    text, warnings = run_page.render(root / "dealt.ipynb", root)
+    rerun = BeautifulSoup(text, "html.parser")
+    assert not warnings and rerun.select_one("#tiny-game") and not rerun.select_one(".mia-game")
+
+
+def test_a_figure_of_a_chapter_is_shown_again_in_other_words(html):
+    page = soup(html, "book/index")
+    figure = page.select_one("figure#index-versus") or page.select_one("#index-versus")
+    assert figure.find("img")["alt"] == "Two curves: and squares" and figure.find("img")["src"].endswith("fig-versus.png")
+    (holder,) = page.select(".mia-explore")
+    assert holder["data-figure"] == "index-versus"
+    (same,) = soup(html, "notebooks/dealt").select(".mia-explore")
+    here, there = (json.loads(one.script.string) for one in (holder, same))
+    assert [one.pop("usermeta")["instructions"] for one in (here, there)] == ["On this page in other words.", SAYS]
+    assert here == there, "the chart itself is the chapter's"
+    assert "What stands in other fences stays." in page.find("article").get_text()
+
+
+@pytest.mark.parametrize("text", [":::{explorable} fig-verso\n:name: x\n:::\n", ":::{explorable} fig-versus\n:::\n"])
+def test_a_figure_that_nobody_shows_or_without_a_label_is_named(text):
+    with pytest.raises(MiaError, match=r"book/x.md: .* figures that readers can move are fig-live, fig-versus"):
+        pages.show_charts_again(text, "book/x.md", dict.fromkeys(("fig-live", "fig-versus"), ({}, "")))
+
+
+# Explorable figures as a reader meets them
 
 
 @pytest.fixture
@@ -128,9 +217,13 @@ def visit(browser, html):
         tab.go((html / "notebooks" / "tiny.html").as_uri())
         tab.page.locator("#fig-live .mia-chart svg .said_marks text").first.wait_for()
         yield tab
-        of_the_theme = ("webfonts/", "net::ERR_FAILED")  # it asks for its fonts in a way that is not for files
-        assert not [error for error in tab.errors if not any(part in error for part in of_the_theme)]
-        assert not tab.elsewhere
+        check_nothing_went_wrong(tab)
+
+
+def check_nothing_went_wrong(tab) -> None:
+    of_the_theme = ("webfonts/", "net::ERR_FAILED")  # it asks for its fonts in a way that is not for files
+    assert not [error for error in tab.errors if not any(part in error for part in of_the_theme)]
+    assert not tab.elsewhere
 
 
 def counts(page) -> list[int]:
@@ -209,15 +302,133 @@ def test_a_chart_that_cannot_be_drawn_leaves_the_picture(browser, html):
 def test_a_chart_fits_is_opaque_and_accessible(visit, theme, width):
     page = visit.look(theme, width)
     page.wait_for_timeout(700)
-    wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert wide <= room
     svg, live = (page.locator(f"#fig-live {part}").bounding_box() for part in (".mia-chart svg", ".mia-live"))
     assert live["x"] <= svg["x"] and svg["x"] + svg["width"] <= live["x"] + live["width"] + 1
     assert svg["width"] > 0.85 * live["width"], "as wide as there is room for"
     assert page.locator(".mia-live").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator(".mia-chart").get_attribute("aria-label") == ALT
     assert page.locator(".vega-actions, .mia-chart details").count() == 0
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-    found = axe.run(page, context={"include": [["article"]]}, options={"resultTypes": ["violations"]}).response["violations"]
-    visit.errors.clear()  # axe asks for style sheets by names that only it can think of
-    assert not [f"{v['id']}: {node['html'][:160]}" for v in found for node in v["nodes"]]
+    visit.check_fits_and_is_accessible()
+
+
+# The game as a reader meets it
+
+
+@pytest.fixture
+def playing(browser, html):
+    """The game from a file."""
+    with Visit(browser) as tab:
+        tab.go((html / "book" / "play.html").as_uri())
+        yield tab
+        check_nothing_went_wrong(tab)
+
+
+def solve(page, answers: list[list[int]], look=None) -> None:
+    """Play to the end by keyboard alone."""
+    page.get_by_role("button", name="Start").focus()
+    page.keyboard.press("Enter")
+    for number, answer in enumerate(itertools.chain(*answers)):
+        page.get_by_role("group", name=f"Was record {number % COUNT + 1} in the training set?").wait_for()
+        if look:
+            look(page, number)
+        page.keyboard.press(str(answer))
+        page.keyboard.press("Enter")
+    page.get_by_text("Your guesses beside the attacks").wait_for()
+
+
+def rows(page) -> dict[str, list[str]]:
+    found = page.locator(".mia-play table").first.locator("tbody tr")
+    return {name: rest for name, *rest in (row.locator("th, td").all_text_contents() for row in found.all())}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("answers", [
+    [[1, 2, 3, 4, 5, 3], [5, 5, 1, 1, 4, 4]], [[3] * COUNT, [1, 5, 5, 1, 2, 5]]])
+def test_a_whole_game_is_played_by_keyboard_and_judged_as_the_metrics_judge(playing, answers):
+    game = game_cards.deal(**DEALT)
+    held = np.array([one["member"] for one in game["records"]])
+
+    def look(page, number):
+        one, words = game["records"][number % COUNT], page.locator("#mia-play-seen").text_content()
+        assert f"Record {number % COUNT + 1} of {COUNT}, class {one['class']}." in words
+        assert page.locator(".mia-play circle").count() == (len(one["references"]) if number >= COUNT else 0)
+        assert page.locator(".mia-answers input:focus").count() == 1, "ready for an answer without a mouse"
+        stands = page.locator(".mia-game").evaluate("one => one.outerHTML")
+        assert "member</td>" not in stands and '"member"' not in stands and "<script" not in stands, "no answer in the page"
+
+    solve(playing.page, answers, look)
+    found = rows(playing.page)
+    assert list(found) == ["You, round 1", "You, round 2", "MALT", "LiRA"]
+    wrong = sum(sure > 3 and not member for sure, member in zip(answers[1], held, strict=True))
+    for k, given in enumerate(answers, 1):
+        called = np.array(given) > 3
+        assert found[f"You, round {k}"] == [f"{metrics.auc(given, held):.2f}", f"{(called & held).sum()} of 3",
+                                            f"{(called & ~held).sum()} of 3", "–"]
+    for name in ("MALT", "LiRA"):
+        places = np.array([one["places"][name] for one in game["records"]])
+        fpr, tpr, _ = metrics.roc_curve(places, held)
+        right = max(int(round(3 * t)) for f, t in zip(fpr, tpr, strict=True) if round(3 * f) <= wrong)
+        assert found[name][:2] == [f"{metrics.auc(places, held):.2f}", f"{right} of 3"]
+        assert found[name][3] == f"{metrics.auc(DEALT['scores'][name], GAME_MEMBERS):.2f}"
+    # What chance would do, against every way to name three of the six.
+    last, reached = np.array(answers[1]), metrics.auc(answers[1], held)
+    law = sorted(metrics.auc(last, np.isin(np.arange(COUNT), named)) for named in itertools.combinations(range(COUNT), 3))
+    beyond = f"{100 * np.mean(np.array(law) > reached - 1e-9):.2g}"
+    low, high = law[int(0.025 * len(law))], law[-1 - int(0.025 * len(law))]
+    said = playing.page.locator(".mia-play-chance").text_content()
+    assert f"reach an AUC of {reached:.2f} in {beyond} % of all draws, and one from {low:.2f} to {high:.2f}" in said
+    assert "AUC" in playing.page.get_by_role("status").text_content(), "said aloud"
+    solutions = playing.page.locator(".mia-play table").nth(1).locator("tbody tr").all_text_contents()
+    assert [("no member" not in row) for row in solutions] == held.tolist()
+
+
+@pytest.mark.browser
+def test_an_answer_is_asked_for_and_a_game_can_be_played_again(playing):
+    page = playing.page
+    page.get_by_role("button", name="Start").click()
+    page.keyboard.press("Enter")
+    assert page.get_by_text("Record 1 of 6").is_visible(), "no record is passed over"
+    page.get_by_label("5 surely", exact=True).check()
+    page.get_by_role("button", name="Next record").click()
+    for _ in range(1, 2 * COUNT):
+        page.keyboard.press("3")
+        page.keyboard.press("Enter")
+    assert rows(page)["You, round 2"][0] == "0.50", "who says nothing knows nothing"
+    page.get_by_role("button", name="Play again").press("Enter")
+    assert page.get_by_role("button", name="Start").evaluate("one => one === document.activeElement")
+    kept = page.evaluate("[localStorage, sessionStorage].flatMap(kept => Object.keys(kept))")
+    assert not [key for key in kept if re.search("play|game|guess|mia", key, re.IGNORECASE)]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme, width", LOOKS)
+def test_the_game_fits_and_is_accessible_from_start_to_end(playing, theme, width):
+    page = playing.look(theme, width)
+    playing.check_fits_and_is_accessible()
+    solve(page, [[1, 5, 1, 5, 1, 5]] * 2, lambda page, number: number in (0, COUNT) and playing.check_fits_and_is_accessible())
+    playing.check_fits_and_is_accessible()
+    assert page.locator(".mia-live").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme, width", LOOKS)
+def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, width):
+    with Visit(browser, theme, width) as tab:
+        page = tab.go((html / "book" / "index.html").as_uri())
+        page.locator(".mia-chart svg .said_marks text").first.wait_for()
+        page.wait_for_timeout(500)
+        slider = page.get_by_label("Cost of a wrong accusation")
+        slider.focus()
+        page.keyboard.press("Home")
+        page.get_by_label("Second attack").select_option("LiRA")
+        page.get_by_label("First attack").select_option("MALT")
+        page.get_by_label("Case").select_option("tables")
+        page.get_by_label("False positive rate allowed").fill("-1")
+        page.wait_for_timeout(700)
+        allowed, curves = explore.rates_allowed(CASES)
+        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - explore.PER_DECADE
+        for row in (row for row in curves if row["case"] == "tables"):
+            tpr, fpr = row["tpr"][place], row["fpr"][place]
+            assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
+            assert f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed" in told
+        tab.check_fits_and_is_accessible()

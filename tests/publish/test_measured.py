@@ -23,6 +23,7 @@ from mia_lib.training.recipe import TrainConfig
 QUEUE = measured.queue()
 KINDS = {(entry.measurement.function, *sorted(entry.parameters | entry.trial)): entry for entry in reversed(QUEUE)}
 TINY = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:4,8,8", "records": 300, "epochs": 1}
+FOUR = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY}
 
 
 @pytest.fixture
@@ -31,6 +32,16 @@ def own_folder(tmp_path, monkeypatch):
     (folder := tmp_path / "published").mkdir()
     monkeypatch.setenv("MIA_PUBLISHED", str(folder))
     return folder
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A cache of its own, where nothing tells what a measurement takes."""
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "cache"))
+
+
+def enqueue(folder: Path, *entries: dict) -> None:
+    (folder / "queue.yaml").write_text(yaml.safe_dump(list(entries)))
 
 
 def test_the_queue_says_of_each_entry_what_it_costs_and_how_it_is_tried():
@@ -95,7 +106,7 @@ def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_si
     entries = [{"measurement": entry.measurement.name, "models": 2, "parameters": given}]
     if "bank" in given:  # what it is made from is published first
         entries.insert(0, {"measurement": given["bank"], "models": 4, "parameters": given["recipe"]})
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump(entries))
+    enqueue(own_folder, *entries)
     for killed, code in ((True, {-signal.SIGKILL}), (False, {0, None})):
         process = processes.context().Process(target=worked_through, args=(own_folder, killed))
         process.start()
@@ -127,35 +138,29 @@ def test_a_process_that_works_alone_publishes_some_of_the_models(own_folder, mon
 
 
 def test_what_there_is_no_room_for_is_said_before_it_is_measured(own_folder, monkeypatch):
-    tiny = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "minutes": {"cpu": 1}, "megabytes": 8}
-    other = {**tiny, "parameters": {**TINY, "seed": 1}, "megabytes": 0.04}
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([tiny, other]))
+    large = {**FOUR, "minutes": {"cpu": 1}, "megabytes": 8}
+    enqueue(own_folder, large, {**large, "parameters": {**TINY, "seed": 1}, "megabytes": 0.04})
     monkeypatch.setattr(pieces, "TOTAL_LIMIT", 400_000)
     said = list(measured.next_of_queue(5))
     assert "no room for any of the 4 that are missing, of 2.00 MB each; 0.4 MB are left" in said[0]
     assert "4 of 4 models are missing, 4 fit" in said[1] and said[2].startswith("wrote ")
     monkeypatch.setattr(pieces, "TOTAL_LIMIT", 4200 + sum(f.stat().st_size for f in own_folder.rglob("[!.]*") if f.is_file()))
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([{**tiny, "parameters": {**TINY, "seed": 2}, "megabytes": 0.01}]))
+    enqueue(own_folder, {**large, "parameters": {**TINY, "seed": 2}, "megabytes": 0.01})
     assert "4 of 4 models are missing, 1 fit" in next(measured.next_of_queue(5))
 
 
-def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder, monkeypatch):
-    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))  # where nothing tells what it takes
-    tiny = {"measurement": "bank/cifar10-small", "models": 2, "parameters": TINY}
-    wrong = {**tiny, "parameters": {**TINY, "records": 999_999}}
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([wrong, tiny]))
+def test_an_entry_that_fails_is_said_and_the_next_is_measured(own_folder, own_cache):
+    enqueue(own_folder, {**FOUR, "parameters": {**TINY, "records": 999_999}}, {**FOUR, "models": 2})
     done = CliRunner().invoke(cli.app, ["publish", "--next", "--minutes", "5"])
     said = done.output.splitlines()
     assert done.exit_code == 1 and any(line.startswith("FAILED: bank/cifar10-small: records = 999999") for line in said)
     assert said[-1].startswith("wrote ")
 
 
-def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(own_folder, monkeypatch):
-    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
+def test_what_a_piece_of_another_kind_took_tells_nothing_where_the_queue_does(own_folder, own_cache):
     published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
-    four = {"measurement": "bank/cifar10-small", "models": 4, "minutes": {"cpu": 60}}
-    alike, other = ({**four, "parameters": {**TINY, **changed}} for changed in ({"epochs": 2}, {"architecture": "mlp:4"}))
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([alike, other]))
+    enqueue(own_folder, *({**FOUR, "minutes": {"cpu": 60}, "parameters": {**TINY, **changed}}
+                          for changed in ({"epochs": 2}, {"architecture": "mlp:4"})))
     first, second = measured.queue()
     assert first.each() < 60 and second.each() == 900
 
@@ -167,10 +172,8 @@ def test_every_measurement_says_what_its_cost_depends_on():
     assert walked.cost(walked.complete({"queries": 1000})) == 501 * walked.cost(walked.complete({}))
 
 
-def test_what_does_not_fit_is_left_for_the_next_time(own_folder, monkeypatch):
-    monkeypatch.setenv("MIA_CACHE", str(own_folder.parent / "cache"))
-    one = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "minutes": {"cpu": 60}}
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([one]))
+def test_what_does_not_fit_is_left_for_the_next_time(own_folder, own_cache):
+    enqueue(own_folder, {**FOUR, "minutes": {"cpu": 60}})
     assert measured.table()[["missing", "here"]].values.tolist() == [[4, "1 h 0 min"]]
     [said] = measured.next_of_queue(9)
     assert "no time for any of the 4 that are missing" in said and not list(own_folder.rglob("*.json"))
@@ -216,9 +219,8 @@ def test_the_list_says_what_is_there_and_what_is_missing():
 
 def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
     published.catalogue()["bank/cifar10-small"].publish(range(2), TINY)
-    four = {"measurement": "bank/cifar10-small", "models": 4, "parameters": TINY, "petaflop": 8,
-            "minutes": {"cpu": 60, "card": 2}}
-    (own_folder / "queue.yaml").write_text(yaml.safe_dump([four, {**four, "models": 2}]))
+    four = {**FOUR, "petaflop": 8, "minutes": {"cpu": 60, "card": 2}}
+    enqueue(own_folder, four, {**four, "models": 2})
     done, missing = (part.splitlines() for part in measured.page().split("Still to be measured"))
     assert "| `bank/cifar10-small`, architecture batchnorm_cnn:4,8,8, dataset" in done[2]
     assert "| 2 |" in done[2] and "CPU cores |" in done[2]

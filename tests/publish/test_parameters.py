@@ -131,7 +131,7 @@ def rules(tiny):
 ])
 def test_rules_between_brackets_let_pass_what_fits(rules, given):
     values = parameters.validate("rules", given)
-    assert all(str(parameters.plain(values[name])) == text for name, text in given.items())
+    assert all(str(parameters.as_typed(values[name])) == text for name, text in given.items())
 
 
 @pytest.mark.parametrize("given, says", [

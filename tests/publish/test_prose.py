@@ -148,6 +148,8 @@ def test_a_finding_stands_where_the_published_run_has_the_verdict_that_it_was_wr
         prose.prose(FINDING.replace("C7 r", "C70 r"), "bayes.py, cell 3", run("published"))
     with pytest.raises(MiaError, match="that no run belongs to"):
         prose.prose(FINDING, "index.md")
+    with pytest.raises(MiaError, match="cell 3: a finding begins with the claims that it rests on"):
+        prose.prose(FINDING.replace(":claims: C7 reproduced\n", ""), "bayes.py, cell 3", run("published"))
 
 
 @pytest.mark.parametrize("preset, unchanged", [("published", False), ("quick", True)])

@@ -110,4 +110,4 @@ def test_a_quiz_that_cannot_be_asked_is_refused_with_its_question(tmp_path, chan
         prose.quiz_questions("tiny", tmp_path)
     assert said in str(refused.value)
     with pytest.raises(MiaError, match="a page: there is no quiz 'tinny': book/quiz has tiny"):
-        prose.with_quizzes(":::{quiz} tinny\n:::", "a page", tmp_path)
+        prose.quiz_questions("tinny", tmp_path, "a page: ")

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from test_book import LEFTOVERS
+from test_browser import LOOKS, Visit
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
@@ -19,8 +21,6 @@ from mia_lib.publish import pages as book
 RENDER = run_page.render  # before `tiny` puts a stub in its place
 CHAPTERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
 DRAWN = ["bayes", "audit"]  # with theorems and citations, and with reports beside it
-LEFTOVERS = re.compile(r"\{(cite|numref|ref|eq|term|prf|doc|math|py)[:}`]|\$\$|\?\?|\]\{\.|:::|```|Traceback|"
-                       r"Unknown (role|directive)")
 
 
 def as_run(notebook: Path, folder: Path, **record) -> Path:
@@ -62,7 +62,8 @@ def small(tmp_path_factory) -> Path:
     (root / "book").mkdir()
     (root / "_toc.yml").write_text("format: jb-book\nroot: notebooks/small\n")
     (root / "_config.yml").write_text(
-        "title: Small\nrepository: {url: https://github.com/a/b, path_to_book: '', branch: main}\n"
+        "title: Small\nexecute: {execute_notebooks: 'off'}\n"
+        "repository: {url: https://github.com/a/b, path_to_book: '', branch: main}\n"
         "launch_buttons: {binderhub_url: https://mybinder.org}\nhtml: {use_repository_button: true}\n"
         "bibtex_bibfiles: [book/references.bib]\nparse: {myst_enable_extensions: [dollarmath, colon_fence]}\n"
         "sphinx: {extra_extensions: [sphinx_exercise]}\n")
@@ -164,33 +165,19 @@ def test_names_of_rows_hold_settings_and_no_measured_value(built_book, repo, nam
 
 @pytest.mark.book
 @pytest.mark.browser
-def test_the_page_works_from_a_file(pages, chromium):
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+def test_the_page_works_from_a_file(pages, browser):
     path, _, _ = pages["bayes"]
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu",
-                                                                            "--disable-background-networking"])
-        for theme, width in (("light", 1280), ("dark", 390)):
-            tab = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme).new_page()
-            wrong = []
-            tab.on("console", lambda m, wrong=wrong: wrong.append(m.text) if m.type == "error" else None)
-            tab.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
-            tab.on("request", lambda r, wrong=wrong: wrong.append(r.url) if r.url.startswith("http") else None)
-            tab.on("requestfailed", lambda r, wrong=wrong: wrong.append(r.url))
-            tab.goto(path.as_uri(), wait_until="load")
-            tab.evaluate("MathJax.startup.promise.then(() => true)")
-            assert not wrong
+    for theme, width in LOOKS:
+        with Visit(browser, theme, width) as visit:
+            tab = visit.go(path.as_uri())
             assert tab.locator("mjx-container").count() > 50 and tab.locator("mjx-merror").count() == 0
-            assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
             assert tab.evaluate("document.documentElement.dataset.theme") in (theme, "auto")
             solution = tab.locator("div.solution.dropdown").first
             assert not solution.locator("section").first.is_visible()
             tab.keyboard.press("Control+k")  # the theme's search, which a page alone does not have
-            assert tab.locator(".search-button, .search-button__wrapper").count() == 0 and not wrong
-            axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-            grave = [v for v in axe.run(tab).response["violations"] if v["impact"] in ("serious", "critical")]
-            assert not grave, [f"{v['id']}: {node['html'][:160]}" for v in grave for node in v["nodes"][:5]]
-        browser.close()
+            assert tab.locator(".search-button, .search-button__wrapper").count() == 0
+            assert not visit.errors and not visit.elsewhere
+            visit.check_fits_and_is_accessible("html", grave=("serious", "critical"))
 
 
 # What leads elsewhere

@@ -267,7 +267,7 @@ def test_an_interrupt_while_drawing_ends_the_kernel_too(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
 
     class Impatient(Bars):
-        def wait(self, *_, **__):
+        def update(self, *_):
             if (tiny / "pids").exists():
                 raise KeyboardInterrupt
 

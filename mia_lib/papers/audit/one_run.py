@@ -9,7 +9,7 @@ from mia_lib import metrics
 from mia_lib.evidence import tables
 from mia_lib.published import Bank
 
-PROMISED = (1.0, 2.0, 4.0, 8.0, 1e9)  # the last leaves next to no noise
+EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)  # the last leaves next to no noise
 CONFIDENCE = 0.95
 TITLES = {"gradients": "white-box: Dirac canaries", "mislabelled": "black-box: mislabelled",
           "natural": "black-box: as they come", "one run": "in theory: one run", "many runs": "in theory: 1,000 runs"}
@@ -53,7 +53,7 @@ def in_theory(delta: float, canaries: int = 1000, repetitions: int = 8, seed: in
     the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them choose the threshold.
     """
     frames, rng = [], np.random.default_rng([65, seed])
-    for promised in PROMISED[:-1]:
+    for promised in EPSILONS[:-1]:
         bounds: dict[str, list] = {"one run": [], "many runs": []}
         for _ in range(repetitions):
             coins = rng.random(canaries) < 0.5
@@ -75,10 +75,10 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
                 for one in numbers]
 
     promised = sorted(frame["promised"].unique())
-    columns: dict[str, list] = {"promised": ["no noise" if one == PROMISED[-1] else f"{one:g}" for one in promised],
+    columns: dict[str, list] = {"promised": ["no noise" if one == EPSILONS[-1] else f"{one:g}" for one in promised],
                                 "accountant": cells("accountant")}
     columns |= {title: cells(kind) for kind, title in TITLES.items()}
-    columns["accountant"] = [tables.DASH if one == PROMISED[-1] else cell
+    columns["accountant"] = [tables.DASH if one == EPSILONS[-1] else cell
                              for one, cell in zip(promised, columns["accountant"], strict=True)]
     return pd.DataFrame(columns | {"accuracy": cells("model", "accuracy", ".0%")})
 

@@ -17,7 +17,7 @@ from mia_lib.papers.banks import evaluations, models_of, with_models
 from mia_lib.published import measurement
 
 SIGNALS = ("margin", "top", "gradient")
-REHEARSED = 2000  # members, and as many others, on which thresholds are found
+REHEARSAL_MEMBERS = 2000  # members, and as many others, on which thresholds are found
 WALKED = 1000  # members, and as many others, whose distance to the boundary is measured, as in the paper
 
 
@@ -50,7 +50,7 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
         was best. Of the target "target_..." [T, N'], of what calibrates it "scratch_..." and "forgetting_..." [T, R, N'],
         float16: "margin", log odds of the true class; "top", of the likeliest class; both such that their loss is the mean
         over views; and "gradient", the logarithm of the mean norm of the loss's gradient. "rehearsal_members" and the
-        rehearsal's signals in the same way, of `REHEARSED` members and as many others; none without a rehearsal.
+        rehearsal's signals in the same way, of `REHEARSAL_MEMBERS` members and as many others; none without a rehearsal.
     """
     from mia_lib import data, training
 
@@ -69,7 +69,7 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
     kept = {"private": game[-1][index.start:], **{name: _halved(array) for name, array in arrays.items()}}
     if rehearse:
         *sets, asked = rehearsal
-        asked = at_most(asked, sets[0], REHEARSED, seed=11)
+        asked = at_most(asked, sets[0], REHEARSAL_MEMBERS, seed=11)
         played = _play(index, pool, *sets, asked, replace(recipe, seed=seed + 1), forget, views, references)
         kept |= {f"rehearsal_{name}": _halved(played[name]) for name in played if name not in ("correct", "best_epoch")}
     return kept

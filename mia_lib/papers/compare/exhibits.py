@@ -54,7 +54,7 @@ def references_figure(frame: pd.DataFrame) -> Figure:
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
     of a bank, and with all there are of the recipes that train long."""
-    rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.ASKED, "Curv, log ratio"]) & (
+    rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.MANY_QUERY_ATTACKS, "Curv, log ratio"]) & (
         frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
     rows = rows.assign(attack=rows["asks"])
     rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]

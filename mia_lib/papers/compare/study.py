@@ -64,15 +64,15 @@ ATTACKS: dict[str, Entry] = {
         "LiRA", "LiRA, own spreads", "RMIA", "BASE", "BaVarIA", "BaVarIA, t", "BaVarIA, prior within")},
     **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
 }
-ASKED = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
-QUERIED = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
-           for name in ASKED for count in (2, 18, 80)} | {
+MANY_QUERY_ATTACKS = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
+MANY_QUERY_ENTRIES = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
+                      for name in MANY_QUERY_ATTACKS for count in (2, 18, 80)} | {
     "Curv, 80 queries": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature"))}
-ENTRIES = ATTACKS | QUERIED
+ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
 CURVES = ("MALT", "calibrated loss", "LiRA, offline", "RMIA, offline", "BaVarIA, offline", "LiRA", "LiRA, own spreads", "RMIA",
           "BaVarIA", "BaVarIA, prior within", "Curv, log ratio")  # known with every number of references
 LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
-REHEARSED = {"RMIA, offline": "a", "BASE, offline": "factor"}  # attack -> its option that is chosen without the target
+CONSTANT_OF = {"RMIA, offline": "a", "BASE, offline": "factor"}  # attack -> its option that is chosen without the target
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
         values = {signal: case.values[signal][rows] for signal in entry.attack.signals}
     view = registry.ArraySignals(values, case.members[others], {"loss": case.public[rows]})
     name = entry.attack.name
-    return entry.attack.score(view, **({REHEARSED[name]: rehearsed_constant(view, name)} if name in REHEARSED else {}))
+    return entry.attack.score(view, **({CONSTANT_OF[name]: rehearsed_constant(view, name)} if name in CONSTANT_OF else {}))
 
 
 def rehearsed_constant(view: registry.ArraySignals, name: str = "RMIA, offline") -> float:
@@ -206,10 +206,10 @@ def rehearsed_constant(view: registry.ArraySignals, name: str = "RMIA, offline")
     attack the first reference best, on a fifth of the records. With one pair that of the registry."""
     loss, members = view.values["loss"][1:, ::5], view.reference_members[:, ::5]
     if len(loss) < 4:
-        return registry.ATTACKS[name].options[REHEARSED[name]]  # type: ignore[return-value]
+        return registry.ATTACKS[name].options[CONSTANT_OF[name]]  # type: ignore[return-value]
     rest = np.r_[0, 2:len(loss)]
     rehearsal = registry.ArraySignals({"loss": loss[rest]}, members[rest[1:]], {"loss": view.public_values["loss"][1:][rest]})
-    return max(CONSTANTS, key=lambda one: metrics.auc(registry.score(name, rehearsal, **{REHEARSED[name]: one}), members[0]))
+    return max(CONSTANTS, key=lambda one: metrics.auc(registry.score(name, rehearsal, **{CONSTANT_OF[name]: one}), members[0]))
 
 
 def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
@@ -218,7 +218,7 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
 
     Args:
         names: of `ENTRIES`; all of them when None. whole: numbers of references with which they are all run, the first that
-            `QUERIED` are; with other numbers only the `CURVES`. All numbers when None.
+            `MANY_QUERY_ENTRIES` are; with other numbers only the `CURVES`. All numbers when None.
 
     Returns:
         columns `references`, 0 of attacks that have none, `queries`, and `asks`, the attack that has so many; and scores
