@@ -23,11 +23,13 @@
 
 # %%
 import numpy as np
+import pandas as pd
 import seaborn as sns
 
-from mia_lib import membership, metrics, plotting, published, results, signals
+from mia_lib import claims, data, membership, metrics, plotting, published, results, signals
 from mia_lib.attacks import baselines, bayes
-from mia_lib.papers.bank import study
+from mia_lib.evidence import rules
+from mia_lib.papers.bank import exposed, study
 
 plotting.set_style()
 
@@ -35,6 +37,7 @@ plotting.set_style()
 bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar10 | bank/cifar100-small | bank/fashion-small]
 targets: int = 8  # models that are attacked [8..32; even]
 references: list[int] = [1, 2, 4, 8, 16, 32, 62, 126]  # other models that an attack may use, as far as the bank has them [1..1000; ascending; not empty]
+exposed_records: int = 8000  # training records whose exposure is looked at, the first ones [500..50000]
 draws: int = 20  # resamples behind each interval [10..10000]
 
 # %%
@@ -197,6 +200,121 @@ results.name({"malt": at_one["MALT", counts[-1]], "best-most": at_one[first, cou
 results.name({f"{name.lower()}-{word}": at_one[name, count] for name in ("RMIA", "LiRA") for word, count in chosen.items()}, ".1%")
 results.name({"lead": ahead}, ".2%")
 results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
+
+# %% [markdown]
+# ## Who is exposed?
+#
+# A rate is about all members. Whom does it find? Each record is a member of half of a bank's models, so we can count for every single one: how
+# often is it *found*, under models that were trained on it, and how often *accused*, under models that were not? We rank records by how often they
+# are found in one half of the models, cut the ranking into tenths, and count in the other half. Each half has its own models alone for references:
+# in a bank of pure noise one that is attacked and had a say in the ranking would look exposed.
+
+# %%
+partners = {"bank/cifar10-small": "bank/cifar10", "bank/cifar10": "bank/cifar10-small"}
+there = {bank: held}
+if bank in partners:  # networks of another kind, trained on the same images
+    there["the other networks"] = published.load(partners[bank], 64)
+single = exposed.compare(there, exposed_records, draws)
+
+# %% tags=["hide-input"]
+def tenth(attack, metric, chosen="itself"):
+    rows = single[(single["tenth"] == 1) & (single["chosen"] == chosen)]
+    return metrics.estimate(rows, attack, metric).value if len(rows) else "not run"
+
+
+results.name({f"{name.lower()}-{metric}": tenth(name, metric) for name in exposed.ATTACKS for metric in ("found", "accused")}, ".1%")
+results.name({"lira-by-rmia": tenth("LiRA", "found", "RMIA"), "rmia-by-lira": tenth("RMIA", "found", "LiRA"),
+              "malt-by-lira": tenth("MALT", "found", "LiRA"), "lira-by-others": tenth("LiRA", "found", "the other networks"),
+              "accused-by-others": tenth("LiRA", "accused", "the other networks")}, ".1%")
+rows = single[(single["chosen"] == "itself") & (single["metric"] != "auc")]
+fig, axes = plotting.panels(exposed.ATTACKS, 3.6, "share called members", sharey=True)
+for ax, name in zip(axes, exposed.ATTACKS, strict=True):
+    for metric, kind in (("found", "members"), ("accused", "non-members")):
+        look = plotting.STYLE[kind]
+        sns.lineplot(rows[(rows["attack"] == name) & (rows["metric"] == metric)], x="tenth", y="value", ax=ax, label=kind,
+                     color=look["color"], marker=look["marker"], linestyle=look["linestyle"], seed=0, legend=False)
+    ax.set(xlabel="tenth of the records", xticks=[1, 4, 7, 10])
+    ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+plotting.legend(fig)
+plotting.show(
+    fig, name="banks-exposed",
+    caption=f"Whom attacks call members of {len(held) - len(held) // 2} models of {bank}, at 1 % false alarms of each. Records are ranked by how often the "
+    f"same attack finds them in the other models of the bank, and cut into tenths; {exposed_records:,} training records, all models of the same half but "
+    "the partner for references. Bands are 95 % intervals over targets.",
+    alt="Three panels with a line for members and one for non-members against the tenth of the records. Of MALT both lines coincide; of LiRA and RMIA "
+    "that of members starts far above that of non-members and falls to zero.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: E1 reproduced, E2 no difference, E3 reproduced, E4 reproduced
+# **It is the same few.** LiRA finds {ours}`lira-found` of the members among the first tenth, and accuses {ours}`lira-accused` of the others there.
+# RMIA finds {ours}`rmia-by-lira` of the members in that tenth of LiRA's, and LiRA {ours}`lira-by-rmia` in RMIA's. Those who are found most
+# often under networks of another kind are found here, too, in {ours}`lira-by-others` of the cases.
+#
+# **MALT finds whom it accuses.** It, too, calls the same records again and again, {ours}`malt-found` of the members in its first tenth. But it accuses
+# {ours}`malt-accused` of the others there: these are easy images, whether they were trained on or not. Of the members that LiRA finds most it
+# calls {ours}`malt-by-lira`.
+# :::
+#
+# Who are they? Images may not be shown of every set; those of FashionMNIST lie in this repository, and `bank/fashion-mlp` knows 1,000 of 2,000 by
+# heart ({numref}`banks-gallery`).
+
+# %%
+few, images = published.load("bank/fashion-mlp"), data.load("fashion_mnist_20k")
+scores_of, inside_of = exposed.attack(few, np.flatnonzero(few.members.any(0)), ["LiRA"])
+calls = exposed.call(scores_of["LiRA"], inside_of)
+ranking, often = exposed.order(calls, inside_of), exposed.found(calls, inside_of)
+
+# %% tags=["hide-input"]
+results.name({"always": int((often == 1).sum()), "never": int((often == 0).sum()), "fashion": len(often)})
+plotting.show(
+    plotting.pictures(images, {"always\nfound": ranking[:9], "never\nfound": np.flatnonzero(often == 0)[:9]}), name="banks-gallery",
+    caption="FashionMNIST: nine of the images that LiRA finds under each of the networks of `bank/fashion-mlp` that were trained on them, and the "
+    "first nine of those that it never finds. Above each the label that it has in the data.",
+    alt="Two rows of nine small grey pictures of clothes with their labels. The first are odd ones, such as dark or cut-off garments; the second are "
+    "plain shirts, trousers and shoes.")
+
+# %% [markdown]
+# {ours}`always` of {ours}`fashion` images are found by every network that was trained on them, and {ours}`never` by none.
+#
+# ### An onion
+#
+# So could one take the exposed out of the training set, and be done? {cite:t}`carlini2022onion` tried it: others took their place. We trained the
+# networks of `bank/fashion-mlp` again without an eighth of the records, those found most often, and once without an eighth that was drawn by lot.
+# Half of the networks say who is found most often; the others are attacked, so that luck in the choice is not taken for exposure.
+
+# %%
+peeled = exposed.peel(few, {
+    "the exposed": published.load("onion/fashion-mlp", taken="exposed"),
+    "drawn by lot": published.load("onion/fashion-mlp", taken="random")}, draws)
+
+# %% tags=["hide-input"]
+def left(taken, trained):
+    return metrics.estimate(peeled, "LiRA", "tpr_at_fpr=0.01", taken=taken, trained=trained).interval((0.0, 1.0))
+
+
+whole, its_members = exposed.attack(few, np.arange(few.members.any(0).sum()), ["LiRA"], slice(len(few) // 2, None))
+results.name({"onion-all": float(metrics.tpr_at_fpr(whole["LiRA"], its_members, exposed.FPR).mean())}, ".1%")
+results.name({f"onion-{word}-{how}": left(taken, trained) for word, taken in (("exposed", "the exposed"), ("lot", "drawn by lot"))
+              for how, trained in (("with", "with them"), ("without", "without them"))}, ".1%")
+results.show_table(
+    results.percent_table(peeled.rename(columns={"taken": "taken out"}), "taken out", ("trained",), {
+        ("with them",): "found of the others, trained with them", ("without them",): "trained without them"}), name="banks-onion",
+    caption="What LiRA finds of the records that are left, at 1 % false alarms, in percent with 95 % intervals over 16 networks and records: when the "
+    "networks were trained with the eighth that is taken out, and when they were trained without it.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: E5 reproduced, E6 inconclusive
+# **Others take their place.** Of all records LiRA finds {ours}`onion-all`. Without those that are found most often this would be
+# {ours}`onion-exposed-with:value`, if the others stayed as they are; networks that were trained without them give away
+# {ours}`onion-exposed-without:value` of the others. Of an eighth that is drawn by lot no such effect can be told ({ours}`onion-lot-with:value` and
+# {ours}`onion-lot-without:value`).
+# :::
+
+# %% tags=["hide-input"]
+verdicts = rules.judge_all("banks", pd.concat([single, peeled], ignore_index=True), {})
+claims.show("banks", verdicts)
 
 # %% [markdown]
 # ## Exercises

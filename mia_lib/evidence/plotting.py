@@ -395,6 +395,19 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
     return fig
 
 
+def pictures(records, rows: Mapping[str, Sequence[int]]) -> Figure:
+    """Images of a data set with their classes, a row each list of their numbers, all of one length."""
+    figure, axes = panels(sum(map(len, rows.values())), 1.3 * len(rows), rows=len(rows))
+    for axis, record in zip(axes, [record for row in rows.values() for record in row], strict=True):
+        axis.imshow(records.x[record].squeeze(), cmap="gray")
+        axis.set_title(records.classes[records.y[record]], fontsize=7.5)
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+    for axis, title in zip(axes[::len(axes) // len(rows)], rows, strict=True):
+        axis.set_ylabel(title, fontsize=9)
+    return figure
+
+
 def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     """Display a figure once, with what makes it a numbered, linked and described exhibit, and close it.
 

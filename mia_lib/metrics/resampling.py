@@ -150,12 +150,13 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
     places = record_positions(None if records is None else np.atleast_2d(records), inside[0],
                               unit if kind == "banks" else np.zeros(targets, int))
     drawn = draw_unit_means(cores, attacks, inside[0], places, unit, draws, seed)
-    values = np.array([[per_target(core, score, inside[0]) for core in cores] for score in attacks])
+    values = np.array([per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside[0]).T for score in attacks])
     same = minus is not None and np.array_equal(*attacks)  # what differs by nothing does so by no matter of chance
     if minus is not None:
         values, drawn = values[:1] - values[1:], drawn[:1] - drawn[1:]
         ranges = [(low - high, high - low) for low, high in ranges]
-    covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {len(np.unique(places))} records"
+    different = np.count_nonzero(np.bincount(places.ravel()))
+    covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {different} records"
     made = []
     for name, of_targets, of_units, bounds in zip(full, values[0], drawn[0], ranges, strict=True):
         if targets == 1:

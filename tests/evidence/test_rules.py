@@ -11,7 +11,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, rules, tables
 from mia_lib.papers.curvature import exhibits
 
-PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
+PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit", "banks"]
 SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["none", "shift", "crop"],
             "temperature": [0.1, 5.0]}
 SETTINGS_OF = {
@@ -19,6 +19,8 @@ SETTINGS_OF = {
               "noise": ["without", "private"], "promised": [1.0, 8.0]},
     "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 4, 8, 16, 30], "overlap": ["half", "nothing"],
                 "augmentation": ["none", "flips and crops"], "epochs": [5, 20]},
+    "banks": {"chosen": ["itself", "LiRA", "the other networks"], "taken": ["the exposed", "drawn by lot"],
+              "trained": ["with them", "without them"]},
     "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
                     "reading": ["negative"], "references": [2, 30], "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]},
     "curvature": {"data": ["one set", "another"], "protocol": ["one view", "as released"],
@@ -43,6 +45,7 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
 STRENGTH_OF = {
     "audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "RMIA": 3.2,
               "LiRA, own spreads": 3.0, "gradient norm": 2.0, "gradients": 2.4, "mislabelled": 1.4, "natural": 0.6},
+    "banks": {"RMIA": 2.6},
     "compare": {"calibrated loss": 2.3, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.45,
                 "BaVarIA": 3.4, "BaVarIA, offline": 3.4, "BaVarIA, prior within": 4.0, "LiRA, offline": 2.0,
                 "LiRA, 18 queries": 3.0, "loss tail": 2.6},
@@ -55,6 +58,7 @@ WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small ban
           "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
           "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
 WEAKER_OF = {"audit": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3},
+             "banks": {"with them": 0.6},
              "compare": {"nothing": 0.6, 5: 0.6, 1: 0.75, 8: 0.75, "flips and crops": 0.5},
              "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6}}
 STANDS_OF = {  # what two leave
@@ -72,7 +76,7 @@ RECORDS = {"curvature": 2000, "quantile": 2000}  # of each target; a rate of one
 
 BANKS = ("table 2", "small bank", "shadow models", "table 3", "bank", "methods", "precision", "queries", "references",
          "signals", "private", "sizes", "attacks", "told", "terms", "conditioning", "partial",
-         "epochs", "mismatch", "recipe")  # whose targets share their records
+         "epochs", "mismatch", "recipe", "exposed", "onion")  # whose targets share their records
 
 
 def strengths(paper):

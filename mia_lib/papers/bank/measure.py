@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from mia_lib.papers.banks import FAST, FAST_PROBE, PROBE, RESNET, answers, queries, weights
-from mia_lib.published import measurement
+from mia_lib.errors import check_choice, check_range
+from mia_lib.papers.banks import FAST, FAST_PROBE, PROBE, RESNET, answers, models_of, queries, weights, with_models
+from mia_lib.published import catalogue, measurement
 
 cifar10 = measurement("bank/cifar10", probe=FAST_PROBE, dataset="cifar10", **FAST)(answers)
 cifar10_queries = measurement("bank/cifar10-queries", probe={**FAST_PROBE, "viewed": 50}, dataset="cifar10", **FAST)(queries)
@@ -18,6 +21,41 @@ MLP = {"dataset": "fashion_mnist_20k", "architecture": "mlp:32", "epochs": 60, "
 MLP_PROBE = {**PROBE, "architecture": "mlp:8", "unused": 50}
 fashion_mlp = measurement("bank/fashion-mlp", probe=MLP_PROBE, **MLP)(answers)
 fashion_mlp_weights = measurement("bank/fashion-mlp-weights", probe=MLP_PROBE, **MLP)(weights)
+
+
+@measurement("onion/fashion-mlp", probe={**MLP_PROBE, "index": range(2), "ranked": 4}, **MLP)
+@with_models
+def fashion_onion(index: range, taken: str = "exposed", share: float = 0.125, ranked: int = 16,
+                  **bank) -> dict[str, np.ndarray]:
+    """What models of "bank/fashion-mlp" say when some records were taken out of all training sets.
+
+    An eighth leaves a last batch as large as before: a few records alone make a step that spoils these networks.
+
+    Args:
+        index: of the models; number k is the bank's model `ranked` + k.
+        taken: "exposed", those that LiRA finds most often in the bank's first `ranked` models; "random", as many by lot.
+        share: of the records.
+
+    Returns:
+        margin: log odds of all training records, those that were taken out among them, float16 [M, N]; members: bool [M, N].
+    """
+    from mia_lib import signals
+    from mia_lib.papers.bank import exposed
+
+    check_choice("taken", taken, ("exposed", "random"))
+    check_range("share", share, 0, 0.5)
+    ensemble, pool = models_of(range(ranked + index.start, ranked + index.stop), **bank)
+    known, rows = catalogue()["bank/fashion-mlp"](index=range(ranked), **bank), np.arange(pool.n_train)
+    scores, members = exposed.attack(known, rows, ["LiRA"])
+    ranking = exposed.order(exposed.call(scores["LiRA"], members), members)
+    if taken == "random":
+        ranking = np.random.default_rng([31, bank["seed"]]).permutation(rows)
+    inside = ensemble.members.copy()
+    inside[:, ranking[:round(share * len(rows))]] = False
+    margin = signals.logit_scaled_confidence(replace(ensemble, members=inside), pool.take(rows))
+    return {"margin": margin.astype(np.float16), "members": inside[:, :pool.n_train]}
+
+
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}
 cifar10_weights = measurement("bank/cifar10-small-weights", **TENSORS, dataset="cifar10")(weights)
 cifar100_weights = measurement("bank/cifar100-small-weights", **TENSORS, dataset="cifar100")(weights)

@@ -41,11 +41,12 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
     """Scores [N] of the training records by every attack that these references allow; of records that the one reference was
     trained on, where there is one alone, they are not a number."""
     rows, trained = [target, *others], bank.members.any(0)
-    margin, members, records = bank.margin[rows], bank.members[rows], np.flatnonzero(trained)
-    inside, whole = members[1:, trained], _signals(margin, members, records, trained)
+    values = {registry.LOG_ODDS: bank.margin[rows], "loss": signals.loss_of(bank.margin[rows])}
+    members, records = bank.members[rows], np.flatnonzero(trained)
+    inside, whole = members[1:, trained], _signals(values, members, records, trained)
     judged = ~inside.all(0)  # whom a reference left out
-    left_out = _signals(margin, members, records[judged], trained)
-    options = {"a": _a(margin[1:], members[1:], records, trained), "population": None}
+    left_out = _signals(values, members, records[judged], trained) if not judged.all() else whole
+    options = {"a": _a(values["loss"][1:], members[1:], records, trained), "population": None}
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
     scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
     scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, **options)
@@ -55,18 +56,19 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
     return scores
 
 
-def _signals(margin: np.ndarray, members: np.ndarray, records: np.ndarray, trained: np.ndarray) -> registry.ArraySignals:
+def _signals(values: dict[str, np.ndarray], members: np.ndarray, records: np.ndarray, trained: np.ndarray
+             ) -> registry.ArraySignals:
     """Of the first model and its references, for some records and, as public ones, for the test records."""
-    return registry.ArraySignals({registry.LOG_ODDS: margin[:, records]}, members[1:, records],
-                                 {registry.LOG_ODDS: margin[:, ~trained]})
+    return registry.ArraySignals({name: value[:, records] for name, value in values.items()}, members[1:, records],
+                                 {name: value[:, ~trained] for name, value in values.items()})
 
 
-def _a(margin: np.ndarray, members: np.ndarray, records: np.ndarray, trained: np.ndarray) -> float:
+def _a(loss: np.ndarray, members: np.ndarray, records: np.ndarray, trained: np.ndarray) -> float:
     """The constant of RMIA, offline, as an attacker finds it without the target: with it the others but its partner attack the
     first reference best, on a fifth of the records. With two references or fewer the authors' value for CIFAR-10."""
-    if len(margin) < 4:
+    if len(loss) < 4:
         return registry.OFFLINE_A
-    rehearsal = _signals(np.delete(margin, 1, 0), np.delete(members, 1, 0), records[::5], trained)
+    rehearsal = _signals({"loss": np.delete(loss, 1, 0)}, np.delete(members, 1, 0), records[::5], trained)
     return max((0.0, 0.3, 0.6, 0.9), key=lambda a: metrics.auc(
         registry.score("RMIA, offline", rehearsal, a=a, population=None), members[0, records[::5]]))
 

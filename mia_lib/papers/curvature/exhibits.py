@@ -139,15 +139,7 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
 def extremes(records: Dataset, curvature: np.ndarray, count: int = 8) -> Figure:
     """The images of lowest and of highest curvature [N] (Figure 1)."""
     ranked = np.argsort(curvature, kind="stable")
-    figure, axes = plotting.panels(2 * count, 2.6, rows=2)
-    for axis, record in zip(axes, [*ranked[:count], *ranked[::-1][:count]], strict=True):
-        axis.imshow(records.x[record].squeeze(), cmap="gray")
-        axis.set_title(records.classes[records.y[record]], fontsize=7.5)
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
-    for axis, title in zip(axes[::count], ("lowest", "highest"), strict=True):
-        axis.set_ylabel(f"{title}\ncurvature", fontsize=9)
-    return figure
+    return plotting.pictures(records, {"lowest\ncurvature": ranked[:count], "highest\ncurvature": ranked[::-1][:count]})
 
 
 def figure_2(curved: Mapping[str, Bank], targets: Sequence[int]) -> Figure:

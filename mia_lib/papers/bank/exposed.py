@@ -1,0 +1,124 @@
+"""Who is exposed: how often attacks call single records of a bank members, when they are and when they are not.
+
+Each record is a member of half of a bank's models. So of each we know how often an attack finds it, of models that were
+trained on it, and how often it is accused, of models that were not. An attack that always calls the same records tells nothing
+about them, so the *exposure* of records is the first share less the second.
+
+Models that say who is exposed are no references of those under which it is tried: in a bank of noise a record ranks high where
+a reference's answer happens to fit its membership, and that same answer would then be judged.
+
+Shapes: T target models, N records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from mia_lib import membership, signals
+from mia_lib.attacks import registry
+from mia_lib.metrics import by_repetition, by_target
+from mia_lib.published import Bank
+
+ATTACKS = ("MALT", "LiRA", "RMIA")
+FPR = 0.01  # of each target, at which records are called members
+POPULATION = 2000  # records that no model was trained on, with which RMIA compares
+PARTS = 10  # of the records, of which the first is the exposed tenth
+
+
+def attack(bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTACKS, models: slice = slice(None)
+           ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Scores [T, N] of every one of these models, with all others of them but its partner for references; and who is a member.
+
+    Args:
+        bank: with `margin` and `members`. records: numbers of those that are judged, int [N]. attacks: of the registry.
+        models: of the bank, whole pairs.
+    """
+    public = np.flatnonzero(~bank.members.any(0))[:POPULATION]
+    odds, members = bank.margin[models][:, records].astype(float), bank.members[models][:, records]
+    loss, public_loss = signals.loss_of(odds), signals.loss_of(bank.margin[models][:, public])
+    scores: dict[str, list[np.ndarray]] = {name: [] for name in attacks}
+    for target in range(len(odds)):
+        others = membership.references_of(target, len(odds))
+        rows = [target, *others]
+        view = registry.ArraySignals({registry.LOG_ODDS: odds[rows], "loss": loss[rows]}, members[others],
+                                     {"loss": public_loss[rows]})
+        for name in attacks:
+            scores[name].append(registry.score(name, view))
+    return {name: np.stack(rows) for name, rows in scores.items()}, members
+
+
+def call(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Whom each target's threshold at a false positive rate of `FPR` calls a member, bool [T, N]."""
+    return np.stack([row > np.quantile(row[~inside], 1 - FPR, method="higher")
+                     for row, inside in zip(scores, members, strict=True)])
+
+
+def found(called: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Of each record, the share of the models trained on it that give it away, [N]."""
+    return (called & members).sum(0) / np.maximum(members.sum(0), 1)
+
+
+def order(called: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Records by how often they are found, most often first; int [N]."""
+    return np.argsort(-found(called, members), kind="stable")
+
+
+def compare(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFrame:
+    """Study "exposed": are those whom an attack finds most often under one half of a bank's models found under the other half?
+    And by another attack, and under networks of another kind that were trained on other halves?
+
+    Args:
+        banks: name -> bank on the same records; of the first the second half of the models is judged. records: the first so
+            many. draws: of the intervals. A half has its own models alone for references.
+
+    Returns:
+        a row for each attack, `chosen` (by whom the records were ranked: the attack "itself" or another one under the first
+        half of the models, or LiRA under all networks of another bank), `tenth` from 1 on, judged target and metric: "found",
+        the share of its members that are called, and "accused", that of its non-members. Of the first tenth also the AUC of
+        the calls, by which exposure is 2 AUC - 1.
+    """
+    (own, bank), *others = banks.items()
+    rows, half = np.arange(records), len(bank) // 4 * 2
+    scores, members = attack(bank, rows, models=slice(half))
+    rankings = {name: order(call(score, members), members) for name, score in scores.items()}
+    for name, other in others:
+        scores, members = attack(other, rows, ["LiRA"])
+        rankings[name] = order(call(scores["LiRA"], members), members)
+    scores, members = attack(bank, rows, models=slice(half, 2 * half))
+    frames = []
+    for name, score in scores.items():
+        called = call(score, members)
+        for by, ranking in {"itself": rankings[name], **rankings}.items():
+            where = {"study": "exposed", "data": own, "chosen": by}
+            for tenth, part in enumerate(np.array_split(ranking, PARTS), 1):
+                calls, inside = called[:, part], members[:, part]
+                frames.append(by_repetition({name: {
+                    "found": [row[side].mean() for row, side in zip(calls, inside, strict=True)],
+                    "accused": [row[~side].mean() for row, side in zip(calls, inside, strict=True)]}}, tenth=tenth, **where))
+                if tenth == 1:
+                    frames.append(by_target({name: calls.astype(float)}, inside, ("auc",), draws=draws, tenth=1, **where))
+    return pd.concat(frames, ignore_index=True)
+
+
+def peel(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.DataFrame:
+    """Study "onion": what LiRA finds of the records that are left when others are taken out of all training sets.
+
+    Args:
+        before: the bank. after: what was taken -> `measure.onion`. draws: of the intervals.
+
+    Returns:
+        TPR at a false positive rate of 1 % among the records that are left, under models of the bank that did not say who is
+        taken, columns `taken` and `trained` ("with them", "without them").
+    """
+    frames = []
+    for taken, bank in after.items():
+        left, first = np.flatnonzero(bank.members.any(0)), bank.parameters["ranked"]
+        models = {"with them": (before, slice(first, first + len(bank))), "without them": (bank, slice(None))}
+        for trained, (one, judged) in models.items():
+            scores, members = attack(one, left, ["LiRA"], judged)
+            frames.append(by_target(scores, members, ("tpr_at_fpr=0.01",), draws=draws, study="onion", taken=taken,
+                                    trained=trained))
+    return pd.concat(frames, ignore_index=True)
