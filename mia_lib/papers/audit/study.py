@@ -46,9 +46,9 @@ def references(report: audit.Report) -> pd.DataFrame:
     members = halves(inputs, count)
     models = training.train(inputs.pool, members, reseeded(inputs.recipe), label="references")
     loss, odds = (signal(models, inputs.pool).astype(float) for signal in (signals.loss, signals.logit_scaled_confidence))
-    scores: dict[str, list] = {"MALT": list(bayes.malt(loss)), "calibrated loss": [], "LiRA": []}
+    scores = {"MALT": bayes.malt(loss), "calibrated loss": np.empty(loss.shape), "LiRA": np.empty(loss.shape)}
     for target in range(count):
         others = membership.references_of(target, count)
-        scores["calibrated loss"].append(calibration.calibrate(-loss[target], -loss[others], members[others]))
-        scores["LiRA"].append(baselines.lira_online(odds[target], odds[others], members[others], True))
-    return by_target({name: np.stack(rows) for name, rows in scores.items()}, members, METRICS, study="references")
+        scores["calibrated loss"][target] = calibration.calibrate(-loss[target], -loss[others], members[others])
+        scores["LiRA"][target] = baselines.lira_online(odds[target], odds[others], members[others], True)
+    return by_target(scores, members, METRICS, study="references")
