@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mia_lib import signals, training
+from mia_lib import signals
 from mia_lib.audit import attacks, plans, statistics
 from mia_lib.audit.attacks import ATTACKS, AuditSignals
-from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, halves, reseeded, score_inputs
+from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, references, score_inputs
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_provenance
@@ -21,13 +21,8 @@ from mia_lib.training import Ensemble, pool
 
 
 def plan(model, members: Dataset, non_members: Dataset, **options) -> Plan:
-    """What an audit would do, without doing it: each attack, whether it is possible, its minutes, whether it fits.
-
-    A few records are measured for it. Arguments as for `audit`.
-
-    Returns:
-        a plan, whose text is a table.
-    """
+    """What an audit would do, without doing it: each attack, whether it is possible, its minutes, whether it fits; as text, a
+    table. A few records are measured for it. Arguments as for `audit`."""
     inputs = check_inputs(model, members, non_members, AuditOptions(**options))
     return plans.arrange(inputs, plans.measure(inputs))
 
@@ -53,7 +48,7 @@ def audit(model, members: Dataset, non_members: Dataset, **options) -> Report:
     """
     begun = time.perf_counter()
     inputs = check_inputs(model, members, non_members, AuditOptions(**options))
-    return run(inputs, plans.arrange(inputs, plans.measure(inputs)), begun)
+    return _run(inputs, plans.arrange(inputs, plans.measure(inputs)), begun)
 
 
 def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
@@ -73,9 +68,8 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
                   describe_provenance(table, time.perf_counter() - begun))
 
 
-def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
-    """What was planned; `begun` is when the budget began to count, now when None."""
-    begun = time.perf_counter() if begun is None else begun
+def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
+    """What was planned; `begun` is when the budget began to count."""
     minutes: dict[str, float] = {}
     ended: dict[str, tuple[str, str]] = {}  # what was planned and has no result -> state and why
 
@@ -130,9 +124,7 @@ def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
 def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float]) -> tuple[Ensemble | None, Plan]:
     """References, as many as the seconds that are `left()` allow, each kept as it is finished, or None where these are too
     few; and the plan as corrected by what they took."""
-    members = halves(inputs, int(inputs.options.references) // 2 * 2)
-    models = training.train(inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
-    done = 0
+    models, done = references(inputs, int(inputs.options.references) // 2 * 2), 0
     while done < plan.references:
         upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2))
         batch, start = models.part(range(done, upto)), time.perf_counter()

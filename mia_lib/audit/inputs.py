@@ -22,7 +22,7 @@ from mia_lib.audit.target import Target, check_model, check_outputs
 from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.training import TrainConfig
+from mia_lib.training import Ensemble, TrainConfig
 
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
@@ -245,14 +245,15 @@ def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
                        f"is {list_few(classes)}; a scikit-learn model's is its classes_, which columns=model.classes_ gives.")
 
 
-def halves(inputs: AuditInputs, count: int) -> np.ndarray:
-    """Training sets of references: random halves of the pool in complementary pairs, bool [R, N]."""
-    return membership.balanced_halves(len(inputs.pool), count, inputs.options.seed)
-
-
 def reseeded(recipe: TrainConfig) -> TrainConfig:
     """The recipe with other random numbers than the model's, so that nothing trained by it begins where the model did."""
     return replace(recipe, seed=recipe.seed + 1)
+
+
+def references(inputs: AuditInputs, count: int) -> Ensemble:
+    """Models by the recipe on random halves of the pool in complementary pairs; each is trained when it is asked for."""
+    members = membership.balanced_halves(len(inputs.pool), count, inputs.options.seed)
+    return training.train(inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
 
 
 def accuracies_differ(accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs) -> bool:

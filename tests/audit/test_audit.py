@@ -108,7 +108,7 @@ def test_no_reference_begins_where_the_model_did(had, monkeypatch):
     def train(records, members, config, **more):
         raise Asked(config)
 
-    monkeypatch.setattr(execution.training, "train", train)
+    monkeypatch.setattr(inputs.training, "train", train)
     planned = replace(plans.arrange(told(had, references=8), COSTS), references=8)
     with pytest.raises(Asked) as asked:
         execution.train_references(told(had, references=8), planned, lambda: 60)

@@ -9,7 +9,7 @@ import pytest
 from audits import COSTS, RECIPE, told
 
 from mia_lib import audit
-from mia_lib.audit import attacks, execution, plans
+from mia_lib.audit import attacks, execution, inputs, plans
 from mia_lib.audit.plans import REFERENCES, RETRAINED, RUNS, TOO_DEAR
 
 
@@ -82,7 +82,7 @@ def train(had, monkeypatch, seconds: float, costs=COSTS, kept: int = 0):
     clock = [0.0]
     monkeypatch.setenv("MIA_WORKERS", "1")
     monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(execution.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
+    monkeypatch.setattr(inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
     planned = plans.arrange(had, costs)
     references, corrected = execution.train_references(had, planned, lambda: 60 * had.options.minutes - clock[0])
     return planned, references, corrected
