@@ -195,14 +195,8 @@ def records(path: str, argument: str) -> Dataset:
 
 
 def score_table(path: str, score: str, member: str, groups: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Scores [N], members bool [N] and groups [N], or None, from a CSV or an `.npz` file with one row a record.
-
-    Args:
-        score, member, groups: names of columns or arrays. Members are 1 or True.
-
-    Raises:
-        MiaError: a file that cannot be read, columns that are not there, missing values, members that are neither.
-    """
+    """Scores [N], members bool [N] and groups [N], or None, from the columns or arrays of these names in a CSV or an `.npz`
+    file with one row a record. Members are 1 or True; other values, and missing ones, raise `MiaError`."""
     import pandas as pd
 
     if Path(path).suffix.lower() == ".npz":

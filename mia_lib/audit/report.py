@@ -91,15 +91,11 @@ class Report:
         return sentences(html.unescape("".join(template.blocks[block](template.new_context(self._values())))))
 
     def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
-        """What was found of what must not be, a sentence each.
+        """What was found of what must not be, a sentence each; a `MiaError` where that cannot be said.
 
         Args:
             gates: "leak" -> None; "auc" or "tpr" (at the highest false positive rate) -> a bound for the attack that speaks;
                 "epsilon" -> a bound for the largest lower bound.
-
-        Raises:
-            MiaError: nothing can be said, because members and non-members differ without the model, it knows its members no
-                better than a guess, or that rate is not resolved.
         """
         result, best = self.result, self.result.best
         if gates and (result.differ or result.guessed):
@@ -160,17 +156,8 @@ class Report:
                 "scores": light_and_dark(score_figure(self.scores[best], self.members, best))})
 
     def save(self, folder: str | Path) -> Path:
-        """Write audit.html and audit.json.
-
-        Args:
-            folder: new or empty; answers of a function and an older audit may be in it.
-
-        Returns:
-            path of the page.
-
-        Raises:
-            MiaError: the folder holds something else, or is a file.
-        """
+        """Write audit.html, whose path is returned, and audit.json into a folder that is new or empty; answers of a function
+        and an older audit may be in it, anything else raises `MiaError`."""
         folder = check_folder(folder)
         store.write(folder / NUMBERS, json.dumps(self.data(), indent=1, allow_nan=False).encode())
         store.write(folder / PAGE, self.html().encode())

@@ -78,9 +78,6 @@ class Target:
         Args:
             x: in the form of `Dataset.x`. again: whether a function is asked whatever it answered before; that is left as it
                 is.
-
-        Raises:
-            MiaError: outputs of another form, a function that fails.
         """
         keep = None if again else self.kept(x)
         if keep is not None:
@@ -209,10 +206,7 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
 
     Args:
         model: of a method of a scikit-learn estimator its `classes_` are read. columns: names or numbers of the classes, which
-            count before these. classes: names of the K classes.
-
-    Raises:
-        MiaError: `columns` that are no classes, or one twice.
+            count before these; others, and one twice, raise `MiaError`. classes: names of the K classes.
     """
     known = columns if columns is not None else getattr(getattr(model, "__self__", None), "classes_", None)
     if known is None or columns is None and isinstance(known, list):  # of several outputs
