@@ -177,7 +177,8 @@ def explain_not_logits(values: np.ndarray) -> str:
               "Of one sigmoid s a class give what goes into it, np.log(s / (1 - s)), or s / s.sum(1, keepdims=True) and "
               "outputs = 'probabilities'")
     return (f"outputs of sigmoids (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). {remedy}. "
-            "If they are logits after all, add 1 to each, which changes no softmax")
+            "If they are logits after all, add 1 to each, which changes no softmax. Of a model that was trained on squared "
+            "error say so: loss = 'squared_error', in an audit in its recipe")
 
 
 def explain_not_probabilities(values: np.ndarray) -> str:

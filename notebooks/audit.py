@@ -81,8 +81,7 @@ results.name({f"{short}-{kind.split()[-1]}": metrics.estimate(frame, "audit", "a
 plotting.show(
     exhibits.roc_figure(reports["forest"]), name="audit-forest-roc",
     caption="The forest: {term}`ROC` on logarithmic axes, from one record on; what is below one is shaded. The band is the pointwise 95 % "
-            "interval of "
-            "the attack that speaks for the audit.",
+            "interval of the attack that speaks for the audit.",
     alt="Curves of up to five attacks and a dashed line of chance, that of the attack that speaks thicker and with a band.")
 
 # %% [markdown]
@@ -113,8 +112,7 @@ members, others = credit.sides()
 x, y = (np.concatenate([getattr(one, part) for one in (members, others)])
         for part in ("x", "y"))
 inside = np.arange(len(x)) < len(members)
-p = signals.from_function(forest.predict_proba, x, "probabilities")
-found = signals.scalars(np.log(np.maximum(p, np.finfo(float).tiny)), y)
+found = signals.from_probabilities(forest.predict_proba(x), y, floor=1e-300)
 hand = metrics.auc(bayes.malt(found["loss"]), inside)
 hand
 
@@ -134,8 +132,7 @@ results.name({"hand": float(hand), "row": float(row.auc.value)}, ".4f")
 results.show_table(
     exhibits.rates_table({"the forest": reports["forest"]}), name="audit-forest-rates",
     caption="The forest, with 95 % intervals over the records: first the attack that speaks, then the others by AUC. p is corrected for all "
-            "attacks and "
-            "both tests of each, of AUC and of the rate at 1 %. Last comes the control that sees no model.")
+            "attacks and both tests of each, of AUC and of the rate at 1 %. Last comes the control that sees no model.")
 exhibits.show_report(reports["forest"], "audit-forest")
 
 # %% [markdown]
@@ -145,10 +142,9 @@ exhibits.show_report(reports["forest"], "audit-forest")
 #   and judged on the other; the answer quotes that number, and the table has all records.
 # - **Low false positive rates matter.** An AUC is about the whole ranking. Who accuses has to look at the left end of the curve, and
 #   there the number of non-members sets the limit: with $n$ of them no rate between $0$ and $1/n$ exists. What is not resolved is not printed.
-# - **Epsilon is a lower bound.** An $(\epsilon, \delta)$-private training allows no attack with
-#   $\mathrm{TPR} > e^\epsilon\,\mathrm{FPR} + \delta$, and none with $1 - \mathrm{FPR} > e^\epsilon (1 - \mathrm{TPR}) + \delta$. The second
-#   condition is about calling non-members, and often gives the larger bound: an attack that is wrong about half of the non-members may hardly ever
-#   miss a member.
+# - **Epsilon is a lower bound.** An $(\epsilon, \delta)$-private training allows no attack with $\mathrm{TPR} > e^\epsilon\,\mathrm{FPR} + \delta$,
+#   and none with $1 - \mathrm{FPR} > e^\epsilon (1 - \mathrm{TPR}) + \delta$. The second condition is about calling non-members, and often gives the
+#   larger bound: an attack that is wrong about half of the non-members may hardly ever miss a member.
 #
 # By hand the AUC is {ours}`hand`; the row MALT has {ours}`row`.
 #
@@ -182,8 +178,7 @@ exhibits.show_report(reports["network"], "audit-network")
 # The network is right on {ours}`network-own:value` of its own images and on {ours}`network-right:value` of others. The recipe buys two things.
 # Reference models, {param}`references` at most, are trained on random halves of all records that are judged: each record has some that know it and
 # some that do not. That is more than an outsider has, whose own references [find less](compare.ipynb). And the report retrains the model with one
-# thing changed at a time, so that advice has a price
-# ({numref}`audit-prices`).
+# thing changed at a time, so that advice has a price ({numref}`audit-prices`).
 #
 # :::{finding}
 # :claims: A6 reproduced
@@ -251,9 +246,8 @@ for kind in pair:
 results.show_table(
     exhibits.tested_table(frame), name="audit-tested",
     caption="Of {param}`games` audits of each of {param}`models` models that never saw the \"members\", by the four attacks on outputs, the "
-            "share that raises an alarm, in percent with 95 % intervals "
-            "over models. An alarm: some attack below 5 % after correction for all attacks and both tests; \"members\" are drawn anew for "
-            "each audit, the model stays.")
+            "share that raises an alarm, in percent with 95 % intervals over models. An alarm: some attack below 5 % after correction for "
+            "all attacks and both tests; \"members\" are drawn anew for each audit, the model stays.")
 
 # %% [markdown]
 # :::{finding}
@@ -403,11 +397,11 @@ metrics.epsilon_one_run(told, coins, guesses=(100, 100), delta=1e-5)
 # %%
 trained_with = {one: measure.one_run(8, epsilon=one) for one in one_run.EPSILONS}
 canaries = pd.concat([*map(one_run.results, trained_with.values()),
-                      one_run.in_theory(delta=1e-5, seed=seed)])
+                      one_run.simulate_gaussian(delta=1e-5, seed=seed)])
 frame = pd.concat([frame, canaries], ignore_index=True)
 
 # %% tags=["hide-input"]
-results.name({f"thousand-{kind.replace(' ', '-')}": value for kind, value in one_run.most(1000).items()}, ".1f")
+results.name({f"thousand-{kind.replace(' ', '-')}": value for kind, value in one_run.bounds_without_errors(1000).items()}, ".1f")
 results.name({f"points-{word}": rules.number_of("audit", claim, frame) for word, claim in (("white", "A8"), ("wrong", "A9"), ("more", "A10"))}, ".2f")
 results.name({f"shown-{kind.replace(' ', '-')}": metrics.estimate(canaries, kind, "epsilon", promised=8.0).value for kind in (
               "gradients", "one run", "many runs")}, ".2f")

@@ -23,28 +23,14 @@ from mia_lib.audit.inputs import AuditInputs
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.signals import outputs as evaluation
-from mia_lib.training import Ensemble
+from mia_lib.training import Ensemble, TrainConfig
 from mia_lib.training.losses import precise_loss
 
 MOST_PARAMETERS = 3000  # of the largest network whose Hessian is computed
 MOST_GRADIENTS = 3e8  # numbers, of the largest table of gradients
 PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
 DAMPING = 0.2  # of the Hessian
-UNMOVED = "needs records that can be moved by small steps, and whole numbers cannot"
 OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
-
-
-@dataclass(frozen=True, eq=False)
-class References:
-    """Models trained for comparison.
-
-    Attributes:
-        models: R of them.
-        members: bool [R, N], which records of the pool each was trained on.
-    """
-
-    models: Ensemble
-    members: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +39,7 @@ class AuditSignals:
     a record comes as float64."""
 
     inputs: AuditInputs
-    reference_models: References | None = None
+    models: Ensemble | None = None  # R references, trained on records of the pool
 
     @property
     def labels(self) -> np.ndarray:
@@ -66,41 +52,37 @@ class AuditSignals:
             return np.sqrt(_gradients(self.inputs, lambda block: (block**2).sum(1)))
         if signal == "curvature":
             return traces(self.inputs, self.inputs.pool.x, self.inputs.pool.y, PROBES)
-        values = self.inputs.target.scalars(self.inputs.pool, self.inputs.loss)[signal]
+        values = self.inputs.target.scalars(self.inputs.pool)[signal]
         return values if values.ndim > 1 else values.astype(np.float64)
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
-        models, members = self.reference_models.models, self.reference_models.members
-        return OF_MODELS[signal](models, self.inputs.pool).astype(np.float64), members
+        return OF_MODELS[signal](self.models, self.inputs.pool).astype(np.float64), self.models.members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
-        return self.inputs.target.scalars(self.inputs.public, self.inputs.loss)[signal].astype(np.float64)[:most]
+        return self.inputs.target.scalars(self.inputs.public)[signal].astype(np.float64)[:most]
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the references for public records, [R, Q]."""
-        return OF_MODELS[signal](self.reference_models.models, self.inputs.public).astype(np.float64)[:, :most]
+        return OF_MODELS[signal](self.models, self.inputs.public).astype(np.float64)[:, :most]
 
 
 @dataclass(frozen=True)
 class MeasuredCosts:
-    """Seconds that were measured on a few records.
+    """Seconds that were measured on a few records."""
 
-    Attributes:
-        answer: of outputs of a record. gradient: of a record's gradient. curve: of one probe of a record's curvature.
-        epoch: of training on a record once, None without a recipe. starting: of a training, whatever its length.
-        regression: of one record in one epoch of a quantile regression.
-        obstacles: why the audited model gives no "gradient norm" or no "curvature", where that is so.
-    """
+    answer: float  # of outputs of a record
+    gradient: float = 0.0  # of a record's gradient
+    epoch: float | None = None  # of training on a record once, None without a recipe
+    starting: float = 0.0  # of a training, whatever its length
+    curve: float = 0.0  # of one probe of a record's curvature
+    regression: float = 0.0  # of one record in one epoch of a quantile regression
+    obstacles: Mapping[str, str] = field(default_factory=dict)  # why the model gives no "gradient norm" or no "curvature"
 
-    answer: float
-    gradient: float = 0.0
-    epoch: float | None = None
-    starting: float = 0.0
-    curve: float = 0.0
-    regression: float = 0.0
-    obstacles: Mapping[str, str] = field(default_factory=dict)
+    def training(self, recipe: TrainConfig, records: int) -> float:
+        """Of a training on so many records."""
+        return self.starting + self.epoch * records * max(1, recipe.epochs)
 
 
 # ------------------------------------------------------------------------------------------------------------ what is lacking
@@ -111,32 +93,31 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
     target, recipe, queries, name = inputs.target, inputs.recipe, inputs.options.queries, attack.name
     if name in inputs.options.without:
         return "was left out, as was asked for"
+    if name == "curvature" and target.kind == "program":
+        return "needs derivatives, or outputs in float64; the program gives neither"
+    if name == "curvature" and queries < (least := queries_of(attack, inputs)):
+        return f"asks {least} times about each record, and queries = {queries}"
+    if (name == "boundary distance" or name == "curvature" and target.kind == "function") and inputs.pool.x.dtype.kind != "f":
+        return "needs records that can be moved by small steps, and whole numbers cannot"
     if name == "boundary distance":
-        return _boundary_obstacle(inputs)
-    if name == "curvature" and target.kind == "function" and queries < queries_of(attack, inputs):
-        return f"asks {queries_of(attack, inputs)} times about each record, and queries = {queries}"
+        try:
+            boundary.check_budget(int(queries), math.prod(inputs.pool.shape))
+        except MiaError as problem:
+            return str(problem).rstrip(".")
+    if (name == "gradient norm" or attack.audits) and target.kind != "network":
+        return f"needs weights, and a {target.kind} was given"
     if obstacle := costs.obstacles.get("gradient norm" if attack.audits else name, ""):
         return obstacle
     if attack.audits:
-        return _hessian_obstacle(inputs)
+        return _find_hessian_obstacle(inputs)
     if attack.takes_references and recipe is None:
         return "needs a training recipe"
-    if attack.takes_references and "loss" in attack.signals and recipe.loss != inputs.loss:
+    if attack.takes_references and "loss" in attack.signals and recipe.loss != inputs.target.loss:
         return f"needs one loss for the model and its references, and the recipe's {recipe.loss} is none of probabilities"
     return "needs public records" if attack.public and not inputs.public else ""
 
 
-def _boundary_obstacle(inputs: AuditInputs) -> str:
-    if inputs.pool.x.dtype.kind != "f":
-        return UNMOVED
-    try:
-        boundary.check_budget(int(inputs.options.queries), math.prod(inputs.pool.shape))
-    except MiaError as problem:
-        return str(problem).rstrip(".")
-    return ""
-
-
-def _hessian_obstacle(inputs: AuditInputs) -> str:
+def _find_hessian_obstacle(inputs: AuditInputs) -> str:
     size, recipe = inputs.target.parameters, inputs.recipe
     if size > MOST_PARAMETERS:
         return f"too many parameters: {size:,}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
@@ -145,6 +126,24 @@ def _hessian_obstacle(inputs: AuditInputs) -> str:
     if recipe is None:
         return "needs a training recipe, of which it takes learning rate and weight decay"
     return "" if recipe.optimizer == "sgd" else f"is for SGD, and the recipe says {recipe.optimizer}"
+
+
+def queries_of(attack: Attack, inputs: AuditInputs) -> int:
+    """Queries to a function for each record that an attack asks besides those for outputs."""
+    curvature = 0 if inputs.target.kind == "network" else 4 * PROBES
+    return {"curvature": curvature, "boundary distance": int(inputs.options.queries)}.get(attack.name, 0)
+
+
+def seconds(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> float:
+    """What an attack costs; references apart, which the plan counts once."""
+    records, public, size = len(inputs.pool), len(inputs.public or ()), inputs.target.parameters or 0
+    return {
+        "quantile regression": public * (costs.answer + costs.regression * regression(inputs).epochs),
+        "gradient norm": costs.gradient * records,
+        "curvature": costs.curve * PROBES * records,
+        "boundary distance": costs.answer * queries_of(attack, inputs) * records,
+        "IHA": costs.gradient * (records + size * len(inputs.members) / 50) + 2e-10 * size**3,
+    }.get(attack.name, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------------------------- scores
@@ -159,9 +158,8 @@ def regression(inputs: AuditInputs) -> NetworkConfig:
 def _quantile(view: AuditSignals) -> np.ndarray:
     inputs, config, seed = view.inputs, regression(view.inputs), view.inputs.options.seed
     public, pool = inputs.public, inputs.pool
-    score, own = (inputs.target.scalars(records, inputs.loss)["hinge"] for records in (public, pool))
-    order = np.random.default_rng([37, seed]).permutation(len(public))
-    fit, validation = np.split(order, [round(0.8 * len(order))])
+    score, own = (inputs.target.scalars(records)["hinge"] for records in (public, pool))
+    fit, validation = np.split(np.random.default_rng([37, seed]).permutation(len(public)), [round(0.8 * len(public))])
     model = quantile.GaussianQuantile(config, len(pool.classes))
     model.fit(public.x[fit], score[fit], public.y[fit],
               validation=(public.x[validation], score[validation], public.y[validation]))
@@ -169,7 +167,7 @@ def _quantile(view: AuditSignals) -> np.ndarray:
 
 
 def _gradients(inputs: AuditInputs, use: Callable) -> np.ndarray:
-    blocks = signals.record_gradients(inputs.target.model, inputs.pool.x, inputs.pool.y, inputs.loss, "float64",
+    blocks = signals.record_gradients(inputs.target.model, inputs.pool.x, inputs.pool.y, inputs.target.loss, "float64",
                                       scaling=inputs.target.scaling)
     return np.concatenate([use(block) for block in blocks])
 
@@ -180,21 +178,15 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
     target, seed = inputs.target, inputs.options.seed
     if target.kind == "network":
         network = evaluation.in_precision(target.model, "float64")
-
-        def of_network(part: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-            return precise_loss(network(part), labels, inputs.loss)
-
-        blocks = []
-        for start in range(0, len(x), 500):
-            part = evaluation.inputs(x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed)
-            blocks.append(curvature.hutchinson_trace(of_network, part, probes, seed, y=y[start:start + 500], first=start))
-        return np.concatenate(blocks)
+        records = evaluation.inputs(x, 0, len(x), evaluation.device_of(network), torch.float64, target.fed)
+        return curvature.hutchinson_trace(lambda part, labels: precise_loss(network(part), labels, target.loss), records,
+                                          probes, seed, y=y)
 
     def of_outputs(part: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         outputs = target.ask(part.numpy()).astype(np.float64)
         if target.outputs == "probabilities":
             outputs = np.log(np.maximum(outputs, np.finfo(np.float64).tiny))
-        return precise_loss(torch.from_numpy(outputs), labels, inputs.loss)
+        return precise_loss(torch.from_numpy(outputs), labels, target.loss)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -217,7 +209,7 @@ def _iha(view: AuditSignals) -> np.ndarray:
     """Scores of the inverse Hessian attack, [N]."""
     inputs, recipe, inside, members = view.inputs, view.inputs.recipe, view.inputs.inside, view.inputs.members
     gradients = _gradients(inputs, lambda block: block)
-    spectrum = hessian.spectrum(hessian.exact(inputs.target.model, members.x, members.y, inputs.loss,
+    spectrum = hessian.spectrum(hessian.exact(inputs.target.model, members.x, members.y, inputs.target.loss,
                                               scaling=inputs.target.scaling))
     try:
         inverse = spectrum.inverse(DAMPING)
@@ -239,45 +231,18 @@ def _gradient_alone(view: AuditSignals) -> np.ndarray:
 
 # -------------------------------------------------------------------------------------------------------------- the attacks
 
-OWN = {attack.name: attack for attack in (
+MADE_HERE = {attack.name: attack for attack in (  # those that ask, train or compute a Hessian
     Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True),
     Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance),
     Attack("IHA", SURI, iha.scores.needs, ("loss",), _iha, audits=True),
     Attack("gradient alone", SURI, iha.stationarity.needs, (), _gradient_alone, audits=True),
 )}
-ATTACKS = {name: OWN.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
+ATTACKS = {name: MADE_HERE.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
 TOOLS = frozenset(attack.name for attack in ATTACKS.values() if attack.audits)  # that are told who is a member
 
 
-def queries_of(attack: Attack, inputs: AuditInputs) -> int:
-    """Queries to a function for each record that an attack asks besides those for outputs."""
-    curvature = 0 if inputs.target.kind == "network" else 4 * PROBES
-    return {"curvature": curvature, "boundary distance": int(inputs.options.queries)}.get(attack.name, 0)
-
-
-def seconds(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    """What an attack costs; references apart, which the plan counts once."""
-    records = len(inputs.pool)
-    if attack.name == "quantile regression":
-        return len(inputs.public) * (costs.answer + costs.regression * regression(inputs).epochs)
-    if attack.name == "gradient norm":
-        return costs.gradient * records
-    if attack.name == "curvature":
-        return costs.curve * PROBES * records
-    if attack.name == "boundary distance":
-        return costs.answer * queries_of(attack, inputs) * records
-    if attack.name == "IHA":
-        size = inputs.target.parameters
-        return costs.gradient * (records + size * len(inputs.members) / 50) + 2e-10 * size**3
-    return 0.0
-
-
 def score(attack: Attack, view: AuditSignals) -> np.ndarray:
-    """Scores of an attack, float64 [N], finite; higher for members.
-
-    Raises:
-        MiaError: scores that are NaN.
-    """
+    """Scores of an attack, float64 [N], finite, higher for members; a `MiaError` where it gives none."""
     scores = np.asarray(attack.score(view), np.float64)
     if np.isnan(scores).any():
         raise MiaError(f"{attack.name} gives {int(np.isnan(scores).sum())} records no score.")

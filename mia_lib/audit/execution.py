@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from mia_lib import signals, training
+from mia_lib import signals
 from mia_lib.audit import attacks, plans, statistics
-from mia_lib.audit.attacks import ATTACKS, AuditSignals, References
-from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, halves, reseeded, score_inputs
+from mia_lib.audit.attacks import ATTACKS, AuditSignals
+from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, references, score_inputs
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_provenance
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.training import pool
+from mia_lib.training import Ensemble, pool
 
 
 def plan(model, members: Dataset, non_members: Dataset, **options) -> Plan:
-    """What an audit would do, without doing it: each attack, whether it is possible, its minutes, whether it fits.
-
-    A few records are measured for it. Arguments as for `audit`.
-
-    Returns:
-        a plan, whose text is a table.
-    """
+    """What an audit would do, without doing it: each attack, whether it is possible, its minutes, whether it fits; as text, a
+    table. A few records are measured for it. Arguments as for `audit`."""
     inputs = check_inputs(model, members, non_members, AuditOptions(**options))
     return plans.arrange(inputs, plans.measure(inputs))
 
@@ -52,7 +48,7 @@ def audit(model, members: Dataset, non_members: Dataset, **options) -> Report:
     """
     begun = time.perf_counter()
     inputs = check_inputs(model, members, non_members, AuditOptions(**options))
-    return run(inputs, plans.arrange(inputs, plans.measure(inputs)), begun)
+    return _run(inputs, plans.arrange(inputs, plans.measure(inputs)), begun)
 
 
 def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
@@ -68,13 +64,12 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     begun = time.perf_counter()
     table = check_scores(scores, members, AuditOptions(**options))
     by_name = {"score": table.scores}
-    return Report(table, None, {}, by_name, statistics.judge(table, by_name), (), None, None,
+    return Report(table, None, {}, by_name, statistics.judge(table, by_name), [], None, None,
                   describe_provenance(table, time.perf_counter() - begun))
 
 
-def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
-    """What was planned; `begun` is when the budget began to count, now when None."""
-    begun = time.perf_counter() if begun is None else begun
+def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
+    """What was planned; `begun` is when the budget began to count."""
     minutes: dict[str, float] = {}
     ended: dict[str, tuple[str, str]] = {}  # what was planned and has no result -> state and why
 
@@ -87,23 +82,23 @@ def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
         minutes[name] = (time.perf_counter() - start) / 60
         return result
 
-    view = AuditSignals(inputs)
+    view, of_references, prices = AuditSignals(inputs), None, []
     timed("outputs", lambda: view.own("loss"))
     right = view.own("correctness") > 0.5
     check_right(inputs, right)
     accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
-    alone, of_references = timed(plans.CONTROL, lambda: score_inputs(inputs)), None
+    control = timed(plans.CONTROL, lambda: score_inputs(inputs.pool, inputs.inside, inputs.options.seed))
     if plan.references:
-        references, plan = timed(REFERENCES, lambda: train_references(inputs, plan, left))
-        view = replace(view, reference_models=references)
-        if references is None:
+        models, plan = timed(REFERENCES, lambda: train_references(inputs, plan, left))
+        view = AuditSignals(inputs, models)
+        if models is None:
             ended[REFERENCES] = TOO_DEAR, "out of time"
         else:
-            known = signals.correctness(references.models, inputs.pool)
-            of_references = float(known[references.members].mean()), float(known[~references.members].mean())
+            known = signals.correctness(models, inputs.pool)
+            of_references = float(known[models.members].mean()), float(known[~models.members].mean())
     scores: dict[str, np.ndarray] = {}
     for name, attack in ATTACKS.items():
-        if plan.state(name) != RUNS or attack.takes_references and view.reference_models is None:
+        if plan.state(name) != RUNS or attack.takes_references and view.models is None:
             continue
         if left() < 0 and scores:
             ended[name] = TOO_DEAR, "the budget was spent"
@@ -114,40 +109,35 @@ def run(inputs: AuditInputs, plan: Plan, begun: float | None = None) -> Report:
             if name == "MALT":
                 raise
             ended[name] = FAILED, str(problem)
-    prices: tuple = ()
-    if plan.state(RETRAINED) == RUNS and left() > 0:
-        prices = tuple(timed(RETRAINED, lambda: plans.measure_changes(inputs, accuracy)))
-    elif plan.state(RETRAINED) == RUNS:
-        ended[RETRAINED] = TOO_DEAR, "the budget was spent"
-    result = timed("judging", lambda: statistics.judge(inputs, scores, attacks.TOOLS, alone, view.own("outputs").argmax(1)))
-    steps = tuple(Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps)
-    used = 0 if view.reference_models is None else len(view.reference_models.models)
-    plan = replace(plan, steps=steps, references=used)
+    if plan.state(RETRAINED) == RUNS:
+        if left() > 0:
+            prices = timed(RETRAINED, lambda: plans.measure_changes(inputs, accuracy))
+        else:
+            ended[RETRAINED] = TOO_DEAR, "the budget was spent"
+    result = timed("judging", lambda: statistics.judge(inputs, scores, attacks.TOOLS, control, view.own("outputs").argmax(1)))
+    plan = replace(plan, references=0 if view.models is None else len(view.models), steps=tuple(
+        Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps))
     return Report(inputs, plan, minutes, scores, result, prices, accuracy, of_references,
                   describe_provenance(inputs, time.perf_counter() - begun))
 
 
-def train_references(inputs: AuditInputs, plan: Plan, left) -> tuple[References | None, Plan]:
-    """References, as many as the time allows, each kept as it is finished; and the plan as corrected by what they took.
-
-    Args:
-        left: gives the seconds that are left.
-    """
-    members = halves(inputs, int(inputs.options.references) // 2 * 2)
-    models = training.train(inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
-    done = 0
+def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float]) -> tuple[Ensemble | None, Plan]:
+    """References, as many as the seconds that are `left()` allow, each kept as it is finished, or None where these are too
+    few; and the plan as corrected by what they took."""
+    models, done = references(inputs, int(inputs.options.references) // 2 * 2), 0
     while done < plan.references:
         upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2))
         batch, start = models.part(range(done, upto)), time.perf_counter()
         missing = len(batch.missing())  # the others were kept by an earlier call
         batch.fit()
         spent = time.perf_counter() - start
-        working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
-        plan = plans.correct(inputs, plan, upto, working / missing) if missing else plan
+        if missing:
+            working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
+            plan = plans.correct(inputs, plan, upto, working / missing)
         done = upto
         if left() < spent:
             break
     if done < plan.references:
         plan = replace(plan, references=done, steps=tuple(replace(step, why=f"{done}, for which there was time")
                                                           if step.name == REFERENCES else step for step in plan.steps))
-    return References(models.part(range(done)), members[:done]) if done >= plans.LEAST else None, plan
+    return models.part(range(done)) if done >= plans.LEAST else None, plan

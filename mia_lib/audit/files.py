@@ -55,27 +55,15 @@ def model(name: str, state: str | None = None):
     if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
         raise MiaError(f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
                        f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`.")
-    network = _import(name)
+    found = _import(name)
+    if state is None and isinstance(found, type) and issubclass(found, nn.Module):
+        raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors.")
     if state is None:
-        if isinstance(network, type) and issubclass(network, nn.Module):
-            raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state "
-                           f"weights.safetensors.")
-        return network.eval() if isinstance(network, nn.Module) else network
-    if callable(network) and not isinstance(network, nn.Module):
-        try:
-            inspect.signature(network).bind()
-        except (TypeError, ValueError) as error:
-            module, _, attribute = name.partition(":")
-            raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
-                           f"that builds the network, such as `def build(): return {attribute}(...)` in "
-                           f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
-        network = network()
-    if not isinstance(network, nn.Module):
-        raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
-                       "returns a torch.nn.Module.")
+        return found.eval() if isinstance(found, nn.Module) else found
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    network = _build(name, found)
     try:
         network.load_state_dict(load_file(Path(state).expanduser()))
     except (SafetensorError, OSError, ValueError) as error:
@@ -85,6 +73,23 @@ def model(name: str, state: str | None = None):
         raise MiaError(f"--state {state} does not fit {name}. {' '.join(str(error).split())} Build the network that it was "
                        "saved from, or strip a prefix such as 'module.' from its names.") from error
     return network.eval()
+
+
+def _build(name: str, factory) -> nn.Module:
+    """The network that a factory returns, or the network itself."""
+    if callable(factory) and not isinstance(factory, nn.Module):
+        try:
+            inspect.signature(factory).bind()
+        except (TypeError, ValueError) as error:
+            module, _, attribute = name.partition(":")
+            raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
+                           f"that builds the network, such as `def build(): return {attribute}(...)` in "
+                           f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
+        factory = factory()
+    if not isinstance(factory, nn.Module):
+        raise MiaError(f"MODEL = {name} gives a {type(factory).__name__}: with --state a function or class is needed that "
+                       "returns a torch.nn.Module.")
+    return factory
 
 
 def add_working_folder() -> None:
@@ -116,11 +121,7 @@ def _import(name: str):
 
 
 def program(path: Path):
-    """A program of `torch.export`.
-
-    Raises:
-        MiaError: no such file, none of `torch.export`'s, or one with pickles that hold more than tensors.
-    """
+    """A program of `torch.export`; any other file, and one with pickles that hold more than tensors, raises `MiaError`."""
     if not path.is_file():
         raise MiaError(f"MODEL = {path}: there is no such file.")
     try:
@@ -141,17 +142,14 @@ def program(path: Path):
 
 def _danger(entry: str, content: bytes) -> str:
     """What in a program's file would run code when read; weights as plain bytes are none."""
-    def pickled(config) -> bool:
-        if isinstance(config, dict):
-            return config.get("use_pickle") is True or any(map(pickled, config.values()))
-        return isinstance(config, list) and any(map(pickled, config))
-
     if entry.endswith(".json"):
-        return "weights kept as pickles" if pickled(json.loads(content)) else ""
+        pickled: list = []
+        json.loads(content, object_hook=lambda config: pickled.append(config.get("use_pickle")))
+        return "weights kept as pickles" if True in pickled else ""
     if "custom_obj" in entry or "opaque" in entry:
         return "objects of its own"
     weights = re.fullmatch(r"(weight|tensor)_\d+", entry.rpartition("/")[2])
-    if content[:2] in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05") and not weights:
+    if content.startswith((b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05")) and not weights:
         try:
             torch.load(io.BytesIO(content), weights_only=True)
         except Exception:
@@ -165,8 +163,7 @@ def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict
     Args:
         paths: name of an option, without its hyphens -> a path, of groups an array in both files; None where it was not given.
     """
-    sets = same_classes({name: records(path, name) for name in ("members", "non-members", "public")
-                         if (path := paths.get(name)) is not None})
+    sets = same_classes({name: records(paths[name], name) for name in ("members", "non-members", "public") if paths.get(name)})
     groups, name = [], paths.get("groups")
     for argument in ("members", "non-members") if name else ():
         arrays = _arrays(str(paths[argument]), argument)
@@ -180,11 +177,7 @@ def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict
 
 def records(path: str, argument: str) -> Dataset:
     """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
-    whole numbers, such as ids of tokens, stay such.
-
-    Raises:
-        MiaError: another kind of file, arrays that are no records.
-    """
+    whole numbers, such as ids of tokens, stay such."""
     if Path(path).suffix.lower() == ".csv":
         raise MiaError(f"--{argument} {path} is a CSV, whose texts would become columns by what this file alone holds. "
                        f"Make one table of all records, as by data.from_csv, and save its parts by np.savez(path, x=x, "
@@ -202,14 +195,8 @@ def records(path: str, argument: str) -> Dataset:
 
 
 def score_table(path: str, score: str, member: str, groups: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Scores [N], members bool [N] and groups [N], or None, from a CSV or an `.npz` file with one row a record.
-
-    Args:
-        score, member, groups: names of columns or arrays. Members are 1 or True.
-
-    Raises:
-        MiaError: a file that cannot be read, columns that are not there, missing values, members that are neither.
-    """
+    """Scores [N], members bool [N] and groups [N], or None, from the columns or arrays of these names in a CSV or an `.npz`
+    file with one row a record. Members are 1 or True; other values, and missing ones, raise `MiaError`."""
     import pandas as pd
 
     if Path(path).suffix.lower() == ".npz":
@@ -247,14 +234,8 @@ def _first(error: BaseException) -> str:
 
 
 def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:
-    """Data sets of one problem with the same classes, where a file lacks some: those of the set that has most, in its order.
-
-    Args:
-        sets: name of an option, without its hyphens -> what it gave.
-
-    Raises:
-        MiaError: a set has fewer, and they are numbers from 0, which may have been counted anew for it alone.
-    """
+    """Data sets of one problem, by option, with the same classes, where a file lacks some: those of the set that has most, in
+    its order. Fewer classes that are numbers from 0 may have been counted anew for a set alone: they raise `MiaError`."""
     classes = max((records.classes for records in sets.values()), key=len)
     if not all(set(records.classes) <= set(classes) for records in sets.values()):
         return dict(sets)  # which the audit refuses
@@ -269,11 +250,7 @@ def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:
 
 
 def recipe(path: str) -> TrainConfig:
-    """A recipe from YAML or JSON: the attributes of `TrainConfig` by name.
-
-    Raises:
-        MiaError: not a list of names and values, an unknown name.
-    """
+    """A recipe from YAML or JSON, the attributes of `TrainConfig` by name; a `MiaError` of anything else."""
     add_working_folder()  # where an architecture of the user's own may be
     try:
         import yaml

@@ -22,7 +22,7 @@ from mia_lib.audit.target import Target, check_model, check_outputs
 from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
-from mia_lib.training import TrainConfig
+from mia_lib.training import Ensemble, TrainConfig
 
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
@@ -33,26 +33,16 @@ CLOSE, SPREAD = 0.05, 2.0  # accuracies of like models differ by less, and by so
 
 @dataclass(frozen=True, eq=False)
 class AuditInputs:
-    """All that an audit has.
-
-    Attributes:
-        target: the model.
-        members: records that it was trained on, all or some of them. non_members: others of the same distribution.
-        public: records of the same distribution that nobody asks about, or None.
-        groups: text [N] of each record of the pool, or None.
-        options: what the audit was told.
-        rows: int [N], the number of each record in its set as it was given. left_out: how many records that were there before
-            were left out of each set.
-    """
+    """All that an audit has."""
 
     target: Target
-    members: Dataset
-    non_members: Dataset
-    public: Dataset | None
-    groups: np.ndarray | None
+    members: Dataset  # records that it was trained on, all or some of them
+    non_members: Dataset  # others of the same distribution
+    public: Dataset | None  # records of the same distribution that nobody asks about
+    groups: np.ndarray | None  # of each record of the pool, text [N]
     options: AuditOptions
-    rows: np.ndarray
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    rows: np.ndarray  # the number of each record in its set as it was given, int [N]
+    left_out: Mapping[str, int] = field(default_factory=dict)  # how many records of each set that were there before
 
     @property
     def recipe(self) -> TrainConfig | None:
@@ -75,57 +65,42 @@ class AuditInputs:
         """The class of each record of the pool, text [N]."""
         return np.array(self.pool.classes)[self.pool.y]
 
-    @property
-    def loss(self) -> str:
-        """The loss that the model was trained with, as far as is known; of probabilities cross-entropy in the place of squared
-        error, which is one of other outputs."""
-        known = self.recipe.loss if self.recipe else "cross_entropy"
-        return "cross_entropy" if self.target.outputs == "probabilities" and known == "squared_error" else known
-
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Scores that were made elsewhere, members first, and what is known of their records.
+    """Scores that were made elsewhere, members first, and what is known of their records."""
 
-    Attributes:
-        scores: float64 [N], higher for members. inside: bool [N], who is a member. rows: int [N], where each stood in what was
-            given. groups: text [N] of each record, or None. options: what the audit was told.
-    """
-
-    scores: np.ndarray
-    inside: np.ndarray
-    rows: np.ndarray
-    groups: np.ndarray | None
+    scores: np.ndarray  # float64 [N], higher for members
+    inside: np.ndarray  # bool [N], who is a member
+    rows: np.ndarray  # where each stood in what was given, int [N]
+    groups: np.ndarray | None  # of each record, text [N]
     options: AuditOptions
     class_names = None
 
 
 def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInputs:
-    """What an audit has, checked; the model is asked about a few records.
-
-    Args:
-        model, members, non_members: as for `audit`.
-
-    Raises:
-        MiaError: whatever cannot be used, before any work.
-    """
-    sets, recipe = {"members": members, "non_members": non_members, "public": options.public}, options.recipe
+    """What an audit has, checked, with arguments as for `audit`; the model is asked about a few records. Whatever cannot be
+    used raises `MiaError`, before any work."""
+    sets, recipe = {"members": members, "non_members": non_members}, options.recipe
+    if options.public is not None:
+        sets["public"] = options.public
     for argument, records in sets.items():
-        if argument != "public" or records is not None:
-            _check_set(argument, records)
-            _check_alike(argument, records, members)
-    groups = _groups(options.groups, (len(members), len(non_members)))
-    given = {argument: records for argument, records in sets.items() if records is not None}
-    kept = _first_occurrences(given, options.deduplicate)
+        _check_set(argument, records, members)
+    groups = options.groups
+    if groups is not None:
+        if not isinstance(groups, tuple | list) or len(groups) != 2:
+            raise MiaError("groups must be a pair: an array for the members and one for the non-members, the group of each "
+                           "record.")
+        groups = _check_groups(("groups of members", groups[0], len(members), "records"),
+                               ("groups of non_members", groups[1], len(non_members), "records"))
+    kept = _first_occurrences(sets, options.deduplicate)
     for argument, rows in kept.items():
         if rows.sum() < (least := LEAST_PUBLIC if argument == "public" else LEAST):
             raise MiaError(f"{argument} has {rows.sum()} records: at least {least} are needed, and more say more: rates of "
                            f"1 % want some hundreds.")
     left_out = {argument: int((~rows).sum()) for argument, rows in kept.items() if not rows.all()}
-    if left_out:
-        groups = None if groups is None else groups[np.concatenate([kept["members"], kept["non_members"]])]
-        sets |= {argument: sets[argument].take(kept[argument]) for argument in left_out}
-        members, non_members = sets["members"], sets["non_members"]
+    sets |= {argument: sets[argument].take(kept[argument]) for argument in left_out}
+    members, non_members = sets["members"], sets["non_members"]
     options.check_resolved(len(non_members))
     scaling = None if options.scaling is None else architectures.check_scaling(options.scaling)
     if recipe is not None:
@@ -135,21 +110,17 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
         training.train(members, np.ones((1, len(members)), bool), recipe)  # says what does not fit; trains nothing
         scaling = _scaling(model, scaling, recipe, members)
     target = check_model(model, members.classes, options, scaling)
-    rows = np.concatenate([np.flatnonzero(kept[side]) for side in ("members", "non_members")])
-    inputs = AuditInputs(target, members, non_members, sets["public"], groups, options, rows, left_out)
+    sides = kept["members"], kept["non_members"]
+    inputs = AuditInputs(target, members, non_members, sets.get("public"),
+                         None if groups is None else groups[np.concatenate(sides)], options,
+                         np.concatenate([np.flatnonzero(side) for side in sides]), left_out)
     check_outputs(target, inputs.pool.x)
     return inputs
 
 
 def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
-    """A table of scores, checked.
-
-    Args:
-        scores: numbers [N], higher for members. members: bool [N]. options: of which `groups` is one array [N].
-
-    Raises:
-        MiaError: scores that are no finite numbers, other shapes, too few members or non-members, all scores equal.
-    """
+    """A table of scores [N], members bool [N] and `options.groups` [N], checked: scores that are no finite numbers, other
+    shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
     scores, members = check_numbers("scores", scores, ALL_KINDS), check_mask("members", members)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
         raise MiaError(f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
@@ -164,14 +135,9 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     if np.ptp(scores) == 0:
         raise MiaError(f"All scores are {scores[0]:g}: they tell no record from another.")
     options.check_resolved(int((~members).sum()))
-    order = np.argsort(~members, kind="stable")
-    groups = None
+    order, groups = np.argsort(~members, kind="stable"), None
     if options.groups is not None:
-        groups = check_numbers("groups", options.groups, ALL_KINDS)
-        if groups.shape != scores.shape:
-            raise MiaError(f"groups have shape {groups.shape}, but there are {len(scores)} scores: one a record is needed.")
-        parts = np.split(groups[order], [int(members.sum())])
-        groups = _groups(tuple(parts), tuple(map(len, parts)))
+        groups = _check_groups(("groups", options.groups, len(scores), "scores"))[order]
     return ScoreTable(scores[order], members[order], order, groups, options)
 
 
@@ -186,27 +152,24 @@ def _scaling(model, scaling: str | tuple | None, recipe: TrainConfig, members: D
     return recipe.scaling if scaling is None and recipe.scaling != "-1 to 1" else scaling
 
 
-def _check_set(argument: str, records) -> None:
+def _check_set(argument: str, records, members: Dataset) -> None:
     if not isinstance(records, Dataset):
         raise MiaError(f"{argument} is of type {type(records).__name__}: a data.Dataset is needed, such as "
                        f"data.from_arrays(x, y, {argument!r}).")
     if len(records.classes) < 2:
         raise MiaError(f"{argument} has {len(records.classes)} class: a classifier tells at least 2 apart.")
-
-
-def _check_alike(argument: str, other: Dataset, members: Dataset) -> None:
-    if other.shape != members.shape:
-        raise MiaError(f"{argument} has records of shape {other.shape}, members {members.shape}: they must be prepared "
+    if records.shape != members.shape:
+        raise MiaError(f"{argument} has records of shape {records.shape}, members {members.shape}: they must be prepared "
                        f"alike.")
-    if other.is_image != members.is_image or (other.x.dtype.kind == "f") != (members.x.dtype.kind == "f"):
-        raise MiaError(f"{argument} has records of type {other.x.dtype}, members of {members.x.dtype}: they must be "
+    if records.is_image != members.is_image or (records.x.dtype.kind == "f") != (members.x.dtype.kind == "f"):
+        raise MiaError(f"{argument} has records of type {records.x.dtype}, members of {members.x.dtype}: they must be "
                        f"prepared alike, or the type gives membership away.")
-    if other.classes != members.classes:
-        lacking = [name for name in members.classes if name not in other.classes]
-        more = [name for name in other.classes if name not in members.classes]
+    if records.classes != members.classes:
+        lacking = [name for name in members.classes if name not in records.classes]
+        more = [name for name in records.classes if name not in members.classes]
         what = ", and ".join([f"lacks {list_few(lacking)}"] * bool(lacking)
                              + [f"has {list_few(more)}, which members lack"] * bool(more)) or (
-            f"has them in the order {list_few(other.classes)}, members {list_few(members.classes)}")
+            f"has them in the order {list_few(records.classes)}, members {list_few(members.classes)}")
         raise MiaError(f"{argument} has other classes than members: it {what}. Both need the same in the same order, or "
                        "labels mean different things. Give the same classes=... to both.")
 
@@ -249,24 +212,21 @@ def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[s
     return kept
 
 
-def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:
-    """The groups of members and of non-members, of which there are `counts`, as text [N]."""
-    if groups is None:
-        return None
-    if not isinstance(groups, tuple | list) or len(groups) != 2:
-        raise MiaError("groups must be a pair: an array for the members and one for the non-members, the group of each "
-                       "record.")
-    parts = []
-    for argument, part, count in zip(("members", "non_members"), groups, counts, strict=True):
-        part = check_numbers(f"groups of {argument}", part, ALL_KINDS)
-        if part.shape != (count,):
-            raise MiaError(f"groups of {argument} have shape {part.shape}, but there are {count} records: one a record is "
-                           "needed.")
-        if part.dtype.kind == "f" and np.isnan(part).any():
-            raise MiaError(f"groups of {argument} hold {int(np.isnan(part).sum())} NaN: give what is missing a name of its "
-                           "own.")
-        parts.append(part.astype(str))
-    names = np.concatenate(parts)
+def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
+    """The group of each record as text [N].
+
+    Args:
+        parts: of each part what messages call it, the groups, how many are needed, and of what.
+    """
+    checked = []
+    for argument, groups, count, counted in parts:
+        names = check_numbers(argument, groups, ALL_KINDS)
+        if names.shape != (count,):
+            raise MiaError(f"{argument} have shape {names.shape}, but there are {count} {counted}: one a record is needed.")
+        if names.dtype.kind == "f" and np.isnan(names).any():
+            raise MiaError(f"{argument} hold {int(np.isnan(names).sum())} NaN: give what is missing a name of its own.")
+        checked.append(names.astype(str))
+    names = np.concatenate(checked)
     different = len(np.unique(names))
     if not 2 <= different <= MOST_GROUPS:
         remedy = "leave groups out" if different < 2 else "put numbers into bins, as by np.digitize"
@@ -276,14 +236,8 @@ def _groups(groups, counts: tuple[int, int]) -> np.ndarray | None:
 
 
 def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
-    """Refuse a model that is wrong about its own members more often than a guess.
-
-    Args:
-        right: bool [N], whether it is right about each record of the pool.
-
-    Raises:
-        MiaError: so rarely right that columns or labels must be in another order.
-    """
+    """Refuse a model that is right about its own members so rarely that columns or labels must be in another order; `right`
+    says of which records of the pool it is, bool [N]."""
     count, members, classes = int(right[inputs.inside].sum()), len(inputs.members), inputs.members.classes
     if stats.binom.cdf(count, members, 1 / len(classes)) < 1e-6:
         raise MiaError(f"model is right about {count} of {members} members, fewer than a guess among {len(classes)} classes: "
@@ -291,23 +245,20 @@ def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
                        f"is {list_few(classes)}; a scikit-learn model's is its classes_, which columns=model.classes_ gives.")
 
 
-def halves(inputs: AuditInputs, count: int) -> np.ndarray:
-    """Training sets of references: random halves of the pool in complementary pairs, bool [R, N]."""
-    return membership.balanced_halves(len(inputs.pool), count, inputs.options.seed)
-
-
 def reseeded(recipe: TrainConfig) -> TrainConfig:
     """The recipe with other random numbers than the model's, so that nothing trained by it begins where the model did."""
     return replace(recipe, seed=recipe.seed + 1)
 
 
-def unlike(accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs) -> bool:
-    """Whether models are right about members, or about non-members, more or less often than the audited one, by more than like
-    ones are.
+def references(inputs: AuditInputs, count: int) -> Ensemble:
+    """Models by the recipe on random halves of the pool in complementary pairs; each is trained when it is asked for."""
+    members = membership.balanced_halves(len(inputs.pool), count, inputs.options.seed)
+    return training.train(inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
 
-    Args:
-        accuracy, of_model: on records that each was trained on, and on others.
-    """
+
+def accuracies_differ(accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs) -> bool:
+    """Whether models are right about members, or about non-members, more or less often than the audited one, by more than like
+    ones are; both accuracies are on records that they were trained on, and on others."""
     counts = len(inputs.members), len(inputs.non_members)
     return any(abs(one - other) > CLOSE + SPREAD * np.sqrt(other * (1 - other) / n)
                for one, other, n in zip(accuracy, of_model, counts, strict=True))
@@ -317,12 +268,8 @@ def unlike(accuracy: tuple[float, float], of_model: tuple[float, float], inputs:
 
 
 def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
-    """What a classifier sees of records, [N, C]: their numbers, or random projections of them; simple statistics; the
-    class.
-
-    Args:
-        x: in the form of `Dataset.x`. y: labels int [N]. classes: K. seed: of the projections.
-    """
+    """What a classifier sees of records x with labels y, [N, C]: their numbers, or random projections of them; simple
+    statistics; the class."""
     flat = x.reshape(len(x), -1).astype(np.float64)
     spread = flat.std(0)
     flat = (flat - flat.mean(0)) / np.where(spread > 0, spread, 1)
@@ -335,34 +282,27 @@ def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarra
     return np.concatenate([flat, simple, kind], 1)
 
 
-def score_inputs(inputs: AuditInputs) -> tuple[np.ndarray, np.ndarray]:
-    """What a classifier that never sees the model makes of records, each asked about by one that was not trained on it.
-
-    The mean rank of a logistic regression and of extremely randomised trees, in `FOLDS` folds. Ranks are within a fold, for
-    the folds' classifiers have different scales.
-
-    Returns:
-        rows of the pool that were looked at, int [n], and their scores [n].
-    """
-    pool = inputs.pool
-    return cross_validate(pool.x, pool.y, len(pool.classes), inputs.inside, inputs.options.seed)
-
-
 def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-    """Rows that a classifier is shown, ascending int [n]: all, or `MOST_RECORDS` of them, half of each side as far as it goes.
-
-    The rarer side is kept whole where it is less than half of them, for a difference is seen by its records.
-
-    Args:
-        inside: bool [N], who is a member. chance: that draws.
-    """
+    """Rows that a classifier is shown, ascending int [n]: all, or `MOST_RECORDS` of them, half of members and half of others
+    as far as it goes. The rarer side is kept whole where it is less than half of them, for a difference is seen by its
+    records."""
     sides = [chance.permutation(np.flatnonzero(side)) for side in (inside, ~inside)]
     rarer = min(*map(len, sides), MOST_RECORDS // 2)
     return np.sort(np.concatenate([side[:MOST_RECORDS - rarer] for side in sides]))
 
 
-def cross_validate(x: np.ndarray, y: np.ndarray, classes: int, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that were looked at and their scores; arguments as for `describe` and `draw_rows`."""
+def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a classifier that never sees the model makes of records, each asked about by one that was not trained on it.
+
+    The mean rank of a logistic regression and of extremely randomised trees, in `FOLDS` folds. Ranks are within a fold, for
+    the folds' classifiers have different scales.
+
+    Args:
+        pool: N records. inside: bool [N], who is a member. seed: of everything random.
+
+    Returns:
+        rows of the pool that were looked at, int [n], and their scores [n].
+    """
     from scipy.stats import rankdata
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import LogisticRegression
@@ -370,13 +310,11 @@ def cross_validate(x: np.ndarray, y: np.ndarray, classes: int, inside: np.ndarra
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rows = draw_rows(inside, np.random.default_rng([31, seed]))
-    table, inside = describe(x[rows], y[rows], classes, seed), inside[rows]
-    score = np.zeros(len(rows))
-    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32).split(table, inside):
+    rows, chance = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
+    table, inside, score = describe(pool.x[rows], pool.y[rows], len(pool.classes), seed), inside[rows], np.zeros(len(rows))
+    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=chance).split(table, inside):
         for classifier in (make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")),
-                           ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced",
-                                                random_state=seed % 2**32)):
+                           ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced", random_state=chance)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
                 p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]

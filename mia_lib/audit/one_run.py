@@ -17,15 +17,10 @@ CONDITIONS = """It holds if
 
 @dataclass(frozen=True, eq=False)
 class CanaryAudit:
-    """What the canaries of one run show; as text the answer, with the conditions on which it holds.
+    """What the canaries of one run show; as text the answer, with the conditions on which it holds."""
 
-    Attributes:
-        bound: on epsilon, and the guesses that gave it.
-        inside: how many canaries were in.
-    """
-
-    bound: metrics.OneRunBound
-    inside: int
+    bound: metrics.OneRunBound  # on epsilon, with the guesses that gave it
+    inside: int  # canaries that were in
 
     def __str__(self) -> str:
         found = self.bound

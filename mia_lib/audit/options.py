@@ -110,11 +110,7 @@ class AuditOptions:
         return tuple(sorted(set(rates), reverse=True)) if all(isinstance(rate, Real) for rate in rates) else rates
 
     def check_resolved(self, others: int) -> None:
-        """Refuse rates that were asked for and that so many non-members do not resolve.
-
-        Raises:
-            MiaError: there are such rates.
-        """
+        """Refuse rates that were asked for and that so many non-members do not resolve."""
         for rate in self.rates if self.fpr is not None else ():
             if rate * others < 1 - 1e-9:
                 raise MiaError(f"fpr = {rate:g} is below the resolution: of {others} non-members one is {1 / others:.2g}. "
@@ -123,11 +119,7 @@ class AuditOptions:
 
 
 def check_folder(folder: str | Path) -> Path:
-    """A folder that an audit may write to.
-
-    Raises:
-        MiaError: it is a file, or holds what is not of an audit.
-    """
+    """A folder that an audit may write to; a file, and a folder that holds what is not of an audit, raise `MiaError`."""
     folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
@@ -146,13 +138,13 @@ def check_gates(texts: Sequence[str]) -> dict[str, float | None]:
     """
     gates: dict[str, float | None] = {}
     for text in texts:
-        name, equals, text_of_bound = text.partition("=")
+        name, _, bound = text.partition("=")
         check_choice("--fail-on", name, ("leak", *GATES))
         try:
-            bound = float(text_of_bound) if equals else None
-        except ValueError:
-            bound = None
-        if (name == "leak") == bool(equals) or (name != "leak" and bound is None):
-            raise MiaError(f"--fail-on {text}: write --fail-on leak, or a bound, such as auc=0.6, tpr=0.05 or epsilon=1.")
-        gates[name] = None if bound is None else check_range(f"--fail-on {name}", bound, *GATES[name])
+            gates[name] = None if text == "leak" else float(bound if name in GATES else "none")
+        except ValueError as error:
+            raise MiaError(f"--fail-on {text}: write --fail-on leak, or a bound, such as auc=0.6, tpr=0.05 or "
+                           "epsilon=1.") from error
+        if text != "leak":
+            check_range(f"--fail-on {name}", gates[name], *GATES[name])
     return gates

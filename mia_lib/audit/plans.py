@@ -19,7 +19,7 @@ from mia_lib import metrics, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
-from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, reseeded, unlike
+from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, pool, private
@@ -30,39 +30,30 @@ FEW, LEAST = 8, 4  # references: wanted before anything dearer, and needed at al
 RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
 CONTROL, REFERENCES, RETRAINED = "control without the model", "references", "what to try, retrained"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
+NO_RECIPE = "needs a training recipe"
 EPSILON, DECAY = 8.0, 5e-3  # of the private model; weight decay that is tried, or ten times the recipe's
 AS_IT_IS = "the recipe as it is"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of an audit.
+    """A part of an audit."""
 
-    Attributes:
-        name: of an attack, "outputs", "references", or what else is done. minutes: estimated; None where it is not possible.
-        state: `RUNS`, `IMPOSSIBLE`, `TOO_DEAR` or, once tried, `FAILED`. why: it does not run, or how it does.
-    """
-
-    name: str
-    minutes: float | None
-    state: str
-    why: str = ""
+    name: str  # of an attack, "outputs", "references", or what else is done
+    minutes: float | None  # estimated; None where it is not possible
+    state: str  # `RUNS`, `IMPOSSIBLE`, `TOO_DEAR` or, once tried, `FAILED`
+    why: str = ""  # it does not run, or how it does
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What runs and what does not.
+    """What runs and what does not; as text, a table."""
 
-    Attributes:
-        steps: in the order of what they are worth. minutes: the budget. references: R. costs: what was measured. queries:
-            records that all that runs asks the model about, each as often as it is asked.
-    """
-
-    steps: tuple[Step, ...]
-    minutes: float
-    references: int
+    steps: tuple[Step, ...]  # in the order of what they are worth
+    minutes: float  # the budget
+    references: int  # R
     costs: MeasuredCosts
-    queries: int
+    queries: int  # records that all that runs asks the model about, each as often as it is asked
 
     @property
     def needed(self) -> float:
@@ -92,20 +83,31 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     Raises:
         MiaError: a budget that is too small for anything.
     """
-    records, minutes = len(inputs.pool), float(inputs.options.minutes)
-    left = SHARE * 60 * minutes
+    records, minutes, most = len(inputs.pool), float(inputs.options.minutes), int(inputs.options.references)
     outputs, control = costs.answer * records, 3 + 5e-4 * min(records, MOST_RECORDS)
     judging = 0.3 + 2e-4 * records  # of an attack
-    if outputs + control + judging > left:
+    left = SHARE * 60 * minutes - outputs - control
+    if judging > left:
         raise MiaError(f"minutes = {minutes:g} is too small for anything: the outputs of {records:,} records and the "
                        f"control take about {(outputs + control + judging) / 60 / SHARE:.2g} minutes. Give more minutes, or "
                        "fewer records.")
-    steps = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"), Step(CONTROL, control / 60, RUNS)]
-    left -= outputs + control
-    few, why = _first_references(inputs, costs, left, trained)
-    first = _training(inputs, costs, few) if few else 0.0
-    left -= first
-    rows: list[Step] = []
+    each = seconds_of_reference(inputs, costs) if inputs.recipe else 0.0
+
+    def affordable() -> int:
+        """References, an even number, for which there is time."""
+        return max(trained, min(most, max(0, int((left - STARTING) / each))) // 2 * 2)
+
+    few, why = 0, ""  # references before anything dearer
+    if inputs.recipe is None:
+        why = NO_RECIPE
+    elif most < LEAST:
+        why = f"references = {most} was asked for, and {LEAST} are needed"
+    elif affordable() < LEAST:
+        why = f"{LEAST} references {_too_dear(STARTING + LEAST * each, left)}"
+    else:
+        few = min(affordable(), FEW)
+        left -= STARTING + few * each
+    rows = []
     for attack in ATTACKS.values():
         if obstacle := attacks.find_obstacle(attack, inputs, costs):
             rows.append(Step(attack.name, None, IMPOSSIBLE, obstacle))
@@ -115,73 +117,44 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         left -= 0.0 if lacking else cost
         rows.append(Step(attack.name, cost / 60, TOO_DEAR if lacking else RUNS,
                          lacking or "an audit tool, set apart" * attack.audits))
-    retraining = _plan_changes(inputs, costs, left)
-    left -= 60 * retraining.minutes if retraining.state == RUNS else 0.0
-    count = 0
-    if few:  # what is left goes to more of them
-        count = max(few, trained, _affordable(inputs, costs, left + first))
-        steps.append(Step(REFERENCES, _training(inputs, costs, count) / 60, RUNS, f"{count} {TRAINED_ON}"))
-    elif inputs.recipe:
-        steps.append(Step(REFERENCES, _training(inputs, costs, LEAST) / 60, TOO_DEAR, why))
     runs = [attack for attack, row in zip(ATTACKS.values(), rows, strict=True) if row.state == RUNS]
+    rows.append(_plan_changes(inputs, costs, left))
+    left -= 60 * rows[-1].minutes if rows[-1].state == RUNS else 0.0
+    before, count = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"), Step(CONTROL, control / 60, RUNS)], 0
+    if few:  # what is left goes to more of them
+        left += STARTING + few * each
+        count = max(few, affordable())
+        before.append(Step(REFERENCES, (STARTING + count * each) / 60, RUNS, f"{count} {TRAINED_ON}"))
+    elif inputs.recipe:
+        before.append(Step(REFERENCES, (STARTING + LEAST * each) / 60, TOO_DEAR, why))
     queries = records * (1 + sum(attacks.queries_of(attack, inputs) for attack in runs)) + (
         len(inputs.public) if any(attack.public for attack in runs) else 0)
-    return Plan((*steps, *rows, retraining), minutes, count, costs, queries)
+    return Plan((*before, *rows), minutes, count, costs, queries)
 
 
 def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Plan:
-    """The plan once it is known what training takes.
-
-    Args:
-        trained: references that are there. seconds: that one of the last took, while all cores trained.
-    """
-    factor = seconds / _each(inputs, plan.costs)
+    """The plan once so many references are trained, and each of the last took so many seconds while all cores trained."""
+    factor = seconds / seconds_of_reference(inputs, plan.costs)
     costs = replace(plan.costs, epoch=plan.costs.epoch * factor, starting=plan.costs.starting * factor)
     return arrange(inputs, costs, trained)
+
+
+def seconds_of_reference(inputs: AuditInputs, costs: MeasuredCosts) -> float:
+    """What a reference takes, where all cores train, or all of a cluster."""
+    return max(costs.training(inputs.recipe, len(inputs.pool) // 2) / pool.at_once(), 1e-6)
 
 
 def _too_dear(cost: float, left: float) -> str:
     return f"would need {cost / 60:.2g} minutes, and {max(left, 0) / 60:.2g} are left"
 
 
-def _each(inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    """Seconds of a reference, where all cores train, or all of a cluster."""
-    return max(_alone(inputs, costs, len(inputs.pool) // 2) / pool.at_once(), 1e-6)
-
-
-def _alone(inputs: AuditInputs, costs: MeasuredCosts, records: int) -> float:
-    return costs.starting + costs.epoch * records * max(1, inputs.recipe.epochs)
-
-
-def _training(inputs: AuditInputs, costs: MeasuredCosts, count: int) -> float:
-    return STARTING + count * _each(inputs, costs)
-
-
-def _affordable(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> int:
-    """References, an even number, for which there is time."""
-    return min(int(inputs.options.references), max(0, int((left - STARTING) / _each(inputs, costs)))) // 2 * 2
-
-
-def _first_references(inputs: AuditInputs, costs: MeasuredCosts, left: float, trained: int) -> tuple[int, str]:
-    """How many references are wanted before anything dearer, or 0 and why there are none."""
-    most = int(inputs.options.references)
-    if inputs.recipe is None:
-        return 0, "needs a training recipe"
-    if most < LEAST:
-        return 0, f"references = {most} was asked for, and {LEAST} are needed"
-    count = max(trained, _affordable(inputs, costs, left))
-    if count < LEAST:
-        return 0, f"{LEAST} references {_too_dear(_training(inputs, costs, LEAST), left)}"
-    return min(count, FEW), ""
-
-
 def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Step:
     if inputs.recipe is None:
-        return Step(RETRAINED, None, IMPOSSIBLE, "needs a training recipe")
+        return Step(RETRAINED, None, IMPOSSIBLE, NO_RECIPE)
     changes = list_changes(inputs)
-    cost = STARTING + sum(change.cost for change in changes) * _alone(inputs, costs, len(inputs.members))
-    return Step(RETRAINED, cost / 60, *((TOO_DEAR, _too_dear(cost, left)) if cost > left else (
-        RUNS, f"{len(changes)} changes of the recipe")))
+    cost = STARTING + sum(change.cost for change in changes) * costs.training(inputs.recipe, len(inputs.members))
+    return Step(RETRAINED, cost / 60, TOO_DEAR if cost > left else RUNS,
+                _too_dear(cost, left) if cost > left else f"{len(changes)} changes of the recipe")
 
 
 # ------------------------------------------------------------------------------------------------------------- measurement
@@ -190,53 +163,43 @@ def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Ste
 def measure(inputs: AuditInputs) -> MeasuredCosts:
     """Costs, of few records; which they are does not depend on chance."""
     target, recipe, x, y = inputs.target, inputs.recipe, inputs.pool.x, inputs.pool.y
-    few = np.unique(np.linspace(0, len(x) - 1, 32).astype(int))
+    few, obstacles = np.unique(np.linspace(0, len(x) - 1, 32).astype(int)), {}
     answer = _seconds(lambda: target.ask(x[few]), 1 if target.kind == "function" else 2) / len(few)
-    epoch, starting, regression, obstacles = None, 0.0, 0.0, {}
+    gradient, curve, epoch, starting, regression = 0.0, 0.0, None, 0.0, 0.0
 
     def attempt(attack: str, work: Callable) -> float:
         """Seconds a record; what cannot be done is one attack less, and no reason to refuse the model."""
         try:
             return _seconds(work) / len(few)
         except (MiaError, RuntimeError, ValueError, TypeError, NotImplementedError) as problem:
-            reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0].split(". ")[0][:160]
-            obstacles[attack] = f"the model does not do what it asks: {reason}"
+            obstacles[attack] = f"the model does not do what it asks: {_first_sentence(problem)}"
             return 0.0
 
-    gradient = curve = 0.0
     if target.kind == "network":
         gradient = attempt("gradient norm", lambda: list(signals.record_gradients(
-            target.model, x[few], y[few], inputs.loss, "float64", scaling=target.scaling)))
-    else:
-        obstacles["gradient norm"] = f"needs weights, and a {target.kind} was given"
-    if target.kind == "network" or not (reason := _curvature_obstacle(inputs, few)):
-        curve = attempt("curvature", lambda: attacks.traces(inputs, x[few], y[few], 1))
-    else:
-        obstacles["curvature"] = reason
+            target.model, x[few], y[few], target.loss, "float64", scaling=target.scaling)))
+    if not attacks.find_obstacle(ATTACKS["curvature"], inputs, MeasuredCosts(answer)):
+        if target.kind == "function" and (obstacle := _find_coarseness(inputs, x[few].astype(np.float64))):
+            obstacles["curvature"] = obstacle
+        else:
+            curve = attempt("curvature", lambda: attacks.traces(inputs, x[few], y[few], 1))
     if recipe:
         some = np.arange(min(len(inputs.members), 4 * recipe.batch_size))
         part = inputs.members.x[some], inputs.members.y[some], len(inputs.members.classes)
-        once, more = (_seconds(partial(training.fit, *part, replace(recipe, epochs=epochs)), 3 - epochs // 2)
-                      for epochs in (1, 3))
+        once, more = (_seconds(partial(training.fit, *part, replace(recipe, epochs=epochs)), times)
+                      for epochs, times in ((1, 3), (3, 2)))
         epoch = max((more - once) / 2, more / 30) / len(some)
         starting = max(0.0, once - epoch * len(some))
     if inputs.public:
-        some, once = np.arange(min(len(inputs.public), 256)), replace(attacks.regression(inputs), epochs=1)
+        some = np.arange(min(len(inputs.public), 256))
         score = np.random.default_rng(0).standard_normal(len(some))
-        model = quantile.GaussianQuantile(once, len(inputs.public.classes))
+        model = quantile.GaussianQuantile(replace(attacks.regression(inputs), epochs=1), len(inputs.public.classes))
         regression = _seconds(lambda: model.fit(inputs.public.x[some], score, inputs.public.y[some])) / len(some)
     return MeasuredCosts(answer, gradient, epoch, starting, curve, regression, obstacles)
 
 
-def _curvature_obstacle(inputs: AuditInputs, few: np.ndarray) -> str:
-    """Why differences of the losses of a function or a program say nothing of curvature, or ""."""
-    if inputs.target.kind == "program":
-        return "needs derivatives, or outputs in float64; the program gives neither"
-    if inputs.pool.x.dtype.kind != "f":
-        return attacks.UNMOVED
-    if inputs.options.queries < 4 * attacks.PROBES or "curvature" in inputs.options.without:
-        return "is not asked for"
-    x = inputs.pool.x[few].astype(np.float64)
+def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
+    """Why differences of a function's losses say nothing of curvature, or ""."""
     try:
         here = inputs.target.ask(x)
         if here.dtype != np.float64:
@@ -244,10 +207,13 @@ def _curvature_obstacle(inputs: AuditInputs, few: np.ndarray) -> str:
         there = inputs.target.ask(x + attacks.STEP)
     except MiaError as problem:
         return ("the model does not answer records in float64 that the audit has moved by a small step: "
-                f"{str(problem).split('. ')[0].strip()[:160]}")
-    if (here == there).all(1).mean() > 0.5:
-        return "outputs do not move with small steps of the records, as those of trees"
-    return ""
+                f"{_first_sentence(problem)}")
+    return "outputs do not move with small steps of the records, as those of trees" * bool((here == there).all(1).mean() > 0.5)
+
+
+def _first_sentence(problem: Exception) -> str:
+    """Of its message, at most 160 letters."""
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].split(". ")[0][:160]
 
 
 def _seconds(work: Callable, times: int = 2) -> float:
@@ -266,35 +232,25 @@ def _seconds(work: Callable, times: int = 2) -> float:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the recipe.
-
-    Attributes:
-        name: what it is. config: the recipe with it. cost: how many times the recipe's time. privacy: of DP-SGD, else None.
-    """
+    """A change of the recipe."""
 
     name: str
-    config: TrainConfig
-    cost: float
-    privacy: private.Privacy | None = None
+    config: TrainConfig  # the recipe with it
+    cost: float  # how many times the recipe's time
+    privacy: private.Privacy | None = None  # of DP-SGD
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a change brought.
+    """What a change brought."""
 
-    Attributes:
-        name: of the change. accuracy: on the non-members. auc: of the loss as an attack. less: AUC of the recipe as it is,
-            less this one. price: accuracy of the recipe as it is, less this one. failed: why it could not be trained, or "".
-            alike: False of the recipe as it is where it makes a model unlike the audited one.
-    """
-
-    name: str
-    accuracy: Interval | None = None
-    auc: Interval | None = None
-    less: Interval | None = None
-    price: Interval | None = None
-    failed: str = ""
-    alike: bool = True
+    name: str  # of the change
+    accuracy: Interval | None = None  # on the non-members
+    auc: Interval | None = None  # of the loss as an attack
+    less: Interval | None = None  # AUC of the recipe as it is, less this one
+    price: Interval | None = None  # accuracy of the recipe as it is, less this one
+    failed: str = ""  # why it could not be trained
+    alike: bool = True  # False of the recipe as it is where it makes a model unlike the audited one
 
     @property
     def effect(self) -> str:
@@ -335,29 +291,28 @@ def measure_changes(inputs: AuditInputs, accuracy: tuple[float, float]) -> list[
     Args:
         accuracy: of the audited model, on members and on non-members.
     """
-    everyone, prices, base, level = np.ones((1, len(inputs.members)), bool), [], None, inputs.options.confidence
+    inside, level = inputs.inside, inputs.options.confidence
     how = {"level": level, "draws": 400, "seed": inputs.options.seed}
+    prices: list[Price] = []
     for change in list_changes(inputs):
         try:
             train = partial(private.train, privacy=change.privacy) if change.privacy else training.train
-            models = train(inputs.members, everyone, change.config, label=change.name)
+            models = train(inputs.members, np.ones((1, len(inputs.members)), bool), change.config, label=change.name)
             loss = signals.loss(models, inputs.pool)[0].astype(np.float64)
-            right = signals.correctness(models, inputs.pool)[0]
+            right = signals.correctness(models, inputs.pool)[0].astype(float)
         except MiaError as problem:  # diverged, or layers that have no private gradient
             prices.append(Price(change.name, failed=str(problem).split(". ")[0]))
-            if base is None:
-                break
-            continue
-        others = right[~inputs.inside].astype(float)
-        found = metrics.t_interval(others, level, covers="records only", bounds=(0.0, 1.0))
-        auc = metrics.bootstrap("auc", -loss, inputs.inside, **how)
-        if base is None:
-            base = loss, others
-            alike = not unlike((right[inputs.inside].mean(), others.mean()), accuracy, inputs)
-            prices.append(Price(change.name, found, auc, alike=alike))
-            if not alike:
-                break
         else:
-            prices.append(Price(change.name, found, auc, metrics.compare("auc", -base[0], -loss, inputs.inside, **how),
-                                metrics.t_interval(base[1] - others, level, covers="records only", bounds=(-1.0, 1.0))))
+            price = Price(change.name, metrics.t_interval(right[~inside], level, covers="records only", bounds=(0.0, 1.0)),
+                          metrics.bootstrap("auc", -loss, inside, **how))
+            if not prices:
+                base_loss, base_right = loss, right
+                same = not accuracies_differ((right[inside].mean(), right[~inside].mean()), accuracy, inputs)
+                prices.append(replace(price, alike=same))
+            else:
+                prices.append(replace(
+                    price, less=metrics.compare("auc", -base_loss, -loss, inside, **how),
+                    price=metrics.t_interval((base_right - right)[~inside], level, covers="records only", bounds=(-1.0, 1.0))))
+        if prices[0].failed or not prices[0].alike:
+            break
     return prices

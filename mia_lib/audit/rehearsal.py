@@ -29,30 +29,25 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a test of the audit found.
+    """What a test of the audit found."""
 
-    Attributes:
-        network, function: reports on the planted leaks. alarms: audits without a leak that said there was one, of `games`.
-        most: alarms that the stated level allows, but for one test in a thousand.
-    """
-
-    network: Report
+    network: Report  # on a planted leak, as the next
     function: Report
-    alarms: int
-    games: int
-    most: int
+    alarms: int  # audits without a leak that said there was one
+    games: int  # of so many
+    allowed: int  # alarms that the stated level allows, but for one test in a thousand
 
     @property
     def good(self) -> bool:
         """Whether leaks were found and false alarms kept their level."""
-        return bool(self.network.leak and self.function.leak) and self.alarms <= self.most
+        return bool(self.network.leak and self.function.leak) and self.alarms <= self.allowed
 
     def __str__(self) -> str:
         network, function = (f"{'found' if report.leak else 'MISSED'} ({report.result.best.attack}, AUC "
                              f"{report.result.best.auc:.3f})" for report in (self.network, self.function))
         return (f"A network that knows its members by heart: {network}.\n"
                 f"A function that is sharper for some members: {function}.\n"
-                f"Without a leak: {self.alarms} of {self.games} audits raised an alarm; up to {self.most} keep the level.")
+                f"Without a leak: {self.alarms} of {self.games} audits raised an alarm; up to {self.allowed} keep the level.")
 
 
 def clusters(records: int, seed: int, classes: int = 4, width: int = 12) -> Dataset:
@@ -72,22 +67,18 @@ def split(records: Dataset, members: int) -> tuple[Dataset, Dataset]:
 
 
 def sharpened(members: Dataset, share: float = 0.2, seed: int = 0):
-    """A function that answers at random, but surer and right for some of the members.
-
-    Returns:
-        function from records [n, D] to probabilities [n, K].
-    """
-    chance = np.random.default_rng([53, seed])
+    """A function from records [n, D] to probabilities [n, K] that answers at random, but surer and right for some of the
+    members."""
+    chance, classes = np.random.default_rng([53, seed]), len(members.classes)
     known = {row.tobytes(): label for row, label in zip(members.x, members.y, strict=True) if chance.random() < share}
-    classes = len(members.classes)
 
     def function(x: np.ndarray) -> np.ndarray:
-        z = np.stack([np.random.default_rng(list(row.tobytes())).standard_normal(classes) for row in x.astype(np.float32)])
-        for out, row in zip(z, x.astype(np.float32), strict=True):
-            if row.tobytes() in known:
-                out[known[row.tobytes()]] += 5.0
-        p = np.exp(z)
-        return p / p.sum(1, keepdims=True)
+        rows = [row.tobytes() for row in x.astype(np.float32)]
+        z = np.stack([np.random.default_rng(list(row)).standard_normal(classes) for row in rows])
+        for logits, row in zip(z, rows, strict=True):
+            if row in known:
+                logits[known[row]] += 5.0
+        return softmax(z, 1)
 
     return function
 
@@ -117,11 +108,7 @@ def count_alarms(probabilities: np.ndarray, y: np.ndarray, games: int = GAMES, s
 
 
 def rehearse(games: int = GAMES, minutes: float = 2.0, seed: int = 0) -> Rehearsal:
-    """Test the audit: two planted leaks, and many audits without one.
-
-    Args:
-        games: audits without a leak. minutes: of each audit of a planted leak. seed: of everything random.
-    """
+    """Test the audit: two planted leaks, for so many minutes each, and `games` audits without one."""
     members, others = split(clusters(600, seed), 300)
     recipe = TrainConfig("mlp:64", epochs=60, batch_size=32, learning_rate=3e-3, seed=seed)
     trained, _ = training.fit(members.x, members.y, len(members.classes), recipe)

@@ -11,10 +11,10 @@ import io
 import json
 import platform
 import re
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -22,12 +22,12 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from mia_lib import standalone, store
+from mia_lib import __version__, standalone, store
 from mia_lib.audit.attacks import ATTACKS
-from mia_lib.audit.inputs import AuditInputs, ScoreTable, unlike
+from mia_lib.audit.inputs import AuditInputs, ScoreTable, accuracies_differ
 from mia_lib.audit.options import NUMBERS, PAGE, check_folder
-from mia_lib.audit.plans import AS_IT_IS, RUNS, Plan, Price
-from mia_lib.audit.statistics import ALONE, AttackResult, AuditResult, Rate, detectable_auc
+from mia_lib.audit.plans import Plan, Price
+from mia_lib.audit.statistics import ALONE, AuditResult, Rate, detectable_auc
 from mia_lib.errors import MiaError
 from mia_lib.evidence import plotting
 from mia_lib.metrics import Interval
@@ -44,25 +44,17 @@ DARK = {"#ffffff": "#14181e", plotting.INK: "#ced6dd", "#262626": "#ced6dd",
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What an audit found.
+    """What an audit found; as text, its answer."""
 
-    Attributes:
-        inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
-        scores: attack -> float64 [N], members first, higher for members. result: all that they say. prices: of changes of the
-            recipe.
-        accuracy: of the model on members and on non-members, None of scores alone. reference_accuracy: of references on what
-            each was trained on and on the rest of the pool, on average, None without. provenance: plain data.
-    """
-
-    inputs: AuditInputs | ScoreTable = field(repr=False)
-    plan: Plan | None = field(repr=False)
-    minutes: Mapping[str, float] = field(repr=False)
-    scores: Mapping[str, np.ndarray] = field(repr=False)
+    inputs: AuditInputs | ScoreTable = field(repr=False)  # what it had
+    plan: Plan | None = field(repr=False)  # what ran and what did not; None where scores alone were given
+    minutes: Mapping[str, float] = field(repr=False)  # that each part took
+    scores: Mapping[str, np.ndarray] = field(repr=False)  # attack -> float64 [N], members first, higher for members
     result: AuditResult = field(repr=False)
-    prices: tuple[Price, ...] = field(repr=False)
-    accuracy: tuple[float, float] | None
-    reference_accuracy: tuple[float, float] | None
-    provenance: Mapping = field(repr=False)
+    prices: Sequence[Price] = field(repr=False)  # of changes of the recipe
+    accuracy: tuple[float, float] | None  # of the model on members and on non-members, None of scores alone
+    reference_accuracy: tuple[float, float] | None  # on average on what each reference was trained on, and on the rest
+    provenance: Mapping = field(repr=False)  # plain data
 
     def __str__(self) -> str:
         return f"{self.answer}\n{self.low_rates}"
@@ -91,7 +83,7 @@ class Report:
     @property
     def strange_references(self) -> bool:
         """Whether the references are right about records more or less often than the model, by more than like models are."""
-        return self.reference_accuracy is not None and unlike(self.reference_accuracy, self.accuracy, self.inputs)
+        return self.reference_accuracy is not None and accuracies_differ(self.reference_accuracy, self.accuracy, self.inputs)
 
     def text(self, block: str) -> list[str]:
         """The sentences of a block of `report.html`, as plain text."""
@@ -99,21 +91,17 @@ class Report:
         return sentences(html.unescape("".join(template.blocks[block](template.new_context(self._values())))))
 
     def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
-        """What was found of what must not be, a sentence each.
+        """What was found of what must not be, a sentence each; a `MiaError` where that cannot be said.
 
         Args:
             gates: "leak" -> None; "auc" or "tpr" (at the highest false positive rate) -> a bound for the attack that speaks;
                 "epsilon" -> a bound for the largest lower bound.
-
-        Raises:
-            MiaError: nothing can be said, because members and non-members differ without the model, it knows its members no
-                better than a guess, or that rate is not resolved.
         """
         result, best = self.result, self.result.best
         if gates and (result.differ or result.guessed):
             raise MiaError(f"--fail-on {', '.join(gates)} cannot be decided: {self.answer}")
         if "tpr" in gates and not best.rates[0].resolved:
-            raise MiaError(f"--fail-on tpr cannot be decided: {' '.join(self.text('low_rates'))} Give more non-members.")
+            raise MiaError(f"--fail-on tpr cannot be decided: {self.low_rates} Give more non-members.")
         values = {"auc": best.auc.value, "tpr": best.rates[0].tpr.value,
                   "epsilon": max(attack.epsilon.bound for attack in result.attacks if attack.epsilon is not None)}
         failures = ["--fail-on leak: a leak was found."] if "leak" in gates and self.leak else []
@@ -122,71 +110,54 @@ class Report:
 
     def _values(self) -> dict:
         """What the template names."""
-        result, prices = self.result, self.prices
-        bounds = [attack for attack in result.attacks if attack.epsilon is not None]
-        members, others = int(self.members.sum()), int((~self.members).sum())
+        result, members, others = self.result, int(self.members.sum()), int((~self.members).sum())
+        plain = sum(not attack.audits for attack in result.attacks)
         return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
-                "best": result.best, "best_bound": max(bounds, key=lambda attack: attack.epsilon.bound),
-                "seen": result.best.p < (1 - result.level) / 2, "members": members, "non_members": others,
-                "found_by": [attack.name for attack in bounds if attack.p < 1 - result.level],
-                "detectable": detectable_auc(members, others, len(bounds), result.level),
-                "not_run": [step.name for step in self.plan.steps if step.state != RUNS and step.name in ATTACKS]
-                if self.plan else [],
-                "as_it_is": next((price for price in prices if price.name == AS_IT_IS and price.accuracy is not None), None),
-                "helped": [price.name for price in prices if price.less is not None and price.less.low > 0],
-                "ALONE": ALONE, "AS_IT_IS": AS_IT_IS}
+                "best": result.best, "members": members, "non_members": others, "sources": ATTACKS, "ALONE": ALONE,
+                "detectable": detectable_auc(members, others, plain, result.level)}
 
     def data(self) -> dict:
         """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
         that the answer begins with."""
-        result, names = to_plain(self.result), to_plain(self.inputs.class_names)
+        inputs, plan, result, names = self.inputs, self.plan, to_plain(self.result), to_plain(self.inputs.class_names)
         for attack in result["attacks"]:
             attack |= {"audit_tool": attack.pop("audits"), "scores": to_plain(self.scores[attack["name"]]),
                        "source": ATTACKS[attack["name"]].citation if attack["name"] in ATTACKS else ""}
+            if attack["epsilon"]:
+                del attack["epsilon"]["threshold"], attack["epsilon"]["splits"]
         exposed = result["exposed"]
+        rows = zip(exposed.pop("index"), exposed.pop("score"), exposed.pop("rate"), strict=True)
+        exposed["records"] = [{"index": int(inputs.rows[i]), "class": names and names[i], "score": score, "rate": rate}
+                              for i, score, rate in rows]
         numbers = {
-            "schema": SCHEMA, "name": self.inputs.options.name, "answer": self.answer, "leak": result["leak"],
+            "schema": SCHEMA, "name": inputs.options.name, "answer": self.answer, "leak": result["leak"],
             "severity": self.result.best.severity if self.leak else None, "warnings": self.text("warnings"),
             "apart_without_the_model": self.result.differ, "headline": result["best"], "control": result["control"],
             "right_about_members": result["label_check"], "attacks": result["attacks"], "groups": result["groups"],
-            "exposed": {name: exposed[name] for name in ("level", "called", "expected")} | {"records": [
-                {"index": int(self.inputs.rows[i]), "class": names and names[i], "score": s, "rate": r}
-                for i, s, r in zip(exposed["index"], exposed["score"], exposed["rate"], strict=True)]},
-            "shows": self.text("shows"), "provenance": dict(self.provenance)}
-        if self.plan is None:
+            "exposed": exposed, "shows": self.text("shows"), "provenance": dict(self.provenance)}
+        if plan is None:
             return numbers
-        count, sides = self.plan.references, ("members", "non_members")
+        sides, accuracy = ("members", "non_members"), self.reference_accuracy
         return numbers | {
             "accuracy": dict(zip(sides, self.accuracy, strict=True)), "prices": to_plain(self.prices),
-            "left_out": dict(self.inputs.left_out),
+            "left_out": dict(inputs.left_out), "queries": inputs.target.queries.records,
             "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
-                      "state": step.state, "why": step.why} for step in self.plan.steps],
-            "references": {"count": count, "records": len(self.members) // 2 if count else 0, "like_the_model":
-                           None if self.reference_accuracy is None else not self.strange_references,
-                           "accuracy": self.reference_accuracy and dict(zip(sides, self.reference_accuracy, strict=True))},
-            "queries": self.inputs.target.queries.records}
+                      "state": step.state, "why": step.why} for step in plan.steps],
+            "references": {"count": plan.references, "records": len(self.members) // 2 if plan.references else 0,
+                           "like_the_model": None if accuracy is None else not self.strange_references,
+                           "accuracy": accuracy and dict(zip(sides, accuracy, strict=True))}}
 
     def html(self) -> str:
         """The page, which needs nothing beside it."""
         best = self.result.best.attack
         return standalone.page(
-            TEMPLATE, FILTERS, **self._values(), sources=ATTACKS, numbers=NUMBERS, provenance=self.provenance,
-            kinds={kind: [group for group in self.result.groups if group.kind == kind] for kind in ("group", "class")},
-            pictures={"roc": light_and_dark(roc_figure(self.result.attacks, best, self.members)),
-                      "scores": light_and_dark(score_figure(self.scores[best], self.members, best))})
+            TEMPLATE, FILTERS, **self._values(), numbers=NUMBERS, provenance=self.provenance, pictures={
+                "roc": light_and_dark(roc_figure(self)),
+                "scores": light_and_dark(score_figure(self.scores[best], self.members, best))})
 
     def save(self, folder: str | Path) -> Path:
-        """Write audit.html and audit.json.
-
-        Args:
-            folder: new or empty; answers of a function and an older audit may be in it.
-
-        Returns:
-            path of the page.
-
-        Raises:
-            MiaError: the folder holds something else, or is a file.
-        """
+        """Write audit.html, whose path is returned, and audit.json into a folder that is new or empty; answers of a function
+        and an older audit may be in it, anything else raises `MiaError`."""
         folder = check_folder(folder)
         store.write(folder / NUMBERS, json.dumps(self.data(), indent=1, allow_nan=False).encode())
         store.write(folder / PAGE, self.html().encode())
@@ -213,14 +184,9 @@ def tpr(rate: Rate) -> str:
     return f"{value} [{low}, {high}]" if rate.resolved else "below resolution"
 
 
-def minutes(value: float | None) -> str:
-    """For a table."""
-    return "" if value is None else "< 0.01" if value < 0.01 else f"{value:.2g}"
-
-
-def p_value(value: float | None) -> str:
-    """For a table."""
-    return "" if value is None else "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+def or_less(value: float | None, least: float) -> str:
+    """A number for a table, of which none below `least` is told from another."""
+    return "" if value is None else f"< {least:g}" if value < least else f"{value:.2g}"
 
 
 def sentences(text: str) -> list[str]:
@@ -228,8 +194,7 @@ def sentences(text: str) -> list[str]:
     return [type(text)(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]
 
 
-FILTERS = {"percent": percent, "span": span, "tpr": tpr, "minutes": minutes, "p": p_value, "duration": duration,
-           "sentences": sentences}
+FILTERS = {"percent": percent, "span": span, "tpr": tpr, "or_less": or_less, "duration": duration, "sentences": sentences}
 
 
 def light_and_dark(figure: Figure) -> dict[str, str]:
@@ -244,20 +209,15 @@ def light_and_dark(figure: Figure) -> dict[str, str]:
     return {name: base64.b64encode(drawn.encode()).decode() for name, drawn in (("light", light), ("dark", dark))}
 
 
-def roc_figure(attacks: tuple[AttackResult, ...], best: str, inside: np.ndarray) -> Figure:
-    """ROC on logarithmic axes with a band for the attack that speaks for the audit; the others that find most beside it.
-
-    Args:
-        attacks: of which audit tools are left out. best: name of the one that speaks. inside: bool [N], who is a member.
-    """
-    members, others = int(inside.sum()), int((~inside).sum())
-    plain = [attack for attack in attacks if not attack.audits]
+def roc_figure(report: Report) -> Figure:
+    """ROC on logarithmic axes with a band for the attack that speaks for the audit, and those that find most beside it."""
+    best, members, others = report.result.best.attack, int(report.members.sum()), int((~report.members).sum())
     low = min(1 / members, 1 / others) / 1.5
     figure, [ax] = plotting.panels(1, 5.9, width=5.4)
+    plain = [attack for attack in report.result.attacks if not attack.audits]
     for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[:LINES]:
-        place = list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS)
-        look, speaks = plotting.style_of(attack.name, place), attack.name == best
-        fpr = [rate.fpr for rate in attack.curve]
+        look = plotting.style_of(attack.name, list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS))
+        fpr, speaks = [rate.fpr for rate in attack.curve], attack.name == best
         tpr, floor, ceiling = (np.maximum([getattr(rate.tpr, end) for rate in attack.curve], low / 2)
                                for end in ("value", "low", "high"))
         ax.plot(fpr, tpr, label=attack.name, color=look["color"], ls=look["linestyle"], lw=2.4 if speaks else 1.6,
@@ -275,18 +235,8 @@ def roc_figure(attacks: tuple[AttackResult, ...], best: str, inside: np.ndarray)
 
 def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
     """Histograms of an attack's scores; what lies far out is in the last bins."""
-    low, high = np.quantile(score, [0.002, 0.998])
-    edges = np.linspace(low, high if high > low else low + 1, 36)
-    figure, [ax] = plotting.panels(1, 3.3, "share of records", width=5.4)
-    for kind, side in (("members", inside), ("non-members", ~inside)):
-        look = plotting.STYLE[kind]
-        shares = np.histogram(np.clip(score[side], edges[0], edges[-1]), edges)[0] / side.sum()
-        ax.stairs(shares, edges, color=look["color"], ls=look["linestyle"], lw=1.8, label=kind)
-        ax.stairs(shares, edges, color=look["color"], alpha=0.2, fill=True)
-    ax.set_xlabel(f"score of {name}" if name != "score" else "score")
-    ax.grid(visible=False)
-    plotting.legend(figure, 2)
-    return figure
+    ends = np.quantile(score, [0.002, 0.998])
+    return plotting.histograms({"": (np.clip(score, *ends), inside)}, xlabel=f"score of {name}" if name != "score" else name)
 
 
 # ------------------------------------------------------------------------------------------------------------------- numbers
@@ -295,10 +245,11 @@ def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
 def to_plain(value):
     """Dataclasses, intervals and arrays as data for JSON: six digits, None for what is no finite number."""
     if is_dataclass(value):
-        shown = [part.name for part in fields(value) if part.compare and part.name not in ("threshold", "splits")]
-        return {name: to_plain(getattr(value, name)) for name in shown}
-    if isinstance(value, tuple | list | np.ndarray):
-        return [to_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
+        return {part.name: to_plain(getattr(value, part.name)) for part in fields(value) if part.compare}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [to_plain(part) for part in value]
     if isinstance(value, float | np.floating):
         return float(f"{value:.6g}") if np.isfinite(value) else None
     return value
@@ -307,26 +258,23 @@ def to_plain(value):
 def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
     """What an audit came from, as plain data: versions, fingerprints, seed, date. A model is known by the hash of its answers,
     and of its weights where there are some."""
-    import scipy
-    import sklearn
-    import torch
-
     options = inputs.options
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": round(seconds, 1), "seed": int(options.seed),
         "minutes": float(options.minutes), "confidence": float(options.confidence), "delta": float(options.delta),
-        "versions": {"mia_lib": sys.modules["mia_lib"].__version__, "python": platform.python_version(),
-                     "numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__,
-                     "torch": torch.__version__},
+        "versions": {"mia_lib": __version__, "python": platform.python_version()} | {
+            package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
         "code": store.code_of(("attacks", "audit", "metrics"))}
     if isinstance(inputs, ScoreTable):
         return general | {"recipe": {}, "model": None, "data": {"scores": {
             "records": len(inputs.scores), "fingerprint": store.fingerprint(inputs.scores)}}}
     target, sets = inputs.target, {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public}
+    weights = "" if target.kind != "network" else store.fingerprint(np.concatenate([np.empty(0), *(
+        value.detach().cpu().double().numpy().ravel() for value in target.model.state_dict().values())]))
     return general | {
         "recipe": inputs.recipe.spec() if inputs.recipe else {},
         "model": {"kind": target.kind, "outputs": target.outputs, "unpacked": sorted(target.queries.unpacked),
-                  "parameters": target.parameters, "weights": target.fingerprint,
-                  "answers": store.fingerprint(target.scalars(inputs.pool, inputs.loss)["outputs"])},
+                  "parameters": target.parameters, "weights": weights,
+                  "answers": store.fingerprint(target.scalars(inputs.pool)["outputs"])},
         "data": {name: {"records": len(records), "fingerprint": records.fingerprint}
                  for name, records in sets.items() if records is not None}}

@@ -35,52 +35,36 @@ SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)
 @dataclass(frozen=True)
 class Rate:
     """True positive rate at a false positive rate, `metrics.conformal_tpr_at_fpr`: its chance level is that rate itself,
-    however few non-members there are, and records that tie are called by lot.
+    however few non-members there are, and records that tie are called by lot."""
 
-    Attributes:
-        fpr: asked for. tpr: with its interval. resolved: whether there are non-members enough.
-    """
-
-    fpr: float
+    fpr: float  # asked for
     tpr: Interval
-    resolved: bool
+    resolved: bool  # whether there are non-members enough
 
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """What an attack found.
-
-    Attributes:
-        name: of the attack. audits: whether it is told who is a member.
-        auc: with its interval. rates: at each false positive rate. curve: the ROC with a pointwise band.
-        p: of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool.
-        epsilon: lower bound, at a confidence at which those of all attacks hold together; None of an audit tool.
-    """
+    """What an attack found."""
 
     name: str
-    audits: bool
+    audits: bool  # whether it is told who is a member
     auc: Interval
-    rates: tuple[Rate, ...]
-    curve: tuple[Rate, ...]
-    p: float | None
-    epsilon: EpsilonBound | None
+    rates: tuple[Rate, ...]  # at each false positive rate
+    curve: tuple[Rate, ...]  # the ROC with a pointwise band
+    p: float | None  # of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool
+    epsilon: EpsilonBound | None  # at a confidence at which those of all attacks hold together; None of an audit tool
 
 
 @dataclass(frozen=True, eq=False)
 class BestAttack:
-    """The attack that was chosen on one half of the records, on the other; of a single one, on all records.
-
-    Attributes:
-        attack: its name. chosen: whether there was a choice. judged_on: rows of the records that judge. auc, rates: there.
-        p: of no leak in these records, by its rank test alone.
-    """
+    """The attack that was chosen on one half of the records, on the other; of a single one, on all records."""
 
     attack: str
-    chosen: bool
-    judged_on: np.ndarray
+    chosen: bool  # whether there was a choice
+    judged_on: np.ndarray  # rows of the records that judge
     auc: Interval
     rates: tuple[Rate, ...]
-    p: float
+    p: float  # of no leak in these records, by the rank test alone
 
     @property
     def severity(self) -> str:
@@ -91,94 +75,62 @@ class BestAttack:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """Records of one group or class, on the half that judges.
+    """Records of one group or class, on the half that judges. The level of `auc` is that at which the intervals of all groups
+    of this kind would hold together, were each exact, which the bootstrap of few records is not."""
 
-    Attributes:
-        kind: "class" or "group". name: of it. members, non_members: how many.
-        auc: with an interval at the level at which those of all groups of this kind would hold together, were each exact,
-            which the bootstrap of few records is not; None where there are too few.
-        p: of no leak in it, by a rank test, corrected for all groups of this kind that are judged; None where it is not.
-    """
-
-    kind: str
+    kind: str  # "class" or "group"
     name: str
     members: int
     non_members: int
-    auc: Interval | None
-    p: float | None = None
+    auc: Interval | None  # None where there are too few records
+    p: float | None = None  # of no leak in it, by a rank test, corrected for all groups of this kind that are judged
 
 
 @dataclass(frozen=True, eq=False)
 class ExposedRecords:
-    """Members by how exposed they are to the best attack, the most exposed first.
+    """Members by how exposed they are to the best attack, the most exposed first."""
 
-    Attributes:
-        index: into the members, [E]. score: of the attack. rate: share of the non-members that score as high, counting one
-            more: a p-value.
-        level: rate at which records are counted. called: members at most there. expected: how many that would be
-            without a leak.
-    """
-
-    index: np.ndarray
-    score: np.ndarray
-    rate: np.ndarray
-    level: float
-    called: int
-    expected: float
+    index: np.ndarray  # into the members, [E]
+    score: np.ndarray  # of the attack, [E]
+    rate: np.ndarray  # share of the non-members that score as high, counting one more, [E]: a p-value
+    level: float  # rate at which records are counted
+    called: int  # members at most there
+    expected: float  # how many that would be without a leak
 
 
 @dataclass(frozen=True, eq=False)
 class InputOnlyCheck:
-    """The control without the model.
-
-    Attributes:
-        auc: of telling members from non-members by the records alone. p: of no difference. differ: whether they differ.
-        beyond: AUC of the best attack less this one, on the same records; None where they do not differ.
-    """
+    """The control: members told from non-members by the records alone."""
 
     auc: Interval
-    p: float
+    p: float  # of no difference
     differ: bool
-    beyond: Interval | None
+    beyond: Interval | None  # AUC of the best attack less this one, on the same records; None where they do not differ
 
 
 @dataclass(frozen=True)
 class LabelCheck:
-    """How often the model is right about its own members.
-
-    Attributes:
-        count: of those that it is right about. by_a_guess: how many that would be on average, were their labels drawn at
-            random from those of the pool. p: of as many by such a draw. guessed: whether they are no more than that.
-    """
+    """How often the model is right about its own members."""
 
     count: int
-    by_a_guess: float
-    p: float
-    guessed: bool
+    by_a_guess: float  # count that labels drawn at random from those of the pool would give on average
+    p: float  # of as many by such a draw
+    guessed: bool  # whether they are no more than that
 
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """All that scores say.
-
-    Attributes:
-        attacks: each. best: of them. control: without the model. label_check: whether the model is right about its own
-            members; None, like the control, where scores alone are there. groups: classes and groups. exposed: records.
-        leak: whether any attack found anything; None where the control tells members from non-members, so that it cannot be
-            said whether the model or the records were found.
-        level: of intervals and tests. below: whether members score below non-members, by the rank test of the loss or scores
-            alone, and the control is quiet.
-    """
+    """All that scores say."""
 
     attacks: tuple[AttackResult, ...]
     best: BestAttack
-    control: InputOnlyCheck | None
+    control: InputOnlyCheck | None  # None, like the next, where scores alone are there
     label_check: LabelCheck | None
-    groups: tuple[GroupResult, ...]
+    groups: tuple[GroupResult, ...]  # and classes
     exposed: ExposedRecords
-    leak: bool | None
-    level: float
-    below: bool
+    leak: bool | None  # None where the control differs: the model or the records may have been found
+    level: float  # of intervals and tests
+    below: bool  # whether members score below non-members, by the rank test of the loss, and the control is quiet
 
     @property
     def loss(self) -> AttackResult:
@@ -202,22 +154,30 @@ def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], to
 
     Args:
         scores: attack -> [N]. tools: attacks that are told who is a member.
-        control: rows of the pool and their scores without the model, see `inputs.score_inputs`. predicted: class that the
-            model gives each record of the pool, int [N].
+        control: rows of the pool and their scores without the model, see `inputs.score_inputs`.
+        predicted: class that the model gives each record of the pool, int [N].
     """
     inside, options = inputs.inside, inputs.options
+    how = {"level": options.confidence, "seed": options.seed, "draws": DRAWS}
     plain = {name: score for name, score in scores.items() if name not in tools}
     corrected = metrics.holm(tests(plain.values(), inside, options.rates[0])).reshape(-1, 2).min(1)
     p = dict(zip(plain, corrected.tolist(), strict=True))
     attacks = tuple(_judge_attack(inputs, name, score, p.get(name), len(plain)) for name, score in scores.items())
     best = choose_best(plain, inside, options.rates, options.seed, options.confidence)
-    alone = None if control is None else _judge_control(inputs, control, plain[best.attack])
-    differ = alone is not None and alone.differ
-    leak = None if differ else bool(min(p.values()) < 1 - options.confidence)
-    below = not differ and auc_p(-plain.get("MALT", next(iter(plain.values()))), inside) < (1 - options.confidence) / 2
-    labels = None if predicted is None else compare_with_guessing(predicted[inside], inputs.members.y, inputs.pool.y)
-    return AuditResult(attacks, best, alone, labels, _judge_groups(inputs, plain[best.attack], best.judged_on),
-                       _find_exposed(inputs, plain[best.attack]), leak, options.confidence, below)
+    check, labels = None, None
+    if control is not None:
+        rows, alone = control
+        p_alone = auc_p(alone, inside[rows])
+        check = InputOnlyCheck(
+            metrics.bootstrap("auc", alone, inside[rows], **how), p_alone, bool(p_alone < ALONE),
+            metrics.compare("auc", plain[best.attack][rows], alone, inside[rows], **how) if p_alone < ALONE else None)
+    if predicted is not None:
+        labels = compare_with_guessing(predicted[inside], inputs.members.y, inputs.pool.y)
+    differ, loss = check is not None and check.differ, plain.get("MALT", next(iter(plain.values())))
+    return AuditResult(attacks, best, check, labels, _judge_groups(inputs, plain[best.attack], best.judged_on),
+                       _find_exposed(inputs, plain[best.attack]),
+                       leak=None if differ else bool(min(p.values()) < 1 - options.confidence), level=options.confidence,
+                       below=not differ and auc_p(-loss, inside) < (1 - options.confidence) / 2)
 
 
 def tests(scores: Iterable[np.ndarray], inside: np.ndarray, fpr: float) -> np.ndarray:
@@ -237,9 +197,6 @@ def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
 
     It is the share of all ways to deal out membership whose sum of ranks is as high. These are counted for the rarer side,
     one record after the other, by how many are dealt and what their ranks add up to.
-
-    Args:
-        score: [n]. inside: bool [n].
     """
     rarer, value = (inside, score) if 2 * inside.sum() <= len(inside) else (~inside, -score)
     ranks = np.rint(2 * stats.rankdata(value)).astype(int)  # twice, for ties have halves
@@ -294,11 +251,11 @@ def compare_with_guessing(predicted: np.ndarray, labels: np.ndarray, pool: np.nd
 def choose_best(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[float, ...], seed: int,
                 level: float = 0.95) -> BestAttack:
     """The attack with the highest AUC on one random half of the records, judged on the other; a single one on all."""
-    chance, first = np.random.default_rng([41, seed]), np.zeros(len(inside), bool)
-    for side in map(np.flatnonzero, (inside, ~inside)) if len(scores) > 1 else ():
-        first[chance.permutation(side)[:len(side) // 2]] = True
-    best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first])) if len(scores) > 1 else next(
-        iter(scores))
+    chance, first, best = np.random.default_rng([41, seed]), np.zeros(len(inside), bool), next(iter(scores))
+    if len(scores) > 1:
+        for side in map(np.flatnonzero, (inside, ~inside)):
+            first[chance.permutation(side)[:len(side) // 2]] = True
+        best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first]))
     score, held = scores[best][~first], inside[~first]
     auc = metrics.bootstrap("auc", score, held, level=level, draws=DRAWS, seed=seed)
     return BestAttack(best, len(scores) > 1, np.flatnonzero(~first), auc, judge_rates(score, held, rates, seed, level),
@@ -311,36 +268,27 @@ def judge_rates(score: np.ndarray, inside: np.ndarray, rates: Sequence[float], s
     where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was
     found, or all, and resamples have no spread.
     """
-    each, members, found, tail = list(dict.fromkeys(map(float, rates))), int(inside.sum()), {}, (1 - level) / 2
-    names = [f"conformal_tpr_at_fpr={rate!r}" for rate in each]
+    members, error, results = int(inside.sum()), (1 - level) / 2, []
+    names = [f"conformal_tpr_at_fpr={float(rate)!r}" for rate in rates]
     resampled = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed)
-    for rate, drawn in zip(each, resampled.values(), strict=True):
+    for rate, drawn in zip(rates, map(resampled.get, names), strict=True):
         count = drawn.value * members
-        low = betaincinv(count, members - count + 1, tail) if count > 0 else 0.0
-        high = betaincinv(count + 1, members - count, 1 - tail) if count < members else 1.0
+        low = betaincinv(count, members - count + 1, error) if count > 0 else 0.0
+        high = betaincinv(count + 1, members - count, 1 - error) if count < members else 1.0
         tpr = Interval(drawn.value, min(float(low), drawn.low), max(float(high), drawn.high), level, drawn.covers)
-        found[rate] = Rate(rate, tpr, metrics.resolves(inside, rate))
-    return tuple(found[float(rate)] for rate in rates)
+        results.append(Rate(float(rate), tpr, metrics.resolves(inside, rate)))
+    return tuple(results)
 
 
 def _judge_attack(inputs, name: str, score: np.ndarray, p: float | None, attacks: int) -> AttackResult:
     inside, options, epsilon = inputs.inside, inputs.options, None
-    how = {"level": options.confidence, "seed": options.seed}
     if p is not None:
         together = 1 - (1 - options.confidence) / attacks
         epsilon = metrics.epsilon_lower_bound(score, inside, options.delta, together, options.seed)
     grid = np.geomspace(1 / (~inside).sum(), 0.999, POINTS)
-    rates = judge_rates(score, inside, (*options.rates, *grid), **how)
-    return AttackResult(name, p is None, metrics.bootstrap("auc", score, inside, draws=DRAWS, **how),
-                        rates[:-POINTS], rates[-POINTS:], p, epsilon)
-
-
-def _judge_control(inputs, control: tuple[np.ndarray, np.ndarray], score: np.ndarray) -> InputOnlyCheck:
-    rows, alone = control
-    inside, how = inputs.inside[rows], {"level": inputs.options.confidence, "draws": DRAWS, "seed": inputs.options.seed}
-    p = auc_p(alone, inside)
-    return InputOnlyCheck(metrics.bootstrap("auc", alone, inside, **how), p, bool(p < ALONE),
-                          metrics.compare("auc", score[rows], alone, inside, **how) if p < ALONE else None)
+    rates = judge_rates(score, inside, (*options.rates, *grid), options.seed, options.confidence)
+    auc = metrics.bootstrap("auc", score, inside, draws=DRAWS, level=options.confidence, seed=options.seed)
+    return AttackResult(name, p is None, auc, rates[:-POINTS], rates[-POINTS:], p, epsilon)
 
 
 def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[GroupResult, ...]:
@@ -359,11 +307,7 @@ def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[Gro
 
 
 def groups_p(score: np.ndarray, inside: np.ndarray, groups: Iterable[np.ndarray]) -> list[float]:
-    """p-values of no leak in each group, by `rank_p`, corrected by Holm's method for all of them.
-
-    Args:
-        score: [N]. inside: bool [N]. groups: rows of each.
-    """
+    """p-values of no leak in each group, of which the rows are given, by `rank_p`, corrected by Holm's method for all."""
     alone = [rank_p(score[rows], inside[rows]) for rows in groups]
     return metrics.holm(alone).tolist() if alone else []
 

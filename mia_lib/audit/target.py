@@ -7,13 +7,10 @@ cost money, or fail in the middle.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -38,40 +35,28 @@ AGAIN, KEPT = 100, 2e-5  # kept answers that are asked for again, and what of th
 
 @dataclass
 class Queries:
-    """Records, each as often as it was asked about; types of objects whose `logits` were taken, `unpacked`; the `digits` of
-    rounded probabilities, 0 of others."""
+    """What was asked so far, and what the answers showed."""
 
-    records: int = 0
-    digits: int = 0
-    unpacked: set[str] = field(default_factory=set)
+    records: int = 0  # each as often as it was asked about
+    digits: int = 0  # of rounded probabilities, 0 of others
+    unpacked: set[str] = field(default_factory=set)  # types of objects whose `logits` were taken
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The model that is audited.
-
-    Attributes:
-        model: a network, or a function.
-        kind: "network", "program" or "function".
-        outputs: what signals are made of, "logits" or "probabilities".
-        classes: K.
-        places: int [C], the class of each of the model's columns, where these are not the K classes in their order.
-        labels: whether it predicts classes, which count as probabilities of zero and one.
-        scaling: of images for a network or a program, see `models.to_input`.
-        keep: folder for the answers of a function.
-        queries: what it was asked so far.
-    """
+    """The model that is audited."""
 
     model: nn.Module | Callable
-    kind: str
-    outputs: str
-    classes: int
-    places: np.ndarray | None = None
-    labels: bool = False
-    scaling: str | tuple | None = None
-    keep: Path | None = None
+    kind: str  # "network", "program" or "function"
+    outputs: str  # what signals are made of, "logits" or "probabilities"
+    classes: int  # K
+    places: np.ndarray | None = None  # class of each column, int [C], unless these are the K in their order
+    labels: bool = False  # whether it predicts classes, which count as probabilities of zero and one
+    scaling: str | tuple | None = None  # of images for a network or a program, see `models.to_input`
+    keep: Path | None = None  # folder for the answers of a function
+    loss: str = "cross_entropy"  # that it was trained with, as far as is known and its outputs have it
     queries: Queries = field(default_factory=Queries)
-    _signals: dict = field(default_factory=dict, repr=False)
+    _signals: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def parameters(self) -> int | None:
@@ -83,14 +68,9 @@ class Target:
         """How images are fed to a network."""
         return self.scaling or architectures.fed(self.model) or "-1 to 1"
 
-    @cached_property
-    def folder(self) -> Path:
-        """Where a function's answers are kept."""
-        return self.keep or store.cache_dir() / "answers" / secrets.token_hex(6)
-
-    def kept(self, x: np.ndarray) -> Path:
-        """The file of a function's answers about such records."""
-        return self.folder / f"{store.fingerprint(x)[:32]}.npz"
+    def kept(self, x: np.ndarray) -> Path | None:
+        """The file of a function's answers about such records, where they are kept."""
+        return self.keep / f"{store.fingerprint(x)[:32]}.npz" if self.keep and self.kind == "function" else None
 
     def ask(self, x: np.ndarray, again: bool = True) -> np.ndarray:
         """Outputs [N, K], checked.
@@ -98,22 +78,14 @@ class Target:
         Args:
             x: in the form of `Dataset.x`. again: whether a function is asked whatever it answered before; that is left as it
                 is.
-
-        Raises:
-            MiaError: outputs of another form, a function that fails.
         """
-        keep = None if again or self.kind != "function" else self.kept(x)
+        keep = None if again else self.kept(x)
         if keep is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `check_outputs` refuses
-                batch = len(x) if self.kind == "network" else BATCH
-                answers = signals.from_function(self._answer, x, self.outputs, batch, keep)
-        except MiaError as problem:
-            if getattr(problem, "answered", None) is None or keep is None:
-                raise
-            raise MiaError(f"{problem} In an audit keep is the folder of that file: keep={str(self.folder)!r}.") from problem
+            keep.parent.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `check_outputs` refuses
+            answers = signals.from_function(self._answer, x, self.outputs, len(x) if self.kind == "network" else BATCH, keep,
+                                            self.loss)
         columns = self.classes if self.places is None else len(self.places)
         if answers.shape[1] != columns:
             raise MiaError(f"outputs have {answers.shape[1]} columns, but {columns} are needed, one for each class of the "
@@ -148,78 +120,67 @@ class Target:
             answers = answers / answers.sum(1, keepdims=True)
         return answers
 
-    def scalars(self, records: Dataset, loss: str) -> dict[str, np.ndarray]:
+    def scalars(self, records: Dataset) -> dict[str, np.ndarray]:
         """Every scalar signal of records, [N], their `probabilities` and `outputs`, [N, K]; each is asked about once."""
-        key = records.fingerprint, loss
-        if key not in self._signals:
+        if records.fingerprint not in self._signals:
             answers = self.ask(records.x, again=False)
             probabilities = answers if self.outputs == "probabilities" else softmax(answers.astype(np.float64), 1)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, whose records tie
-                if self.outputs == "logits" and (np.isfinite(answers).all() or loss == "squared_error"):
-                    scalar = signals.scalars(answers, records.y, loss)
+                if self.outputs == "logits" and (np.isfinite(answers).all() or self.loss == "squared_error"):
+                    scalar = signals.scalars(answers, records.y, self.loss)
                 else:  # logits of -inf are the logarithms of probabilities of zero
                     least = probabilities[probabilities > 0].min()  # a zero of coarse ones, as of trees, is half of it
-                    scalar = signals.from_probabilities(probabilities, records.y, loss,
+                    scalar = signals.from_probabilities(probabilities, records.y, self.loss,
                                                         min(float(least) / 2, 0.1) if least > COARSE else None)
-            self._signals[key] = {**scalar, "probabilities": probabilities, "outputs": answers}
-        return self._signals[key]
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of a network's weights; "" of anything else, which its outputs tell."""
-        if self.kind != "network":
-            return ""
-        digest = hashlib.sha256(repr((self.kind, str(self.scaling))).encode())
-        for name, value in self.model.state_dict().items():
-            digest.update(f"{name}{value.dtype}{tuple(value.shape)}".encode())
-            digest.update(np.ascontiguousarray(value.detach().cpu().double().numpy()).data)
-        return digest.hexdigest()
+            self._signals[records.fingerprint] = {**scalar, "probabilities": probabilities, "outputs": answers}
+        return self._signals[records.fingerprint]
 
 
 def check_model(model, classes: Sequence[str], options: AuditOptions, scaling: str | tuple | None) -> Target:
-    """A model as it may be audited.
-
-    Args:
-        classes: names of the K classes. options: what the audit was told. scaling: of images, None where it is not known.
-
-    Raises:
-        MiaError: something else than a model, a network in training mode, columns that are no classes.
-    """
-    what = None
-    if isinstance(model, type):
-        what = f"{model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its weights loaded"
-    elif isinstance(model, str | Path):
-        what = (f"{str(model)!r} is text: give the network or the function itself. The command line reads files: `mia audit "
-                "my_module:factory --state weights.safetensors ...`")
-    elif isinstance(model, dict):
-        what = (f"a dictionary of {len(model)} entries, as a state_dict is: build the network and give it these weights, "
-                "network.load_state_dict(state); network.eval()")
-    elif isinstance(model, bytes):
-        what = ("bytes, as of a pickle, which are not read here. Load it yourself where you trust it, and give the network or "
-                "its predict function")
-    elif not isinstance(model, nn.Module | torch.export.ExportedProgram) and not callable(model):
-        ways = [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
-        what = f"of type {type(model).__name__}, which cannot be called. " + (
-            f"Give model.{ways[0]}" + " and outputs='probabilities'" * (ways[0] == "predict_proba") if ways else
-            "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K]")
-    if what:
-        raise MiaError(f"model = {what}.")
+    """A model as it may be audited. Something else, a network in training mode and columns that are no classes raise
+    `MiaError`."""
     kind = "network" if isinstance(model, nn.Module) else "function"
+    if problem := _find_no_model(model):
+        raise MiaError(f"model = {problem}.")
     if kind == "network" and not isinstance(model, torch.fx.GraphModule):
         training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
         if training:
             raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): "
                            f"dropout and batch normalisation would make its outputs random. Call model.eval() first.")
-    places = None if options.outputs == "labels" else column_places(model, options.columns, classes)
+    labels, loss = options.outputs == "labels", options.recipe.loss if options.recipe else "cross_entropy"
+    places = None if labels else column_places(model, options.columns, classes)
     if isinstance(model, torch.export.ExportedProgram):
         kind, model = "program", _as_function(model, scaling or "-1 to 1")
-    labels = options.outputs == "labels"
     if labels and kind != "function":
         raise MiaError("outputs = 'labels' is for a function that predicts classes, and a network says more: give "
                        "outputs='logits'.")
-    return Target(model, kind, "probabilities" if labels else options.outputs, len(classes), places, labels, scaling,
-                  None if options.keep is None else Path(options.keep))
+    outputs = "probabilities" if labels else options.outputs
+    if outputs == "probabilities" and loss == "squared_error":  # which is one of other outputs
+        loss = "cross_entropy"
+    return Target(model, kind, outputs, len(classes), places, labels, scaling,
+                  None if options.keep is None else Path(options.keep), loss)
+
+
+def _find_no_model(model) -> str:
+    """What was given in the place of a model, and what to give, or ""."""
+    if isinstance(model, type):
+        return f"{model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its weights loaded"
+    if isinstance(model, str | Path):
+        return (f"{str(model)!r} is text: give the network or the function itself. The command line reads files: `mia audit "
+                "my_module:factory --state weights.safetensors ...`")
+    if isinstance(model, dict):
+        return (f"a dictionary of {len(model)} entries, as a state_dict is: build the network and give it these weights, "
+                "network.load_state_dict(state); network.eval()")
+    if isinstance(model, bytes):
+        return ("bytes, as of a pickle, which are not read here. Load it yourself where you trust it, and give the network or "
+                "its predict function")
+    if callable(model) or isinstance(model, torch.export.ExportedProgram):
+        return ""
+    ways = [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
+    return f"of type {type(model).__name__}, which cannot be called. " + (
+        f"Give model.{ways[0]}" + " and outputs='probabilities'" * (ways[0] == "predict_proba") if ways else
+        "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K]")
 
 
 def _as_function(program: torch.export.ExportedProgram, scaling: str | tuple) -> Callable:
@@ -245,10 +206,7 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
 
     Args:
         model: of a method of a scikit-learn estimator its `classes_` are read. columns: names or numbers of the classes, which
-            count before these. classes: names of the K classes.
-
-    Raises:
-        MiaError: `columns` that are no classes, or one twice.
+            count before these; others, and one twice, raise `MiaError`. classes: names of the K classes.
     """
     known = columns if columns is not None else getattr(getattr(model, "__self__", None), "classes_", None)
     if known is None or columns is None and isinstance(known, list):  # of several outputs
@@ -265,11 +223,7 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
 
 
 def one_hot(answers: np.ndarray, records: int, classes: int) -> np.ndarray:
-    """Predicted classes as probabilities of zero and one, [n, K].
-
-    Raises:
-        MiaError: something else than a class a record.
-    """
+    """Predicted classes as probabilities of zero and one, [n, K]; a `MiaError` of anything else."""
     if answers.shape != (records,) or answers.dtype.kind not in "iub" or not ((answers >= 0) & (answers < classes)).all():
         raise MiaError(f"outputs = 'labels', but the model gives {answers.dtype} of shape {answers.shape} for {records} "
                        f"records: a class from 0 to {classes - 1} a record is needed, whole numbers [N], in the order of "
@@ -288,15 +242,9 @@ def count_digits(answers: np.ndarray) -> int:
 
 
 def check_outputs(target: Target, x: np.ndarray) -> None:
-    """Ask about a few records first, so that what is wrong is said before the work.
-
-    Args:
-        x: at least 4 records.
-
-    Raises:
-        MiaError: what `Target.ask` refuses, outputs that change from call to call or with the batch, images for a network from
-            elsewhere without a scaling, kept answers of another model.
-    """
+    """Ask about a few of the records first, so that what is wrong is said before the work: what `Target.ask` refuses, outputs
+    that are the same for all or change from call to call or with the batch, images for a network from elsewhere without a
+    scaling, kept answers of another model."""
     if target.kind != "function" and target.scaling is None and x.ndim == 4 and not (
             target.kind == "network" and (architectures.fed(target.model) is not None or any(
                 isinstance(part, architectures.Network) for part in target.model.modules()))):
@@ -320,9 +268,9 @@ def check_outputs(target: Target, x: np.ndarray) -> None:
             answer = target.model(evaluation.inputs(x, 0, 1, evaluation.device_of(target.model), torch.float32, target.fed))
         if take_logits(answer) is not answer:
             target.queries.unpacked.add(type(answer).__name__)
-    elif target.kind == "function" and target.kept(x).is_file():
+    elif (path := target.kept(x)) is not None and path.is_file():
         try:
-            with np.load(target.kept(x), allow_pickle=False) as stored:
+            with np.load(path, allow_pickle=False) as stored:
                 kept = stored["answers"].astype(np.float64)
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
             return  # a damaged file, of which `signals.from_function` says so
@@ -330,7 +278,7 @@ def check_outputs(target: Target, x: np.ndarray) -> None:
         now = target.ask(x[some]).astype(np.float64) if len(some) else kept
         now = now if target.places is None else now[:, target.places]
         if _apart(now, kept[some]) > KEPT * size + 4 * noise:
-            raise MiaError(f"keep = {str(target.folder)!r} holds answers that the model does not give now: they are of "
+            raise MiaError(f"keep = {str(target.keep)!r} holds answers that the model does not give now: they are of "
                            f"another model. Give another folder, or delete it.")
 
 

@@ -45,9 +45,9 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
     """Mark notebooks with the book's own checks. Their code runs on this machine."""
     from mia_lib.course import marking
 
-    refused = False
+    refused, root = False, _root()
     try:
-        for mark in marking.check(notebooks, _root(), seed):
+        for mark in (marking.mark(path, root, seed) for path in notebooks):
             refused |= mark.refused
             typer.echo(f"{'refused' if mark.refused else f'{mark.right} of {mark.of}':>8}  {mark.exercise:12} {mark.path}")
             for remark in () if brief and not mark.refused else mark.remarks:

@@ -33,30 +33,19 @@ CHECK = re.compile(r"^checks\.run\(", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer other than the solution.
+    """An answer other than the solution."""
 
-    Attributes:
-        right: whether the checks have to accept it.
-        title: what it is.
-        code: defines one or more of the exercise's functions; the others are the solution's.
-    """
-
-    right: bool
+    right: bool  # whether the checks have to accept it
     title: str
-    code: str
+    code: str  # defines one or more of the exercise's functions; the others are the solution's
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise.
+    """An exercise."""
 
-    Attributes:
-        name: of its source and its checks.
-        path: of its source.
-    """
-
-    name: str
-    path: Path
+    name: str  # of its source and its checks
+    path: Path  # of its source
 
     @cached_property
     def notebook(self) -> NotebookNode:

@@ -24,7 +24,6 @@ CLASS_RUNS = {  # chapter -> a run with something to predict
 }
 
 
-
 def write(to: Path, root: Path, edition: str = "student") -> Path:
     """Write an edition of all exercises.
 

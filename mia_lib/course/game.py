@@ -33,6 +33,7 @@ SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
 TARGETS_FILE = "hidden.npz"
 BOOK = ("MALT", "LiRA, offline", "LiRA", "RMIA")  # ranked with the others
+ARRAYS = ("margin", "members")  # of a bank
 ARGUMENTS = ("margin", "reference_margin", "reference_members", "public_margin", "reference_public_margin")
 RUN = """
 import runpy, sys
@@ -50,20 +51,14 @@ np.savez(written, *[np.asarray(attack(**target)) for target in targets])
 
 @dataclass(frozen=True, eq=False)
 class Challenge:
-    """Targets, and what everybody has to attack them.
+    """Targets, and what everybody has to attack them."""
 
-    Attributes:
-        margin: [T, N], log odds of the true class under each target. members: bool [T, N], its training set.
-        public_margin: [T, Q], of records that no model was trained on.
-        reference_margin: [R, N]. reference_members: bool [R, N]. reference_public_margin: [R, Q].
-    """
-
-    margin: np.ndarray
-    members: np.ndarray
-    public_margin: np.ndarray
-    reference_margin: np.ndarray
-    reference_members: np.ndarray
-    reference_public_margin: np.ndarray
+    margin: np.ndarray  # log odds of the true class under each target, [T, N]
+    members: np.ndarray  # its training set, bool [T, N]
+    public_margin: np.ndarray  # of records that no model was trained on, [T, Q]
+    reference_margin: np.ndarray  # [R, N]
+    reference_members: np.ndarray  # bool [R, N]
+    reference_public_margin: np.ndarray  # [R, Q]
 
     def half(self, final: bool) -> Challenge:
         """The same with the targets of the ranking on the way, or of the final one."""
@@ -83,11 +78,14 @@ def practise(bank: str = NAME, references: int = 16, records: int = 2000, public
     Raises:
         MiaError: nothing such is published, or fewer models.
     """
-    held = published.load(bank, arrays=("margin", "members"))
+    return _practise(published.load(bank, arrays=ARRAYS), references, records, public)
+
+
+def _practise(held: published.Bank, references: int, records: int, public: int) -> Challenge:
     targets = range(len(held) - 2 * PRACTICE, len(held), 2)
     if references % 2 or not 2 <= references <= targets.start:
-        raise MiaError(f"references = {references}: an even number from 2 to {targets.start} is needed, the models of {bank} "
-                       f"but the {2 * PRACTICE} to practise on.")
+        raise MiaError(f"references = {references}: an even number from 2 to {targets.start} is needed, the models of "
+                       f"{held.name} but the {2 * PRACTICE} to practise on.")
     return _challenge(held, held.margin[targets], held.members[targets], references, records, public)
 
 
@@ -118,9 +116,9 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
     if check_whole("targets", targets, 2, 200) % 2:
         raise MiaError(f"targets = {targets}: an even number is needed, for half of them decide at the end.")
     seed = secrets.randbits(48) if seed is None else seed
-    practice = practise(bank, references, records, public)
+    held = published.load(bank, arrays=ARRAYS)
+    practice = _practise(held, references, records, public)
     empty_folder(to)
-    held = published.load(bank, arrays=("margin", "members"))
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
     secret = published.catalogue()[bank](index=index, **{**held.parameters, "seed": seed})
     hidden = _challenge(held, secret.margin, secret.members, references, records, public)
@@ -136,11 +134,7 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
 
 
 def read_hidden(folder: Path) -> Challenge:
-    """What `hide` kept.
-
-    Raises:
-        MiaError: there is nothing such.
-    """
+    """What `hide` kept; a `MiaError` where there is nothing such."""
     try:
         with np.load(folder / TARGETS_FILE, allow_pickle=False) as held:
             return Challenge(**held)
@@ -206,18 +200,12 @@ def of_the_book(challenge: Challenge) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Place:
-    """A team, or an attack of the book, in the ranking.
-
-    Attributes:
-        team: its name.
-        tpr, auc: means over targets, with intervals over targets and records.
-        best, worst: the ranks that no difference speaks against, all teams together.
-    """
+    """A team, or an attack of the book, in the ranking."""
 
     team: str
-    tpr: metrics.Interval
-    auc: metrics.Interval
-    best: int
+    tpr: metrics.Interval  # mean over targets; the interval is over targets and records
+    auc: metrics.Interval  # the same
+    best: int  # with the next, the ranks that no difference speaks against, all teams together
     worst: int
 
 

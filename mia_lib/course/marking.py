@@ -6,32 +6,22 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-
-from mia_lib.errors import MiaError
 
 SECONDS = 300  # for one notebook; the slowest exercise takes a few
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What became of a notebook.
-
-    Attributes:
-        path: of the notebook.
-        exercise: it answers; "" where it was refused.
-        right, of: checks that pass, and how many there are.
-        remarks: what is wrong, or why it was refused.
-    """
+    """What became of a notebook."""
 
     path: Path
-    exercise: str = ""
-    right: int = 0
-    of: int = 0
-    remarks: tuple[str, ...] = ()
+    exercise: str = ""  # that it answers; "" where it was refused
+    right: int = 0  # checks that pass
+    of: int = 0  # checks that there are
+    remarks: tuple[str, ...] = ()  # what is wrong, or why it was refused
 
     @property
     def refused(self) -> bool:
@@ -83,14 +73,3 @@ def _count_checks(root: Path, exercise: str) -> int:
     done = subprocess.run([sys.executable, "-P", "-c", "import checks, sys; print(len(checks.titles(sys.argv[1])))", exercise],
                           env=_environment(root), capture_output=True, text=True, check=True)
     return int(done.stdout)
-
-
-def check(paths: list[Path], root: Path, seed: int | None = None) -> Iterator[Mark]:
-    """Marks of several notebooks, each as soon as it is there.
-
-    Raises:
-        MiaError: none was given.
-    """
-    if not paths:
-        raise MiaError("Say which notebooks to check: `mia course check handed_in/*.ipynb`.")
-    return (mark(path, root, seed) for path in paths)

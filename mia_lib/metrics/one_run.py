@@ -134,7 +134,7 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     bounds = []
     for guessed_in, guessed_out in pairs:
         right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out:]).sum())
-        bound = _refuted(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
+        bound = _refuted_epsilon(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
         bounds.append(OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence))
     return max(bounds)
 
@@ -166,7 +166,7 @@ def _check_coins(inside: int, canaries: int) -> None:
                        "were left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
 
 
-def _refuted(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
+def _refuted_epsilon(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
     """An epsilon up to which guesses so often right are rarer than `level`. Any that is refuted may be given, the largest or
     not: where the true one is below it, the guesses were as rare as it says."""
     from scipy import special

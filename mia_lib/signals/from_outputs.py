@@ -194,7 +194,7 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
 
 
 def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1000,
-                  keep: str | Path | None = None) -> np.ndarray:
+                  keep: str | Path | None = None, loss: str = "cross_entropy") -> np.ndarray:
     """The answers of a model that is a function, one batch of records after the other.
 
     >>> import numpy as np
@@ -211,6 +211,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         batch: records a call.
         keep: an `.npz` file in which answers are kept as they come. If it is there, from an earlier call with the same
             records, asking goes on behind its last answer: delete it when the model changes.
+        loss: a name of `LOSSES`, that the model was trained with: of "squared_error" its outputs may look like probabilities.
 
     Returns:
         [N, K] of the type that it answers with, float64 of whole numbers: for `scalars`, or `from_probabilities`.
@@ -227,6 +228,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         raise MiaError(f"function is of type {type(function).__name__}: a function is needed that answers for records, such "
                        "as model.predict_proba (without brackets).")
     check_choice("outputs", outputs, OUTPUTS)
+    check_choice("loss", loss, LOSSES)
     if not isinstance(batch, int | np.integer) or isinstance(batch, bool):
         raise MiaError(f"batch = {batch!r}: a whole number of records is needed.")
     check_range("batch", batch, 1)
@@ -241,7 +243,8 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         while done < len(x):
             part = x.iloc[done:done + batch] if hasattr(x, "iloc") else x[done:done + batch]
             try:
-                parts.append(_checked(function(part), len(part), outputs, parts).copy())  # a model may use its array again
+                answer = _checked(function(part), len(part), outputs, parts, loss)
+                parts.append(answer.copy())  # a model may use its array again
             except Exception as error:
                 kept.write()
                 raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
@@ -259,7 +262,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     return answers
 
 
-def _checked(raw, records: int, outputs: str, before: list[np.ndarray]) -> np.ndarray:
+def _checked(raw, records: int, outputs: str, before: list[np.ndarray], loss: str) -> np.ndarray:
     """One batch's answers as an array [records, K]."""
     answer = as_array(raw)
     if answer.shape == (records,):
@@ -281,7 +284,8 @@ def _checked(raw, records: int, outputs: str, before: list[np.ndarray]) -> np.nd
     if bad.any():
         raise MiaError(f"NaN or infinity for {bad.sum()} of {records} records, the first is number {int(np.argmax(bad))} of "
                        "the batch.")
-    if outputs == "logits" and (kind := explain_not_logits(answer) if not before or are_probabilities(answer) else ""):
+    if outputs == "logits" and loss != "squared_error" and (
+            kind := explain_not_logits(answer) if not before or are_probabilities(answer) else ""):
         raise MiaError(f"no logits, though outputs = 'logits': these seem to be {kind}.")
     if outputs == "probabilities" and not are_probabilities(answer):
         sums = answer.sum(1)

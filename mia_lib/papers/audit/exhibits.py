@@ -18,6 +18,7 @@ from mia_lib.audit.report import Report
 from mia_lib.evidence import plotting, tables
 from mia_lib.evidence.tables import Cell
 
+roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
 
@@ -32,11 +33,6 @@ def show_report(report: Report, name: str) -> None:
     text = f"*The whole report on {title} is a page of its own, in the book and in JupyterLab.*"
     tables.display_bundle({"text/html": frame, "text/markdown": text, "text/plain": str(report),
                            MIME: {"name": name, "title": title, "files": {PAGE: page, NUMBERS: numbers}}})
-
-
-def roc_figure(report: Report) -> Figure:
-    """The report's own ROC."""
-    return reporting.roc_figure(report.result.attacks, report.result.best.attack, report.members)
 
 
 def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:

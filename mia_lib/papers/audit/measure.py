@@ -22,12 +22,11 @@ BANK = {"epochs": 20, "batch_size": 64, "learning_rate": 0.15, "weight_decay": 5
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Records that are dealt anew to each of M models: pool [N], half of which trains each; apart, members of none;
-    and members, who trains which, bool [M, N]."""
+    """Records that are dealt anew to each of M models."""
 
-    pool: Dataset
-    apart: Dataset
-    members: np.ndarray
+    pool: Dataset  # N, half of which trains each
+    apart: Dataset  # members of none
+    members: np.ndarray  # who trains which, bool [M, N]
 
     def sides(self, model: int = 0) -> tuple[Dataset, Dataset]:
         """Members and non-members of a model."""
@@ -75,8 +74,7 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
         of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
     """
     from mia_lib import signals
-    from mia_lib.audit.inputs import check_inputs, score_inputs
-    from mia_lib.audit.options import AuditOptions
+    from mia_lib.audit.inputs import score_inputs
 
     dealt, rows = records(dataset, members, 300, index.stop, seed), {"loss": [], "right": [], "blind": []}
     for k in index:
@@ -86,10 +84,9 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
                                            floor=float(np.finfo(np.float64).tiny)) for model in fitted]
         rows["loss"].append([values["loss"] for values in each])
         rows["right"].append([values["correctness"][~inside].mean() for values in each])
-        looked, alone = score_inputs(check_inputs(fitted[0].predict_proba, *dealt.sides(k),
-                                                  AuditOptions(outputs="probabilities")))
-        score = np.zeros(len(inside))
-        score[np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])[looked]] = alone
+        order, score = np.argsort(~inside, kind="stable"), np.zeros(len(inside))  # members first
+        looked, alone = score_inputs(dealt.pool.take(order), inside[order], 0)
+        score[order[looked]] = alone
         rows["blind"].append(score)
     return {**{name: np.array(values, np.float32) for name, values in rows.items()}, "members": dealt.members[list(index)]}
 
@@ -106,11 +103,9 @@ def twins(index: range, dataset: str = "fashion_mnist_20k", members: int = 800, 
 
     dealt = records(dataset, members, 0, index.stop, seed)
     both = [models.part(index) for models in pair(dealt, architecture, epochs, batch_size, learning_rate, epsilon, seed)]
-    inside = dealt.members[list(index)]
-    right = [[row[~held].mean() for row, held in zip(signals.correctness(one, dealt.pool), inside, strict=True)]
-             for one in both]
-    return {"loss": np.stack([signals.loss(one, dealt.pool) for one in both], 1).astype(np.float32),
-            "right": np.array(right, np.float32).T, "members": inside}
+    inside, right = dealt.members[list(index)], np.stack([signals.correctness(one, dealt.pool) for one in both], 1)
+    return {"loss": np.stack([signals.loss(one, dealt.pool) for one in both], 1).astype(np.float32), "members": inside,
+            "right": right.mean(2, where=~inside[:, None]).astype(np.float32)}
 
 
 def pair(dealt: Records, architecture: str, epochs: int, batch_size: int, learning_rate: float, epsilon: float, seed: int = 0):

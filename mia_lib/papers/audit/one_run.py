@@ -48,43 +48,41 @@ def gaussian_noise(epsilon: float, delta: float) -> float:
     return float(optimize.brentq(excess, 1e-3, 1e3))
 
 
-def in_theory(delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0) -> pd.DataFrame:
-    """The same bounds where nothing but noise is between a canary and its score: its coin, 0 or 1, plus the Gaussian noise of
-    the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them choose the threshold.
-    """
+def simulate_gaussian(delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0) -> pd.DataFrame:
+    """Study "in theory": the same bounds where nothing but noise is between a canary and its score, its coin, 0 or 1, plus the
+    Gaussian noise of the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them
+    choose the threshold."""
     frames, rng = [], np.random.default_rng([65, seed])
     for promised in EPSILONS[:-1]:
-        bounds: dict[str, list] = {"one run": [], "many runs": []}
-        for _ in range(repetitions):
+        bounds = np.empty((2, repetitions))
+        for repetition in range(repetitions):
             coins = rng.random(canaries) < 0.5
             score = coins + gaussian_noise(promised, delta) * rng.normal(size=canaries)
-            bounds["one run"].append(metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE))
-            bounds["many runs"].append(metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1))
-        frames.append(metrics.by_repetition({kind: {"epsilon": np.array(found, float)} for kind, found in bounds.items()},
+            bounds[:, repetition] = (metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE),
+                                     metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1))
+        frames.append(metrics.by_repetition({"one run": {"epsilon": bounds[0]}, "many runs": {"epsilon": bounds[1]}},
                                             study="in theory", promised=promised))
     return pd.concat(frames, ignore_index=True)
+
+
+def bounds_without_errors(runs: int, delta: float = 0.0) -> dict[str, float]:
+    """The most that an attack without an error can show: in one run with so many canaries, in so many runs with one each."""
+    coins = np.arange(runs) % 2 == 0
+    return {"one run": float(metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)),
+            "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1))}
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """What was promised, what the accountant says was spent, and the means of the bounds, with intervals over runs."""
     there = set(zip(frame["promised"], frame["attack"], strict=True))
 
-    def cells(kind: str, metric: str = "epsilon", spec: str = ".2f") -> list:
-        numbers = [metrics.estimate(frame, kind, metric, promised=one) if (one, kind) in there else None for one in promised]
-        return [tables.DASH if one is None else tables.cell(one.interval((0.0, np.inf)) if kind in TITLES else one.value, spec)
-                for one in numbers]
+    def cell(promised: float, attack: str, metric: str = "epsilon", spec: str = ".2f"):
+        if (promised, attack) not in there or attack == "accountant" and promised == EPSILONS[-1]:
+            return tables.DASH
+        number = metrics.estimate(frame, attack, metric, promised=promised)
+        return tables.cell(number.interval((0.0, np.inf)) if attack in TITLES else number.value, spec)
 
-    promised = sorted(frame["promised"].unique())
-    columns: dict[str, list] = {"promised": ["no noise" if one == EPSILONS[-1] else f"{one:g}" for one in promised],
-                                "accountant": cells("accountant")}
-    columns |= {title: cells(kind) for kind, title in TITLES.items()}
-    columns["accountant"] = [tables.DASH if one == EPSILONS[-1] else cell
-                             for one, cell in zip(promised, columns["accountant"], strict=True)]
-    return pd.DataFrame(columns | {"accuracy": cells("model", "accuracy", ".0%")})
-
-
-def most(runs: int, delta: float = 0.0) -> dict[str, float]:
-    """The most that an attack without an error can show: in one run with so many canaries, in so many runs with one each."""
-    coins = np.arange(runs) % 2 == 0
-    return {"one run": float(metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)),
-            "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1))}
+    return pd.DataFrame([{
+        "promised": "no noise" if promised == EPSILONS[-1] else f"{promised:g}", "accountant": cell(promised, "accountant"),
+        **{title: cell(promised, kind) for kind, title in TITLES.items()},
+        "accuracy": cell(promised, "model", "accuracy", ".0%")} for promised in sorted(frame["promised"].unique())])

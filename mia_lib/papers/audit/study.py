@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from mia_lib import audit, membership, signals, training
+from mia_lib import audit, membership, signals
 from mia_lib.attacks import baselines, bayes, calibration
-from mia_lib.audit.inputs import halves, reseeded
+from mia_lib.audit import inputs
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
@@ -42,13 +42,12 @@ def tested(held: Bank, kind: str) -> pd.DataFrame:
 
 def references(report: audit.Report) -> pd.DataFrame:
     """Study "references": attacks on each of an audit's own references by the others but its complement."""
-    inputs, count = report.inputs, report.plan.references
-    members = halves(inputs, count)
-    models = training.train(inputs.pool, members, reseeded(inputs.recipe), label="references")
-    loss, odds = (signal(models, inputs.pool).astype(float) for signal in (signals.loss, signals.logit_scaled_confidence))
-    scores: dict[str, list] = {"MALT": list(bayes.malt(loss)), "calibrated loss": [], "LiRA": []}
-    for target in range(count):
-        others = membership.references_of(target, count)
-        scores["calibrated loss"].append(calibration.calibrate(-loss[target], -loss[others], members[others]))
-        scores["LiRA"].append(baselines.lira_online(odds[target], odds[others], members[others], True))
-    return by_target({name: np.stack(rows) for name, rows in scores.items()}, members, METRICS, study="references")
+    models, pool = inputs.references(report.inputs, report.plan.references), report.inputs.pool
+    loss, odds = (signal(models, pool).astype(float) for signal in (signals.loss, signals.logit_scaled_confidence))
+    scores = {"MALT": bayes.malt(loss), "calibrated loss": np.empty(loss.shape), "LiRA": np.empty(loss.shape)}
+    members = models.members
+    for target in range(len(models)):
+        others = membership.references_of(target, len(models))
+        scores["calibrated loss"][target] = calibration.calibrate(-loss[target], -loss[others], members[others])
+        scores["LiRA"][target] = baselines.lira_online(odds[target], odds[others], members[others], True)
+    return by_target(scores, members, METRICS, study="references")
