@@ -23,13 +23,10 @@ def malt(loss: np.ndarray) -> np.ndarray:
     """Membership attack with one loss threshold for all records: s = -loss (Eq. 31; tau is the threshold).
 
     Args:
-        loss: of each record under the target, [..., N].
+        loss: of each record under the target, [..., N]; one that is nowhere above 0, as a score would be, is warned of.
 
     Returns:
         score [..., N].
-
-    Warns:
-        UserWarning: a loss that is nowhere above 0, as a score would be.
     """
     check_loss("loss", loss)
     loss = np.asarray(loss)
@@ -99,14 +96,10 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     Candidates lie midway between neighbouring distinct losses; of equally good ones the mean is taken.
 
     Args:
-        reference_loss: [R, N].
-        reference_members: bool [R, N], each record with both kinds of reference.
+        reference_loss: [R, N]. reference_members: a mask [R, N], each record with both kinds of reference.
 
     Returns:
         tau [N].
-
-    Raises:
-        MiaError: `reference_members` is no mask.
     """
     reference_members = check_mask("reference_members", reference_members)
 
@@ -150,15 +143,8 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
 
 
 def matt_second_term(gradients0: np.ndarray, hessian0: np.ndarray) -> np.ndarray:
-    """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39).
-
-    Args:
-        gradients0: [N, P] at theta0.
-        hessian0: of the summed training objective at theta0, [P, P], positive definite.
-
-    Returns:
-        [N], never positive.
-    """
+    """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39), [N] and never positive, from gradients [N, P] and
+    the Hessian [P, P], positive definite, of the summed training objective at theta0."""
     half = solve_triangular(np.linalg.cholesky(hessian0), np.asarray(gradients0).T, lower=True)  # g^T H^-1 g = |L^-1 g|^2
     return -0.5 * np.square(half).sum(0)
 

@@ -136,17 +136,8 @@ class Attack:
 
 
 def score(name: str, view: TargetSignals, **options) -> np.ndarray:
-    """Scores of an attack by its name.
-
-    Args:
-        name: a name of `ATTACKS`. view: what it sees, such as `ArraySignals`. options: in the place of the entry's.
-
-    Returns:
-        score [N], higher for members.
-
-    Raises:
-        MiaError: an unknown name; a signal that is not there; as the attack's score function.
-    """
+    """Scores [N] of an attack by its name in `ATTACKS`, higher for members, from what it sees, such as `ArraySignals`; options
+    stand in the place of the entry's. An unknown name and a signal that is not there are refused."""
     return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
 
 

@@ -115,6 +115,21 @@ LOOK = {
 }
 
 
+class _Altair:
+    """The module Altair, imported when something of it is first used: only charts that readers move need it."""
+
+    def __getattr__(self, name: str):
+        try:
+            import altair
+        except ImportError:
+            raise MiaError("Explorable figures are drawn with Altair, which is not installed: "
+                           'python -m pip install "altair>=5.5,<6"') from None
+        return getattr(altair, name)
+
+
+altair = _Altair()
+
+
 def style_of(name: str, place: int = 0) -> dict:
     """Colour, line style and marker of an attack; of a name without one, the `place`-th spare.
 
@@ -226,15 +241,12 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
         paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "", band: bool = True) -> Figure:
     """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
 
-    With several targets the line is the mean TPR at each FPR and the band reaches from the lowest target to
-    the highest. Rates that fewer than one record would make cannot be resolved and are shaded.
+    With several targets the line is the mean TPR at each FPR and the `band` reaches from the lowest target to the highest.
+    Rates that fewer than one record would make cannot be resolved and are shaded.
 
     Args:
-        scores: attack -> [N] or [T, N].
-        members: bool [N] or [T, N].
-        paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks.
-        printed: what a legend calls those; nothing leaves them out of it.
-        band: whether that is drawn.
+        scores: attack -> [N] or [T, N]. members: bool [N] or [T, N].
+        paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks, which a legend calls `printed`.
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
@@ -440,25 +452,14 @@ def bundle_of_chart(chart, fig: Figure | None, name: str, caption: str, alt: str
     return {**bundle, VEGA_LITE: spec}, metadata
 
 
-def altair():
-    """The module Altair, which the first chart that needs it imports."""
-    try:
-        import altair
-    except ImportError:
-        raise MiaError("Explorable figures are drawn with Altair, which is not installed: "
-                       'python -m pip install "altair>=5.5,<6"') from None
-    return altair
-
-
 def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dict:
     """A chart in Vega-Lite as a page holds it: in the book's look, described, and not too heavy, with four significant digits
     of what it draws; a chart of one view is as wide as the page. Arguments and errors as for `explore`."""
     if not instructions.strip():
         raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
-    library = altair()
-    if not isinstance(chart, library.TopLevelMixin):
+    if not isinstance(chart, altair.TopLevelMixin):
         raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
-    with library.data_transformers.disable_max_rows():  # LIMIT takes its place
+    with altair.data_transformers.disable_max_rows():  # LIMIT takes its place
         spec = chart.to_dict()
     spec = {key: _rounded(part, key in ("data", "datasets")) for key, part in spec.items()}
     spec["config"] = LOOK | {key: LOOK.get(key, {}) | value if isinstance(value, dict) else value
