@@ -320,7 +320,7 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
 
     Args:
         scores: title -> (scores [N], members bool [N]). thresholds: title -> threshold drawn as a vertical line.
-        xlabel: what is on the horizontal axis, with its unit.
+        xlabel: what the scores are, with their unit.
     """
     thresholds = thresholds or {}
     fig, axes = panels(list(scores), 3.4, "density")
@@ -413,11 +413,16 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
         name: label, lower-case letters, digits and hyphens, unique in the book.
         caption: what is drawn and what to see in it; mathematics and `{cite}` work.
         alt: the same for those who cannot see it: what is on the axes and what the shape says.
-
-    Raises:
-        MiaError: name not usable as a label, caption or alternative text missing.
     """
-    tables.display_bundle(*bundle_of_figure(fig, name, caption, alt))
+    tables.display_bundle(*_bundle_of_png(_drawn(fig), name, caption, alt))
+
+
+def _drawn(fig: Figure) -> bytes:
+    """The figure as a PNG; it is closed."""
+    png = io.BytesIO()
+    fig.savefig(png, dpi=DPI, format="png")
+    plt.close(fig)
+    return png.getvalue()
 
 
 def explore(chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str) -> None:
@@ -428,12 +433,9 @@ def explore(chart, fig: Figure | None, name: str, caption: str, alt: str, instru
     also told to readers who cannot see it, each time it changes.
 
     Args:
-        chart: of Altair, such as `explore.rates` makes; with sliders and lists bound to its parameters.
+        chart: of Altair, such as `explore.rates` makes, of at most 300 kB; with sliders and lists bound to its parameters.
         fig, name, caption, alt: as in `show`; the two pictures share them.
         instructions: what can be moved and what to look for, in plain words; shown above the chart.
-
-    Raises:
-        MiaError: what `show` refuses, no chart, no instructions, or a chart of more than 300 kB.
     """
     tables.display_bundle(*bundle_of_chart(chart, fig, name, caption, alt, instructions))
 
@@ -446,9 +448,9 @@ def bundle_of_chart(chart, fig: Figure | None, name: str, caption: str, alt: str
 
         version = spec["$schema"].rpartition("/v")[2].removesuffix(".json").rpartition(".")[0]  # of "5.20.1" the first two
         png = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=version, scale=DPI / 100)
-        bundle, metadata = _bundle_of_png(png, name, caption, alt)
     else:
-        bundle, metadata = bundle_of_figure(fig, name, caption, alt)
+        png = _drawn(fig)
+    bundle, metadata = _bundle_of_png(png, name, caption, alt)
     return {**bundle, VEGA_LITE: spec}, metadata
 
 
@@ -487,14 +489,6 @@ def _rounded(part, data: bool):
     if not math.isfinite(part):
         return None
     return int(part) if part.is_integer() and abs(part) < 2**53 else float(f"{part:.4g}")
-
-
-def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
-    """What `show` displays, as an output's data and metadata; the figure is closed."""
-    png = io.BytesIO()
-    fig.savefig(png, dpi=DPI, format="png")
-    plt.close(fig)
-    return _bundle_of_png(png.getvalue(), name, caption, alt)
 
 
 def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict, dict]:

@@ -40,10 +40,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     """Train one model in this process, on the CPU.
 
     Args:
-        x: the training set in the form of `Dataset.x`, [n, ...].
-        y: labels [n].
-        classes: number of classes K.
-        config: how.
+        x, y: the training set in the form of `Dataset.x`, [n, ...], and labels [n] of K `classes`.
         index: number of the model within its ensemble; with `config.seed` it seeds everything random.
 
     Returns:
@@ -92,11 +89,7 @@ def records_file(records: Dataset) -> str:
 
 
 def open_records(path: str) -> np.ndarray:
-    """The records in a file of the store, mapped into memory.
-
-    Raises:
-        MiaError: this process does not see the file, which another machine may have written.
-    """
+    """The records in a file of the store, mapped into memory."""
     if not Path(path).is_file():
         raise MiaError(f"A process on {platform.node()} does not see {path}: set MIA_CACHE to a folder on a file system that "
                        "all machines share.")
@@ -171,11 +164,6 @@ class Ensemble:
         """Files with the code of architectures of the user's own."""
         custom_here = custom.modules(self.config.architecture) if custom.is_own(self.config.architecture) else ()
         return {*custom_here, *(self.start[0].modules() if self.start else ())}
-
-    @property
-    def key(self) -> str:
-        """Name of the ensemble: hash of what its models are, whatever code trains them."""
-        return store.key({"kind": "ensemble", "models": [store.address(self.spec(m)) for m in range(len(self))]})
 
     def missing(self) -> list[int]:
         """Models that no layer of the store holds undamaged."""
@@ -350,11 +338,8 @@ def _check_start(models: Ensemble, numbers: Sequence[int], members: np.ndarray, 
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Ensemble):
-    """M models that are looked up and never trained.
-
-    Attributes:
-        weights: number of the model -> its `state_dict` by name, tensors that hold no floating numbers left out.
-    """
+    """M models that are looked up and never trained: number of the model -> its `state_dict` by name, tensors that hold no
+    floating numbers left out."""
 
     weights: dict[int, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
@@ -374,15 +359,8 @@ class Loaded(Ensemble):
 
 
 def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> Loaded:
-    """The models with these weights.
-
-    Args:
-        models: M of them, described by `training.train`; none is trained.
-        weights: of each, its `state_dict` by name; the counts of batches of batch normalisation may be left out.
-
-    Raises:
-        MiaError: weights of another number of models, or of another architecture.
-    """
+    """The models, described by `training.train`, with these weights, of each its `state_dict` by name but for counts of
+    batches of batch normalisation; none is trained. Weights that do not fit are refused."""
     if len(weights) != len(models):
         raise MiaError(f"weights of {len(weights)} models, for an ensemble of {len(models)}: one a model is needed.")
     shapes = {name: tuple(tensor.shape) for name, tensor in models.untrained().state_dict().items()
