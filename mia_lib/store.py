@@ -61,8 +61,6 @@ def size() -> int:
     return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file()) if cache_dir().is_dir() else 0
 
 
-# -------------------------------------------------------------------------------------------------- the hash of code
-
 _taken: dict[Path, tuple[tuple[int, int], str]] = {}  # file -> its state and the digest of its code, at its first use
 _behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
 

@@ -141,9 +141,6 @@ def score(name: str, view: TargetSignals, **options) -> np.ndarray:
     return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
 
 
-# ------------------------------------------------------------------------------------------------------------------- scorers
-
-
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
     """What a score function gives whose arguments are called like what is seen: `labels`, `reference_members`, a signal of
     `SIGNALS` for the target's (`signal` for the log odds), `reference_loss` and the like for those of the references; options
@@ -185,8 +182,6 @@ def _rmia(view: TargetSignals, a: float | None, population: int | None = POPULAT
 def _curvature(view: TargetSignals) -> np.ndarray:
     return -by_curvature.log_curvature(view.own("curvature"))
 
-
-# --------------------------------------------------------------------------------------------------------------- the attacks
 
 LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
 CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"

@@ -67,9 +67,6 @@ def verified(path: Path) -> bytes:
     return content
 
 
-# ---------------------------------------------------------------------------------------- tables
-
-
 def scaled(table) -> np.ndarray:
     """Mean imputation, then each column over its largest absolute value (Watson et al. 2022)."""
     table = np.array(table, float)
@@ -202,9 +199,6 @@ def acs(name: str, folder: str) -> dict:
     code = (values <= 50) & ~table.columns.isin(ACS_NUMBERS)
     x = columns(table.loc[:, ~code & (values > 1)], table.loc[:, code & (values > 1)]).astype(np.float32)
     return {"x": x, "y": np.asarray(y), "n_train": len(x)}
-
-
-# ---------------------------------------------------------------------------------------- images
 
 
 # A torchvision wheel built for CUDA beside a CPU-only torch cannot load its extension. torchvision means to go on without, yet

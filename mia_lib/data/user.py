@@ -41,7 +41,8 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
             numbers, missing values, numbers beyond float32 or that it cannot tell apart, labels that are missing or no class,
             fewer than two classes.
     """
-    name = _check_name(name)
+    if not isinstance(name, str) or not name.strip():
+        raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train
@@ -49,12 +50,6 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
         raise MiaError(f"n_train = {n_train!r}: the number of training records is needed, 1 to {len(x)}; they come first.")
     x.flags.writeable = y.flags.writeable = False
     return Dataset(name, x, y, int(n_train), classes)
-
-
-def _check_name(name) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
-    return name
 
 
 def _records(values) -> np.ndarray:
@@ -190,11 +185,7 @@ def from_npz(path: str | Path, name: str | None = None) -> Dataset:
     """A data set from an `.npz` file with x and y, and n_train and classes where there are any, as for `from_arrays`.
 
     Args:
-        path: of the file, as `np.savez` writes it; nothing in it is unpickled.
-        name: the file's when None.
-
-    Raises:
-        MiaError: no such file, one that cannot be read, or whose arrays `from_arrays` refuses.
+        path: of the file, as `np.savez` writes it; nothing in it is unpickled. name: the file's when None.
     """
     path = _file(path)
     arrays = read_arrays(path, ("x", "y"), ("n_train", "classes"))

@@ -181,9 +181,6 @@ def _refuted_in_one_run(right: int, guesses: int, canaries: int, delta: float, l
     return low if delta else high
 
 
-# ------------------------------------------------------------------------------------------------------ from many runs
-
-
 @dataclass(frozen=True, eq=False)
 class EpsilonBound(_Bound):
     """A lower confidence bound on epsilon and the test that gave it; it is a number, the bound, wherever one is wanted.

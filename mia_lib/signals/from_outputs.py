@@ -190,9 +190,6 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     return scalars(np.log(np.maximum(p, floor)), labels, loss)
 
 
-# ---------------------------------------------------------------------------------------------- asking a model
-
-
 def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1000,
                   keep: str | Path | None = None) -> np.ndarray:
     """The answers of a model that is a function, one batch of records after the other.

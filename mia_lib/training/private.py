@@ -44,12 +44,8 @@ class Privacy:
     """What a model may reveal about one of its training records.
 
     Attributes:
-        epsilon: above 0.
-        delta: between 0 and 1; 1/n for n training records when None.
+        epsilon: above 0. delta: between 0 and 1; 1/n for n training records when None.
         clip: norm C that the gradient of each record's loss is clipped to, above 0.
-
-    Raises:
-        MiaError: anything else.
     """
 
     epsilon: float

@@ -121,9 +121,6 @@ def learning_rate(config: TrainConfig, epoch: float) -> float:
     return config.learning_rate
 
 
-# ------------------------------------------------------------------------------------------------------ augmentation
-
-
 def draw_views(augmentation: str, count: int, generator: torch.Generator | None = None) -> torch.Tensor:
     """Random numbers that fix a view of each of `count` images, from a generator of the CPU or else the global one.
 

@@ -103,9 +103,6 @@ def _installed(package: str) -> bool:
         return False
 
 
-# ---------------------------------------------------------------------------------------- networks
-
-
 class _Resized(nn.Module):
     """uint8 images [B, H, W, C] -> float32 [B, 3, S, S] as networks for ImageNet take them; grey is repeated."""
 
@@ -233,9 +230,6 @@ def _width(body: nn.Module, shape: tuple) -> int:
         return body(torch.zeros(1, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)).shape[1]
 
 
-# ---------------------------------------------------------------------------------------- losses
-
-
 def gaussian_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Mean of log sigma + (s - mu)^2 / (2 sigma^2), the negative log-likelihood of a Gaussian without its constant, of outputs
     mu and log sigma [B, 2] and targets s [B]."""
@@ -248,9 +242,6 @@ def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor |
     levels = torch.as_tensor(levels, dtype=out.dtype, device=out.device)
     short = target[:, None] - out
     return torch.maximum(levels * short, (levels - 1) * short).mean()
-
-
-# ---------------------------------------------------------------------------------------- training
 
 
 def _where(config: NetworkConfig) -> torch.device:

@@ -31,9 +31,6 @@ LEAST = 20  # public records to fit a regression to
 PUBLIC = "labelled records of the same distribution outside the training set"
 
 
-# ---------------------------------------------------------------------------------------- thresholds of a sample
-
-
 def _scores(score, argument: str = "score") -> np.ndarray:
     """Scores as float64 [N], all finite."""
     score = np.asarray(score, np.float64)
@@ -74,9 +71,6 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
         raise MiaError(f"level {levels.max():g} is above what {n} public scores resolve: the smallest alpha = 1 - level is "
                        f"1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower level.")
     return np.sort(score)[place - 1]
-
-
-# ---------------------------------------------------------------------------------------- thresholds of each record
 
 
 def _positive(spread) -> np.ndarray:
@@ -172,9 +166,6 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     position = np.where(reached == 0, below, np.where(reached == len(z), beyond, between))
     short = reached < len(z)  # of the next quantile: rounding must not say otherwise
     return np.where(short, np.minimum(position, np.nextafter(z[np.minimum(reached, len(z) - 1)], -np.inf)), position)
-
-
-# ---------------------------------------------------------------------------------------- regressions
 
 
 class _Regression:
