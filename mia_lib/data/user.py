@@ -14,7 +14,7 @@ import numpy as np
 from mia_lib.checks import check_labels
 from mia_lib.data import sets
 from mia_lib.data.sets import Dataset, read_arrays
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.progress import track
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -304,9 +304,7 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
     if not path.is_dir():
         raise MiaError(f"path = {str(path)!r}: there is no such folder ({path.resolve()}).")
     if image_size is not None:
-        if not isinstance(image_size, int) or isinstance(image_size, bool):
-            raise MiaError(f"image_size = {image_size!r}: a whole number of pixels is needed.")
-        check_range("image_size", image_size, 1, 4096)
+        check_whole("image_size", image_size, 1, 4096)
     classes, splits = _files(path)
     files = [pair for split in splits for pair in split]
     images = []

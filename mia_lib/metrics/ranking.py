@@ -44,8 +44,7 @@ def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.nda
     """Count members and non-members at or above each distinct score.
 
     Args:
-        scores: float [N], higher = more likely a member.
-        members: bool [N].
+        scores: float [N], higher = more likely a member. members: bool [N].
         weights: [B, N] how often each record counts; once each by default.
 
     Returns:
@@ -287,9 +286,6 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
     """Balanced accuracy of calling a record a member when its score reaches a threshold chosen beforehand.
 
     It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it.
-
-    Raises:
-        MiaError: scores or a threshold that are not a number; shapes that do not fit.
     """
     check_scores(scores, members)
     if check_numbers("threshold", threshold).ndim or np.isnan(threshold):

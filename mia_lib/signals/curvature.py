@@ -62,9 +62,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         loss: function from inputs [B, ...] to losses [B], of which each depends on its own input alone. With `y`, function of
             inputs and labels [B]. It need not be differentiable.
         x: [N, ...] of type float32 or float64, which `loss` must compute in.
-        iterations: number of probes, each of four losses.
-        h: step of every coordinate, in the unit of x.
-        seed: of the probes.
+        iterations, seed: of the probes, each of four losses. h: step of every coordinate, in the unit of x.
         y: labels int [N], from 0. Without them `loss` gets all N records in each call (as far as memory goes), so that it may
             hold labels itself.
         variant: "paper", or "released_code": the mean of ``|q| h``, which measures the size of H rather than its trace.
@@ -74,10 +72,6 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
 
     Returns:
         float64 [N].
-
-    Raises:
-        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape, labels that are
-            no whole numbers from 0, one a record.
 
     Warns:
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
@@ -131,9 +125,7 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     Unbiased, with variance ``2 (|H|^2 - sum H_ii^2) / probes``: exact for a diagonal H.
 
     Args:
-        loss: twice differentiable by PyTorch, otherwise as for `zero_order_trace`.
-        probes: number of vectors.
-        x, seed, y, batch, first: as for `zero_order_trace`.
+        loss: twice differentiable by PyTorch. probes: number of vectors. Others: as for `zero_order_trace`.
 
     Returns:
         float64 [N].
@@ -193,9 +185,6 @@ def traces(models: Ensemble, records: Dataset, variant: str = "paper", iteration
 
     Returns:
         float64 [M, N].
-
-    Raises:
-        MiaError: an unknown variant or dtype; iterations or h not above 0.
     """
     check_choice("variant", variant, VARIANTS)
     check_choice("dtype", dtype, outputs.PRECISIONS)

@@ -28,7 +28,7 @@ from mia_lib.checks import (
     explain_not_probabilities,
     explain_single_output,
 )
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 
 OUTPUTS = ("logits", "probabilities")
 KEPT_EVERY = 5.0  # seconds
@@ -109,8 +109,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
 
 
 def precise_loss(logits: np.ndarray, labels: np.ndarray, kind: str = "cross_entropy") -> np.ndarray:
-    """The loss of each record [...] from logits float64 [..., K], exact relative to its size also near zero:
-    `training.losses.precise_loss` without Torch."""
+    """`training.losses.precise_loss` without Torch: of each record [...] from logits float64 [..., K]."""
     one_hot = np.arange(logits.shape[-1]) == labels[..., None]
     if kind == "squared_error":
         return 0.5 * np.square(logits - one_hot).sum(-1)
@@ -224,9 +223,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         raise MiaError(f"function is of type {type(function).__name__}: a function is needed that answers for records, such "
                        "as model.predict_proba (without brackets).")
     check_choice("outputs", outputs, OUTPUTS)
-    if not isinstance(batch, int | np.integer) or isinstance(batch, bool):
-        raise MiaError(f"batch = {batch!r}: a whole number of records is needed.")
-    check_range("batch", batch, 1)
+    check_whole("batch", batch, 1)
     x = x.x if hasattr(x, "fingerprint") and hasattr(x, "x") else x
     if not hasattr(x, "__len__") or getattr(x, "shape", None) == () or not len(x):
         raise MiaError(f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list.")

@@ -16,7 +16,7 @@ from torch import nn
 
 from mia_lib import custom
 from mia_lib import models as architectures
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 from mia_lib.training.losses import LOSSES
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -80,9 +80,7 @@ class TrainConfig:
         check_choice("loss", self.loss, LOSSES)
         check_choice("precision", self.precision, PRECISIONS)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
-            if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
-                raise MiaError(f"{name} = {getattr(self, name)!r}: a whole number is needed.")
-            check_range(name, getattr(self, name), least)
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
             check_range(name, getattr(self, name), 0.0, most)
         if not isinstance(self.nesterov, bool):
