@@ -232,20 +232,18 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     with progress.Bar("asking the model", len(x)) as bar:
         done = sum(map(len, parts))
         bar.advance(done)
-        while done < len(x):
-            part = x.iloc[done:done + batch] if hasattr(x, "iloc") else x[done:done + batch]
-            try:
-                parts.append(_checked(function(part), len(part), outputs, parts).copy())  # a model may use its array again
-            except Exception as error:
-                kept.write()
-                raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
-            except BaseException:  # Ctrl-C
-                kept.write()
-                raise
-            done += len(part)
-            bar.advance(len(part))
-            kept.write_now_and_then()
-    kept.write()
+        try:
+            while done < len(x):
+                part = x.iloc[done:done + batch] if hasattr(x, "iloc") else x[done:done + batch]
+                try:
+                    parts.append(_checked(function(part), len(part), outputs, parts).copy())  # a model may use its array again
+                except Exception as error:
+                    raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
+                done += len(part)
+                bar.advance(len(part))
+                kept.write_now_and_then()
+        finally:  # after Ctrl-C, too
+            kept.write()
     answers = np.concatenate(parts)
     if len(answers) > 1 and (answers == answers[0]).all():
         warnings.warn(f"function gives all {len(answers)} records the same answer: no attack can tell them apart. Does it "

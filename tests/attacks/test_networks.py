@@ -37,7 +37,6 @@ def test_pinball_loss_is_the_mean_of_those_of_the_levels():
     levels = 0.1, 0.5, 0.99
     expected = [metrics.pinball_loss(out[:, k].numpy(), target.numpy(), level) for k, level in enumerate(levels)]
     assert_allclose(float(networks.pinball_loss(out, target, levels)), np.mean(expected), rtol=1e-6)
-    assert_allclose(float(networks.pinball(levels)(out, target)), np.mean(expected), rtol=1e-6)
 
 
 def test_gaussian_loss_is_torchs_without_its_constant():

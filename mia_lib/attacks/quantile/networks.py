@@ -18,7 +18,6 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -353,8 +352,3 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
 def predict(model: Regressor, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
     """Outputs of a network of `fit`, float32 [N, outputs], for records and labels in the form that it was fitted with."""
     return _in_batches(model.eval(), model.config, *_records(x, labels, model.shape)).to("cpu", torch.float32).numpy()
-
-
-def pinball(levels: Sequence[float]) -> Callable:
-    """`pinball_loss` at fixed levels, as a loss for `fit`."""
-    return partial(pinball_loss, levels=torch.tensor(levels, dtype=torch.float32))

@@ -17,6 +17,7 @@ fitted to are too low.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -328,7 +329,7 @@ class PinballQuantile(_Regression):
         return trees.fit_quantiles(x, target, self.levels, self.model, validation)
 
     def _network_loss(self, networks):
-        return len(self.levels), networks.pinball(self.levels)
+        return len(self.levels), partial(networks.pinball_loss, levels=self.levels)
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
         """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross."""
