@@ -38,11 +38,6 @@ class Needs:
     references: str
     knows: str
 
-    @property
-    def place(self) -> tuple[int, int]:
-        """How much that is: places in `ACCESS` and `REFERENCES`."""
-        return ACCESS.index(self.access), REFERENCES.index(self.references)
-
 
 def needs(access: str, references: str, knows: str) -> Callable:
     """Declare what an attack has; kept as the function's attribute `needs`."""
