@@ -48,13 +48,10 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     longer improves on a tenth of its training rows.
 
     Args:
-        probabilities: of the target, [N, K], or of T targets, [T, N, K].
-        labels: true classes, int [N].
-        shadow_probabilities: of S shadow models on records of the attacker's, [S, J, K].
-        shadow_labels: true classes of those, int [J].
-        shadow_members: bool [S, J].
-        hidden: width of the attack networks.
-        seed: of their weights and batches.
+        probabilities, labels: of the target, [N, K], or of T targets, [T, N, K]; true classes, int [N].
+        shadow_probabilities, shadow_labels, shadow_members: of S shadow models on records of the attacker's, [S, J, K]; true
+            classes of those, int [J]; bool [S, J].
+        hidden, seed: width of the attack networks; of their weights and batches.
 
     Returns:
         score [N] or [T, N]: probability of membership; 1/2 is the attack's own threshold.
@@ -111,8 +108,7 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     score is finite.
 
     Args:
-        probabilities: of the target, [N, K].
-        labels: true classes, int [N].
+        probabilities: of the target, [N, K]. labels: true classes, int [N].
 
     Returns:
         score [N], never positive. The paper thresholds it class by class.
@@ -431,15 +427,11 @@ def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray
     score, in place of the original rule of yes or no, and do not print its sign; their released code has this one.
 
     Args:
-        gradients: of each record's loss, [N, P], or an iterable of blocks [B, P] such as `signals.record_gradients` yields.
-        inverse_hessian: A^-1, [P, P], of the training set's mean loss without weight decay; or an object with `vectors`
-            [P, P] and `weights` [P], eigenvectors and the eigenvalues of the inverse, such as `hessian.inverse` gives.
+        gradients, inverse_hessian: as for `iha.forms`, with its errors; A^-1 of the training set's mean loss without weight
+            decay.
 
     Returns:
         score [N], float64; never positive where A is positive definite.
-
-    Raises:
-        MiaError: shapes that do not fit, or no record.
     """
     size = len(getattr(inverse_hessian, "vectors", inverse_hessian))  # type: ignore[arg-type]
     return -iha.forms(gradients, inverse_hessian, np.zeros(size)).influence

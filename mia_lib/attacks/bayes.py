@@ -50,11 +50,9 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
       would add difficulty instead of taking it away).
 
     Args:
-        loss: of each record under the target, [N].
-        reference_loss: the same under R references, [R, N].
+        loss: of each record under the target, [N]. reference_loss: the same under R references, [R, N].
         reference_members: bool [R, N], whether reference r was trained on record i.
-        estimator: of tau, one of the four above.
-        temperature: T of the softmin.
+        estimator, temperature: of tau, one of the four above; T of the softmin.
 
     Returns:
         score [N].
@@ -125,8 +123,7 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
     To first order it is loss(theta0, z) - loss(theta, z), the loss calibrated by one reference model.
 
     Args:
-        theta: parameters of the target, [P].
-        theta0: parameters of a reference trained on other records, [P].
+        theta, theta0: parameters of the target, and of a reference trained on other records, [P].
         gradients0: gradient of each record's unregularised loss at theta0, [N, P].
 
     Returns:
@@ -154,10 +151,7 @@ def membership_posterior(score: np.ndarray, prior: float) -> np.ndarray:
 
     Args:
         score: s, a log-likelihood ratio; divide by the temperature first if it is a loss difference.
-        prior: probability of membership before the model is seen, strictly between 0 and 1.
-
-    Raises:
-        MiaError: a prior outside (0, 1).
+        prior: probability of membership before the model is seen; one outside of (0, 1) is refused.
     """
     if not 0 < check_range("prior", prior) < 1:
         raise MiaError(f"prior = {prior!r}: a probability strictly between 0 and 1 is needed.")

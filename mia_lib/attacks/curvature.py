@@ -171,10 +171,9 @@ def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_member
 
     Args:
         curvature: of each record under the target, [N], or [N, A] for A views, such as the image and its mirror image.
-        reference_curvature: the same under R references, [R, N] or [R, N, A].
-        reference_members: bool [R, N], whether reference r was trained on record i.
-        variant: one of `VARIANTS`.
-        tied: one variance for both hypotheses; with "paper" alone.
+        reference_curvature, reference_members: the same under R references, [R, N] or [R, N, A], and whether each was trained
+            on the record, bool [R, N].
+        variant, tied: one of `VARIANTS`; one variance for both hypotheses, with "paper" alone.
         lacking: about records with fewer than two references of a kind: "refuse" them all, or "drop" those.
 
     Returns:

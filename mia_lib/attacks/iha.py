@@ -34,11 +34,7 @@ AUDITOR = "parameters", "none", "all other records and their membership, and how
 
 @dataclass(frozen=True)
 class Sgd:
-    """What the auditor knows of the optimiser: lambda, mu and alpha of Eq. 8.
-
-    Raises:
-        MiaError: a learning rate that is not above 0, or values out of range.
-    """
+    """What the auditor knows of the optimiser: lambda, above 0, mu and alpha of Eq. 8; others are refused."""
 
     learning_rate: float
     momentum: float
@@ -171,12 +167,6 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray) -> F
 
     Args:
         x: A^-1 g of each record, [N, P]. along: A^-1 d, [P]. gradients: g, [N, P].
-
-    Returns:
-        Forms of [N], float64.
-
-    Raises:
-        MiaError: shapes that do not fit.
     """
     x, along, gradients = np.asarray(x, np.float64), np.asarray(along, np.float64), np.asarray(gradients)
     for name, array, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape)):

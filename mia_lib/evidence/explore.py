@@ -48,6 +48,9 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
 
     Returns:
         A chart of Altair with the parameters `attack` and `step`. Its view "said" writes the counts.
+
+    Raises:
+        MiaError: no attack, several targets, scores that are not finite, or Altair is missing.
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
@@ -181,6 +184,10 @@ def two_attacks(cases: Cases, pair: tuple[str, str] | None = None):
     Returns:
         A chart of Altair with the parameters setting, first, second, power (of ten, the rate), share (in percent) and cost.
         Its view "said" writes the counts.
+
+    Raises:
+        MiaError: no case, one without attacks, scores that `metrics.roc_curve` refuses, an unknown attack, or Altair is
+            missing.
     """
     allowed, rows = rates_allowed(cases)
     names = list(dict.fromkeys(row["attack"] for row in rows))

@@ -412,7 +412,7 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     Args:
         name: label, lower-case letters, digits and hyphens, unique in the book.
         caption: what is drawn and what to see in it; mathematics and `{cite}` work.
-        alt: the same for those who cannot see it: what is on the axes and what the shape says.
+        alt: the same for those who cannot see it: what is on the axes and what the shape says. Neither may be empty.
     """
     tables.display_bundle(*_bundle_of_png(_drawn(fig), name, caption, alt))
 

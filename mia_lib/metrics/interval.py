@@ -134,7 +134,7 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     """Student t interval of a mean over independent repetitions: mean +- t_{G-1} s / sqrt(G). Two give no interval.
 
     Args:
-        values: [G], one finite number a repetition (bank, seed), two at least. level: confidence.
+        values: [G], one finite number a repetition (bank, seed), two at least, or else refused. level: confidence.
         covers: what varied between repetitions; "G repetitions" by default.
         bounds: range of the quantity; the interval is clipped to it.
     """

@@ -221,12 +221,9 @@ def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, co
     most twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
 
     Args:
-        scores: [N], higher = more likely a member.
-        members: bool [N].
-        delta: in [0, 1].
-        confidence: chance that the bound is below the true epsilon.
-        seed: of the splits in halves.
-        splits: S, how many; 1 for a single one, at the confidence itself.
+        scores: [N], higher = more likely a member. members: bool [N].
+        delta: in [0, 1]. confidence: chance that the bound is below the true epsilon.
+        seed, splits: of the splits in halves; S, how many, 1 for a single one, at the confidence itself.
 
     Returns:
         `EpsilonBound`: the bound, and threshold, direction and rates of the split that it is from.

@@ -285,7 +285,8 @@ def best_threshold(scores: Scores, members: Members) -> float:
 def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) -> PerTarget:
     """Balanced accuracy of calling a record a member when its score reaches a threshold chosen beforehand.
 
-    It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it.
+    It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it. Scores or a threshold that are not
+    a number, and shapes that do not fit, are refused.
     """
     check_scores(scores, members)
     if check_numbers("threshold", threshold).ndim or np.isnan(threshold):

@@ -73,6 +73,10 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
     Returns:
         float64 [N].
 
+    Raises:
+        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape, labels that are
+            no whole numbers from 0, one a record.
+
     Warns:
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
     """
@@ -184,7 +188,7 @@ def traces(models: Ensemble, records: Dataset, variant: str = "paper", iteration
             it together with "float32".
 
     Returns:
-        float64 [M, N].
+        float64 [M, N]. Errors are those of `zero_order_trace`.
     """
     check_choice("variant", variant, VARIANTS)
     check_choice("dtype", dtype, outputs.PRECISIONS)

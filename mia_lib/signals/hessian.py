@@ -374,7 +374,7 @@ def spectrum(matrix: np.ndarray, device: str | None = None, overwrite: bool = Fa
     """The eigendecomposition of a Hessian: the one costly step, about 9 P^3 operations, for every damping and every rank.
 
     Args:
-        matrix: [P, P], symmetric and finite; float32 is decomposed in float32, anything else in float64.
+        matrix: [P, P], symmetric and finite, or else refused; float32 is decomposed in float32, anything else in float64.
         device: where to compute, as in `devices.pick`: a graphics card where there is one.
         overwrite: let the eigenvectors take the memory of the matrix, which must be symmetric to the last bit, as of `exact`;
             a fourth of what this needs.
@@ -457,6 +457,9 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
 
     Returns:
         `Solution`; call its `check` before use: some systems may not have converged.
+
+    Raises:
+        MiaError: shapes that do not fit, `right` not finite, numbers out of range.
     """
     check_range("damping", damping, 0.0)
     check_range("iterations", iterations, 1)

@@ -54,6 +54,9 @@ def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict]
 
     Returns:
         arrays by name, T times.
+
+    Raises:
+        MiaError: records of another shape, or `judged` of another than [T, N].
     """
     index = range(len(models)) if index is None else index
     specs, rows = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index)

@@ -275,11 +275,8 @@ class GaussianQuantile(_Regression):
     residuals are Gaussian, so its thresholds want calibration on further public records, `marginal` of their positions.
 
     Args:
-        model: a `networks.NetworkConfig` or a `trees.TreeConfig`.
+        model: a `networks.NetworkConfig` or a `trees.TreeConfig`; another, or one whose packages are missing, is refused.
         classes: number K of classes for q(x, y); None for q(x), which sees no label.
-
-    Raises:
-        MiaError: another model, or one whose packages are not installed.
     """
 
     _predict_trees = staticmethod(trees.predict_gaussian)
@@ -312,9 +309,6 @@ class PinballQuantile(_Regression):
 
     Args:
         levels: 1 - alpha, rising, at least two, above 0 and below 1. Others: as for `GaussianQuantile`.
-
-    Raises:
-        MiaError: as for `GaussianQuantile`; levels out of range.
     """
 
     _predict_trees = staticmethod(trees.predict_quantiles)
