@@ -103,12 +103,13 @@ class Case:
 def of_bank(name: str, records: int, models: int | None = None) -> Case:
     """A published bank, by its name in `banks.BANKS`, on its first records."""
     piece, dataset, network = BANKS[name]
-    bank, curved = load(f"bank/{piece}", models), find(f"curvature/{piece}", models=models and min(models, 32))
+    bank, values = load(f"bank/{piece}", models), {}
+    if not network:  # curvatures were measured of small networks alone
+        values = _curved(load(f"curvature/{piece}", models and min(models, 32)), records)
     rows, tested = np.arange(records), np.flatnonzero(~bank.members.any(0))
     right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
     return Case(", ".join(filter(None, (sets.title(dataset), network))), "bank", bank.members[:, rows], {
-        LOG_ODDS: bank.margin[:, rows].astype(float), "correctness": bank.correct[:, rows],
-        **(_curved(curved, records) if curved else {})},
+        LOG_ODDS: bank.margin[:, rows].astype(float), "correctness": bank.correct[:, rows], **values},
         bank.margin[:, tested[:POPULATION]].astype(float), np.array(right))
 
 
