@@ -119,6 +119,8 @@ class _Altair:
     """The module Altair, imported when something of it is first used: only charts that readers move need it."""
 
     def __getattr__(self, name: str):
+        if name.startswith("__"):  # that somebody inspects this module is no use of Altair
+            raise AttributeError(name)
         try:
             import altair
         except ImportError:
