@@ -111,7 +111,7 @@ class Ensemble:
         config: how they are trained.
         label: what progress bars call them.
         workers, executor, device, validation, start: as for `train`.
-        numbers: of its models in the ensemble that this is a part of; 0 to M - 1 when None.
+        numbers: of its models in the ensemble that this is a part of, [M]; 0 to M - 1 where none are said.
     """
 
     records: Dataset
@@ -123,7 +123,10 @@ class Ensemble:
     device: str | None = None
     validation: np.ndarray | None = field(default=None, repr=False)
     start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
-    numbers: tuple[int, ...] | None = field(default=None, repr=False)
+    numbers: tuple[int, ...] = field(default=(), repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "numbers", self.numbers or tuple(range(len(self.members))))
 
     def __repr__(self) -> str:
         many = "1 model" if len(self) == 1 else f"{len(self)} models"
@@ -139,10 +142,7 @@ class Ensemble:
         start = self.start and (self.start[0], [self.start[1][row] for row in rows])
         validation = None if self.validation is None else self.validation[rows]
         return replace(self, members=self.members[rows], validation=validation, start=start,
-                       numbers=tuple(self._numbers(rows)))
-
-    def _numbers(self, rows: Sequence[int]) -> list[int]:
-        return list(rows) if self.numbers is None else [self.numbers[row] for row in rows]
+                       numbers=tuple(self.numbers[row] for row in rows))
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: data, training set, recipe and code."""
@@ -152,7 +152,7 @@ class Ensemble:
         if self.start is not None:
             further["start"] = store.address(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
-                "classes": len(self.records.classes), "config": self.config.spec(), "index": self._numbers([index])[0],
+                "classes": len(self.records.classes), "config": self.config.spec(), "index": self.numbers[index],
                 **further}
 
     @cached_property
@@ -200,7 +200,8 @@ class Ensemble:
         start = self.start and [weights_among(self.start[0].arrays(self.start[1][m])) for m in models]
         rows, validation = (None if masks is None else [np.flatnonzero(masks[m]) for m in models]
                             for masks in (self.members, self.validation))
-        return Task(x, self.records.y, len(self.records.classes), self.config, rows, self._numbers(models), start, validation)
+        return Task(x, self.records.y, len(self.records.classes), self.config, rows, [self.numbers[m] for m in models], start,
+                    validation)
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         path, diverged, lacking, groups = records_file(self.records), [], set(todo), self._groups(todo)
@@ -237,7 +238,7 @@ class Ensemble:
 
     def _fit_on_card(self, where: torch.device, todo: list[int]) -> list[str]:
         diverged: list[str] = []
-        model_of = dict(zip(self._numbers(todo), todo, strict=True))
+        model_of = {self.numbers[m]: m for m in todo}
         gpu.fit_on_gpu(self._task(todo, self.records.x), where,
                        lambda number, outcome: self._keep(model_of[number], outcome, where, diverged),
                        f"training {self.label}",
@@ -345,7 +346,7 @@ class Loaded(Ensemble):
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: its weights, besides what it was trained on."""
-        own = self.weights[self._numbers([index])[0]]
+        own = self.weights[self.numbers[index]]
         return {**super().spec(index), "weights": {name: store.fingerprint(array) for name, array in sorted(own.items())}}
 
     def missing(self) -> list[int]:
@@ -355,7 +356,7 @@ class Loaded(Ensemble):
     def arrays(self, index: int) -> dict[str, np.ndarray]:
         """Weights of model `index` by name."""
         start = {name: tensor.numpy() for name, tensor in self.untrained().state_dict().items()}
-        return start | {name: array.astype(np.float32) for name, array in self.weights[self._numbers([index])[0]].items()}
+        return start | {name: array.astype(np.float32) for name, array in self.weights[self.numbers[index]].items()}
 
 
 def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> Loaded:
@@ -369,6 +370,5 @@ def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> 
         if (own_shapes := {name: array.shape for name, array in own.items()}) != shapes:
             wrong = sorted(name for name in own_shapes.keys() | shapes.keys() if own_shapes.get(name) != shapes.get(name))
             raise MiaError(f"weights do not fit {models.config.architecture}: {', '.join(wrong)} differ in name or shape.")
-    numbers = range(len(models)) if models.numbers is None else models.numbers
     same = {attribute.name: getattr(models, attribute.name) for attribute in fields(models)}
-    return Loaded(**same, weights=dict(zip(numbers, weights, strict=True)))
+    return Loaded(**same, weights=dict(zip(models.numbers, weights, strict=True)))

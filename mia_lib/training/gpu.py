@@ -55,19 +55,16 @@ def _models_per_second(task: Task, device: torch.device) -> float:
 
 
 def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcome], None], label: str,
-               checkpoint: Callable[[list[int]], dict]) -> int:
+               checkpoint: Callable[[list[int]], dict]) -> None:
     """Train models in this process, several at once; where memory runs out, half as many.
 
     Args:
         task: what to train, training sets of any size.
         finished: called with each model's number and outcome.
         checkpoint: from the numbers of models in training to the store spec of their state.
-
-    Returns:
-        how many were trained at once, at most.
     """
     sizes = [len(rows) for rows in task.rows]
-    together, most = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device), 0
+    together = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device)
     waiting: list[list[int]] = []  # places, equally large training sets together
     for size in sorted(set(sizes)):
         same = [k for k, count in enumerate(sizes) if count == size]
@@ -92,10 +89,8 @@ def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcom
             if not outcomes:
                 devices.release()
                 continue
-            most = max(most, len(part))
             for number, outcome in zip(part.indices, outcomes, strict=True):
                 finished(number, outcome)
                 bar.advance()
             for slot in checkpoint_slots(checkpoint(part.indices)):
                 store.discard(slot)
-    return most
