@@ -142,7 +142,7 @@ def test_features_of_a_backbone_train_a_head_alone():
     assert features.shape == (60, 8) and features.dtype == np.float32
     model = networks.fit(features, TARGET[:60], config, 2, networks.gaussian_loss)
     assert model.body is None and networks.predict(model, features).shape == (60, 2)
-    with pytest.raises(MiaError, match="regressors.features"):
+    with pytest.raises(MiaError, match="networks.features"):
         networks.fit(IMAGES, TARGET[:60], config, 2, networks.gaussian_loss)
 
 

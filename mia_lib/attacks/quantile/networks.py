@@ -207,7 +207,7 @@ def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int
     """
     if config.frozen:
         if len(shape) != 1:
-            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as regressors.features "
+            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as networks.features "
                            f"gives them; the records have shape {shape}.")
         body, width = None, shape[0]
     else:

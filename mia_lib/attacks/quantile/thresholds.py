@@ -179,7 +179,7 @@ class _Regression:
             from mia_lib.attacks.quantile import networks
 
             if not isinstance(model, networks.NetworkConfig):
-                raise MiaError(f"model = {model!r}: a regressors.NetworkConfig or a trees.TreeConfig is needed.")
+                raise MiaError(f"model = {model!r}: a networks.NetworkConfig or a trees.TreeConfig is needed.")
             missing = "" if model.frozen else networks.lacking(model.backbone)
         if missing:
             raise MiaError(missing)
