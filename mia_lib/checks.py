@@ -34,14 +34,8 @@ LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that n
 
 
 def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
-    """Numbers as an array of any shape.
-
-    Args:
-        argument: their name, for the message. values: array or list. kinds: of NumPy types that are taken, or `ALL_KINDS`.
-
-    Raises:
-        MiaError: rows of different lengths, text, dates, objects or complex numbers.
-    """
+    """Numbers, an array or a list, as an array of any shape and of a kind of NumPy type that is taken; rows of different
+    lengths, text, dates, objects or complex numbers are refused, called by the argument's name."""
     try:
         array = np.asarray(values)
     except ValueError as problem:
@@ -52,16 +46,8 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
 
 
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
-    """A mask as bool array of any shape; 0 and 1 of any number type count as False and True.
-
-    Args:
-        argument: its name, for the message.
-        values: array or list.
-        true: what True means, for the message.
-
-    Raises:
-        MiaError: text, not a number, probabilities, indices or a permutation.
-    """
+    """A mask as bool array of any shape; 0 and 1 of any number type count as False and True. Text, not a number,
+    probabilities, indices and permutations are refused, with what `true` would mean."""
     array = check_numbers(argument, values, ALL_KINDS)
     if array.dtype == bool:
         return array
@@ -82,10 +68,7 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
     """Labels as whole numbers int64 [N] that count the classes from 0.
 
     Args:
-        argument: their name, for the message.
-        given: array or list; whole numbers of any type.
-        classes: K, where it is known.
-        records: N, where it is known.
+        labels: array or list; whole numbers of any type. classes, records: K and N, where they are known.
 
     Raises:
         MiaError: text, fractions or NaN, another shape, labels below 0, from 1 to K, or beyond the classes.
@@ -154,11 +137,8 @@ def are_probabilities(values: np.ndarray) -> bool:
 
 
 def explain_not_logits(values: np.ndarray) -> str:
-    """What outputs seem to be that were declared logits, and what to do, without a full stop; "" where they may be logits.
-
-    Args:
-        values: [N, K], K >= 2.
-    """
+    """What outputs [N, K], K >= 2, seem to be that were declared logits, and what to do, without a full stop; "" where they
+    may be logits."""
     if are_probabilities(values):
         return "probabilities (all are in [0, 1], and each row has the sum 1). Give outputs = 'probabilities'"
     if (values < 0).any():
@@ -182,11 +162,8 @@ def explain_not_logits(values: np.ndarray) -> str:
 
 
 def explain_not_probabilities(values: np.ndarray) -> str:
-    """How outputs that were declared probabilities, and are none, may become such; "" where nothing is known of it.
-
-    Args:
-        values: [N, K], K >= 2.
-    """
+    """How outputs [N, K], K >= 2, that were declared probabilities, and are none, may become such; "" where nothing is
+    known."""
     sums = values.sum(1, dtype=np.float64)
     if (values < 0).any():
         return ""
@@ -199,12 +176,8 @@ def explain_not_probabilities(values: np.ndarray) -> str:
 
 
 def explain_single_output(values, before: str, after: str) -> str:
-    """What to do with one sigmoid output a record, as a sentence: which two columns to make of it.
-
-    Args:
-        values: of that output s. Where all are in [0, 1] it is taken for one after the sigmoid, else for one before.
-        before: what to give of s before the sigmoid, [0, s]. after: what to give of s after it, [1 - s, s].
-    """
+    """What to do with one sigmoid output s a record, as a sentence: which two columns to make of it, `before` the sigmoid [0,
+    s], `after` it, where all values are in [0, 1], [1 - s, s]."""
     values = np.asarray(values)
     if values.dtype.kind not in "biuf" or not values.size:
         return f"Of one sigmoid output s a record, [N, 1], make two columns: before the sigmoid {before}; after it {after}."
@@ -214,17 +187,8 @@ def explain_single_output(values, before: str, after: str) -> str:
 
 
 def check_finite(argument: str, values: np.ndarray, rows: str, remedy: str) -> None:
-    """Refuse values that are not finite numbers, with their count and places.
-
-    Args:
-        argument: their name, for the message.
-        values: [n, ...].
-        rows: what the first axis counts, for the message: "records", "references".
-        remedy: what to do.
-
-    Raises:
-        MiaError: there are such values.
-    """
+    """Refuse values [n, ...] that are not finite numbers, with their count and places, what the first axis counts ("records",
+    "references"), and what to do."""
     finite = np.isfinite(values)
     if finite.all():
         return

@@ -57,11 +57,7 @@ def is_own(architecture: str) -> bool:
 
 
 def parse(architecture: str) -> tuple[str, list[int]]:
-    """Name and widths of an architecture of this library.
-
-    Raises:
-        MiaError: another one, or widths that it does not have.
-    """
+    """Name and widths of an architecture of this library; another one, or widths that it does not have, are refused."""
     name, colon, text = str(architecture).partition(":")
     check_choice("architecture", name, WIDTHS)
     default = WIDTHS[name]
@@ -80,11 +76,7 @@ def parse(architecture: str) -> tuple[str, list[int]]:
 
 
 def parse_augmentation(text: str) -> tuple[str, float]:
-    """Name and strength of an augmentation, as for `TrainConfig`.
-
-    Raises:
-        MiaError: an unknown one, or a strength that it does not have.
-    """
+    """Name and strength of an augmentation, as for `TrainConfig`; others are refused."""
     name, _, strength = str(text).partition(":")
     check_choice("augmentation", name, AUGMENTATIONS)
     try:
@@ -138,11 +130,7 @@ def to_text(architecture) -> str:
 
 
 def _check_loaded(path: Path) -> None:
-    """See to it that functions and classes of a module that was imported are those of its file.
-
-    Raises:
-        MiaError: the file was edited after it was imported.
-    """
+    """Refuse a module whose functions and classes are no longer those of its file, which was edited after the import."""
     def parts(code) -> Iterator[tuple[str, tuple]]:
         inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
         yield code.co_qualname, (code.co_code, code.co_names, [part for part in code.co_consts if part not in inner])
@@ -164,11 +152,7 @@ def _check_loaded(path: Path) -> None:
 
 
 def from_text(text: str) -> Factory:
-    """What the text of an architecture names; its module is imported.
-
-    Raises:
-        MiaError: no such module, name or arguments.
-    """
+    """What the text of an architecture names; its module is imported. No such module, name or arguments are an error."""
     match = FORM.fullmatch(text)
     try:
         call = ast.parse(f"f{match[3] or '()'}", mode="eval").body
@@ -198,11 +182,7 @@ def _load(module: str, name: str):
 
 
 def _plain(value) -> str:
-    """A plain value as it is written.
-
-    Raises:
-        MiaError: another one.
-    """
+    """A plain value as it is written; others are refused."""
     if type(value) is tuple:
         return f"({', '.join(map(_plain, value))}{',' if len(value) == 1 else ''})"
     if type(value) not in (int, float, str, bool, type(None)) or (type(value) is float and not math.isfinite(value)):
@@ -238,11 +218,7 @@ def arguments_of(factory: Factory, shape: tuple, classes: int) -> dict:
 
 
 def modules(text: str) -> tuple[Path, ...]:
-    """Files with the code of an architecture, as for `sources`.
-
-    Raises:
-        MiaError: no such module, name or arguments.
-    """
+    """Files with the code of an architecture, as for `sources`; its module is imported as by `from_text`."""
     from_text(text)
     return tuple(sources(text))
 
@@ -294,11 +270,8 @@ def _file(module: str) -> Path | None:
 
 @functools.lru_cache
 def package(text: str) -> str:
-    """The installed package, with its version, that an architecture is from; "" where its source is followed.
-
-    Raises:
-        MiaError: neither its source nor its version can be known.
-    """
+    """The installed package, with its version, that an architecture is from; "" where its source is followed. That neither can
+    be known is an error."""
     module = FORM.fullmatch(text)[1]
     if _file(module) is not None:
         return ""

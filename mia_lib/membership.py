@@ -22,14 +22,7 @@ def _check(n: int, models: int) -> None:
 
 
 def random_subsets(n: int, size: int, models: int, seed: int = 0) -> np.ndarray:
-    """Independent random training sets of exactly `size` of the n records.
-
-    Returns:
-        bool [models, n].
-
-    Raises:
-        MiaError: more members asked for than there are records.
-    """
+    """Independent random training sets of exactly `size` of the n records, bool [models, n]."""
     _check(n, models)
     if not 1 <= size <= n:
         raise MiaError(f"size = {size} members cannot be drawn from n = {n} records: allowed is 1 to {n}.")

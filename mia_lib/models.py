@@ -13,6 +13,7 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from threading import RLock
 from typing import NamedTuple
@@ -119,11 +120,7 @@ def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
 
 
 def check_scaling(scaling) -> str | tuple:
-    """A scaling as it is kept: a name, or (mean, spread) as numbers or tuples of numbers.
-
-    Raises:
-        MiaError: neither, see `to_input`.
-    """
+    """A scaling as it is kept: a name, or (mean, spread) as numbers or tuples of numbers, see `to_input`."""
     constants = _scaling(scaling)
     if constants is None:
         return scaling
@@ -167,7 +164,7 @@ def scramble(bits: torch.Tensor) -> torch.Tensor:
 
 
 def _mlp(shape: tuple, classes: int, widths: list[int]) -> Network:
-    """Fully connected ReLU layers of the given widths; logistic regression is the case without any."""
+    """Fully connected ReLU layers of these widths; logistic regression is the case without any."""
     sizes = [prod(shape), *widths]
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in zip(sizes, sizes[1:], strict=False):
@@ -252,7 +249,7 @@ def _normalisation(filters: int) -> nn.Sequential:
     return nn.Sequential(_Long(), nn.BatchNorm2d(filters))
 
 
-def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> Network:
+def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int, widths: list[int]) -> Network:
     """A ResNet for small images: first convolution 3x3 with stride 1, no max-pooling."""
     from mia_lib.data.readers import import_torchvision
 
@@ -263,19 +260,6 @@ def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int) -> 
     stages = (net.layer1, net.layer2, net.layer3, net.layer4)
     stem = nn.Sequential(net.conv1, net.bn1, net.relu, nn.Identity())
     return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
-
-
-def _resnet10(shape: tuple, classes: int, widths: list[int]) -> Network:
-    """One block a stage instead of ResNet-18's two."""
-    return _small_resnet("BasicBlock", [1, 1, 1, 1], shape, classes)
-
-
-def _resnet18(shape: tuple, classes: int, widths: list[int]) -> Network:
-    return _small_resnet("BasicBlock", [2, 2, 2, 2], shape, classes)
-
-
-def _resnet50(shape: tuple, classes: int, widths: list[int]) -> Network:
-    return _small_resnet("Bottleneck", [3, 4, 6, 3], shape, classes)
 
 
 def _batchnorm_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
@@ -337,8 +321,10 @@ _KNOWN = {  # of each name in `custom.WIDTHS`
     "logistic_regression": _Known(_mlp), "sigmoid_regression": _Known(_sigmoid_regression), "mlp": _Known(_mlp),
     "tanh_cnn": _Known(_tanh_cnn, 4), "watson_cnn": _Known(_watson_cnn, 8), "leino_cnn": _Known(_leino_cnn, 4),
     "strided_cnn": _Known(_strided_cnn, 4),
-    "batchnorm_cnn": _Known(_batchnorm_cnn, 8), "resnet9": _Known(_resnet9, 8), "resnet10": _Known(_resnet10, 8),
-    "resnet18": _Known(_resnet18, 8), "resnet50": _Known(_resnet50, 8),
+    "batchnorm_cnn": _Known(_batchnorm_cnn, 8), "resnet9": _Known(_resnet9, 8),
+    "resnet10": _Known(partial(_small_resnet, "BasicBlock", [1, 1, 1, 1]), 8),  # one block a stage, where ResNet-18 has two
+    "resnet18": _Known(partial(_small_resnet, "BasicBlock", [2, 2, 2, 2]), 8),
+    "resnet50": _Known(partial(_small_resnet, "Bottleneck", [3, 4, 6, 3]), 8),
 }
 
 
@@ -348,16 +334,9 @@ def names() -> list[str]:
 
 
 def canonical_architecture(architecture) -> str:
-    """An architecture as text, which configurations and the store hold.
-
-    Args:
-        architecture: a name with or without widths; a subclass of `nn.Module`, a function that makes a network, or a
-            `functools.partial` of one with plain arguments, which lie in a module that other processes can import; or their
-            text.
-
-    Raises:
-        MiaError: anything else, see `custom.to_text`.
-    """
+    """An architecture as text, which configurations and the store hold: of a name with or without widths; of a subclass of
+    `nn.Module`, a function that makes a network, or a `functools.partial` of one with plain arguments, which lie in a module
+    that other processes can import; or of their text. Anything else is refused, see `custom.to_text`."""
     if callable(architecture):
         return custom.to_text(architecture)
     if custom.is_own(architecture):
@@ -457,11 +436,7 @@ def _logits(network: nn.Module, inputs: tuple, outputs):
 
 
 def logits_of(network: nn.Module, outputs) -> torch.Tensor:
-    """The tensor of logits in what a network returned.
-
-    Raises:
-        MiaError: it returned no tensor, and nothing with `logits`.
-    """
+    """The tensor of logits in what a network returned; anything else is refused."""
     logits = take_logits(outputs)
     if not isinstance(logits, torch.Tensor):
         raise MiaError(f"model = {type(network).__name__} returns a {type(outputs).__name__}: a tensor [B, K] is needed, or a "

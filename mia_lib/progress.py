@@ -27,11 +27,7 @@ def say(text: str) -> None:
 
 def warn(text: str, stacklevel: int = 1) -> None:
     """Warn of what is of this machine and not of a result: where a page is made it reaches the person waiting, not the page.
-
-    Args:
-        text: of the warning.
-        stacklevel: as of `warnings.warn`; 1 is the caller.
-    """
+    The level is as of `warnings.warn`; 1 is the caller."""
     if os.environ.get("MIA_PROGRESS"):
         _append({"say": text})
     else:
@@ -44,12 +40,7 @@ def _append(line: dict) -> None:
 
 
 class Bar:
-    """Counts finished steps of one piece of work.
-
-    Args:
-        label: what is being done, for people.
-        total: number of steps.
-    """
+    """Counts finished steps of one piece of work, of which people are told the label."""
 
     def __init__(self, label: str, total: int):
         self.label, self.total, self.done = label, total, 0
@@ -104,11 +95,7 @@ def duration(seconds: float) -> str:
 
 
 class Bars:
-    """One bar a piece of work, by label: counts, and time left from the pace so far.
-
-    Args:
-        console: a rich console; None for standard output.
-    """
+    """One bar a piece of work, by label: counts, and time left from the pace so far, on a rich console or standard output."""
 
     def __init__(self, console=None):
         from rich.console import Console
@@ -176,11 +163,7 @@ class Bars:
 
 
 class Tail:
-    """Reads what `mia_lib.progress` appended to a file since the last look.
-
-    Args:
-        path: the file that `MIA_PROGRESS` names.
-    """
+    """Reads what `mia_lib.progress` appended to the file that `MIA_PROGRESS` names since the last look."""
 
     def __init__(self, path: Path):
         self.path, self._read = Path(path), 0

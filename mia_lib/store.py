@@ -39,13 +39,8 @@ STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of
 
 @dataclass(frozen=True)
 class Entry:
-    """What the store holds under one spec.
-
-    Attributes:
-        arrays: name -> array.
-        manifest: spec, sha256, seconds, date, versions.
-        source: "cache" or "computed".
-    """
+    """What the store holds under one spec: arrays by name, and a manifest with spec, sha256, seconds, date and versions; from
+    the "cache", or "computed"."""
 
     arrays: dict[str, np.ndarray]
     manifest: dict
@@ -66,8 +61,6 @@ def size() -> int:
     return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file()) if cache_dir().is_dir() else 0
 
 
-# -------------------------------------------------------------------------------------------------- the hash of code
-
 _taken: dict[Path, tuple[tuple[int, int], str]] = {}  # file -> its state and the digest of its code, at its first use
 _behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
 
@@ -81,12 +74,6 @@ def code_of(rooms: Sequence[str], *modules: Path) -> str:
     Args:
         rooms: files and folders of the library, without the package's name: `MODELS`, `PIECES`.
         modules: further files, such as an architecture of the user's own.
-
-    Returns:
-        16 hexadecimal digits.
-
-    Raises:
-        MiaError: no such room.
     """
     files = sorted({*modules, *(path for room in rooms for path in _files(room))})
     for path in files:
@@ -144,11 +131,7 @@ def address(spec: dict) -> str:
 
 
 def key(spec: dict) -> str:
-    """The name of a spec: sha256 of its canonical JSON and the schema number.
-
-    Raises:
-        MiaError: the spec holds something that is not plain data.
-    """
+    """The name of a spec, plain data: sha256 of its canonical JSON and the schema number."""
     try:
         text = json.dumps({"schema": SCHEMA, **spec}, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -222,11 +205,8 @@ def seconds_of_others() -> Iterator[dict[str, float]]:
 
 
 def write(path: Path, data: bytes, lasting: bool = True) -> None:
-    """All of the file or nothing: temporary file, fsync, rename.
-
-    Args:
-        lasting: whether it has to stand when the machine loses power; waiting for the disk takes longer than all the rest.
-    """
+    """All of the file or nothing: temporary file, fsync where it has to stand when the machine loses power (waiting for the
+    disk takes longer than all the rest), rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".writing-{os.getpid()}-{secrets.token_hex(4)}")
     try:
@@ -242,35 +222,25 @@ def write(path: Path, data: bytes, lasting: bool = True) -> None:
 
 
 def put(path: Path, data: bytes) -> None:
-    """`write` into the working cache, where what a power cut spoils is seen by its sha256 and computed anew.
-
-    Raises:
-        MiaError: the disk is full or the cache cannot be written.
-    """
-    try:
+    """`write` into the working cache, where what a power cut spoils is seen by its sha256 and computed anew."""
+    with _writing():
         write(path, data, lasting=False)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Say what to do where the disk is full or the cache cannot be written."""
+    try:
+        yield
     except OSError as error:
-        raise _cannot_write(error) from error
-
-
-def _cannot_write(error: OSError) -> MiaError:
-    why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
-    return MiaError(f"The store cannot write to {cache_dir()}: {why}. Results finished before this one are kept. "
-                    "Free some space, or set MIA_CACHE to another folder, and run again: it goes on from there.")
+        why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+        raise MiaError(f"The store cannot write to {cache_dir()}: {why}. Results finished before this one are kept. "
+                       "Free some space, or set MIA_CACHE to another folder, and run again: it goes on from there.") from error
 
 
 def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **notes) -> Entry:
-    """Write an entry into the working cache.
-
-    Args:
-        spec: plain data with a `kind` and a `code`, see `code_of`.
-        arrays: name -> array.
-        seconds: what computing them took.
-        notes: further plain data for the manifest.
-
-    Raises:
-        MiaError: the disk is full or the cache cannot be written; the code was edited after this process had begun.
-    """
+    """Write an entry into the working cache: arrays by name under a spec, plain data with a `kind` and a `code` (`code_of`),
+    what computing them took, and notes for the manifest. That the code was edited after this process had begun is an error."""
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     check_unedited(spec["code"])
     data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
@@ -296,26 +266,21 @@ def discard(spec: dict) -> None:
 def lock(spec: dict, what: str = "") -> Iterator[None]:
     """A lock between processes on one entry, held with `with`.
 
-    Who has to wait is told so. The operating system drops the lock of a process that dies, so a lock file left behind
-    never blocks anyone.
-
-    Args:
-        spec: of the entry.
-        what: what the holder is doing, for the one who waits.
+    Who has to wait is told so, and what the holder is doing. The operating system drops the lock of a process that dies, so a
+    lock file left behind never blocks anyone.
     """
     from filelock import FileLock, Timeout
 
     what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     folder = cache_dir() / "locks"
     file_lock = FileLock(folder / f"{key(spec)}.lock")
-    try:
+    with _writing():
         folder.mkdir(parents=True, exist_ok=True)
-        file_lock.acquire(timeout=0)
-    except Timeout:
-        progress.say(f"waiting for another process that is {what}")
-        file_lock.acquire(timeout=-1)
-    except OSError as error:
-        raise _cannot_write(error) from error
+        try:
+            file_lock.acquire(timeout=0)
+        except Timeout:
+            progress.say(f"waiting for another process that is {what}")
+            file_lock.acquire(timeout=-1)
     try:
         yield
     finally:
@@ -323,12 +288,7 @@ def lock(spec: dict, what: str = "") -> Iterator[None]:
 
 
 def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    """The entry under `spec`: looked up, or computed once however many processes ask.
-
-    Args:
-        spec: plain data with a `kind` and a `code`.
-        compute: makes the arrays where the cache does not hold them.
-    """
+    """The entry under `spec`: looked up, or computed once however many processes ask."""
     entry = look_up(spec)
     if entry is None:
         with lock(spec):
@@ -347,9 +307,6 @@ def cached(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) 
         spec: plain data that determines the arrays together with the code, without "kind" and "study".
         compute: makes the arrays; a function of a module. It and all that it calls lie in the rooms `STUDIES` or in its own
             module.
-
-    Raises:
-        MiaError: `spec` has one of these.
     """
     if taken := {"kind", "study"} & spec.keys():
         raise MiaError(f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name.")
@@ -362,8 +319,8 @@ def cached_many(specs: Sequence[dict], compute: Callable[[list[int], Callable], 
 
     Args:
         specs: complete ones, with their code.
-        compute: called with the positions of those that no layer holds, if any, and with `done(position, arrays, seconds)`,
-            to be called as soon as one of them is there.
+        compute: called with the positions of those that the cache does not hold, if any, and with `done(position, arrays,
+            seconds)`, to be called as soon as one of them is there.
         notes: into the manifests.
     """
     entries = [look_up(spec) for spec in specs]

@@ -84,7 +84,7 @@ begun = next(name for name, title in titles.items() if title == first)
 few = [n for n in counts if n <= 8 and n <= min(models) - 2]
 plotting.show(
     exhibits.cost_figure(everything, [*of_images, *of_tables]), name="quantile-models",
-    caption="So many members are found at one false alarm in a hundred, against the number of models that the attacker trains; means over {param}`targets` targets "
+    caption="Share of members found at one false alarm in a hundred, against the number of models that the attacker trains; means over {param}`targets` targets "
             "({param}`table_targets` of trees) with 95 % intervals. *LiRA, offline*: references on other halves of the pool; *LiRA, public records*: on the very "
             "records that the regression learns from. Hollow: what the paper's precisions imply, for ResNet-50.",
     alt="A panel a data set: true positive rate against the number of trained models.")
@@ -255,7 +255,7 @@ results.show_table(
 everything = pd.concat([everything, *map(study.quarters, cases.values())], ignore_index=True)
 plotting.show(
     exhibits.quarters_figure(everything), name="quantile-quarters",
-    caption="So many members are found in each quarter of the records at the one threshold that gives 1 % of false alarms over all. Records are sorted by their mean score "
+    caption="Share of members found in each quarter of the records at the one threshold that gives 1 % of false alarms over all. Records are sorted by their mean score "
             "under models that left them out, and that no attack uses here; LiRA has eight references, or half of all. Dashed: 1 %, the false alarms over all records; within a quarter there may be more or fewer.",
     alt="A panel for each data set: members found by each attack in four quarters of the records, the hardest first.")
 

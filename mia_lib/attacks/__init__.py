@@ -31,22 +31,12 @@ THREADS = 4  # at most; NumPy lets other threads run while it sorts or adds, but
 
 @dataclass(frozen=True)
 class Needs:
-    """What an attack has.
-
-    Attributes:
-        access: to the target model; one of `ACCESS`.
-        references: models trained by the attacker; one of `REFERENCES`.
-        knows: whatever else.
-    """
+    """What an attack has: access to the target, of `ACCESS`; models trained by the attacker, of `REFERENCES`; and what else it
+    knows."""
 
     access: str
     references: str
     knows: str
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """How much that is: places in `ACCESS` and `REFERENCES`."""
-        return ACCESS.index(self.access), REFERENCES.index(self.references)
 
 
 def needs(access: str, references: str, knows: str) -> Callable:
@@ -61,14 +51,8 @@ def needs(access: str, references: str, knows: str) -> Callable:
 
 
 def threat_model(attacks: dict[str, Callable | Needs]):
-    """The threat-model table of a chapter.
-
-    Args:
-        attacks: name -> score function marked with `needs`, or what an attack has whose score is a signal as it is.
-
-    Returns:
-        DataFrame, a row an attack: access to the target, references, other knowledge.
-    """
+    """The threat-model table of a chapter, a row an attack: access to the target, references, other knowledge; by name, of
+    score functions marked with `needs`, or of what an attack has whose score is a signal as it is."""
     import pandas as pd
 
     declared = {name: attack if isinstance(attack, Needs) else attack.needs  # type: ignore[attr-defined]
@@ -79,14 +63,7 @@ def threat_model(attacks: dict[str, Callable | Needs]):
 
 def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray, views: bool = False,
                      names: Sequence[str] = ("signal", "reference_signal"), own: str = "refuse") -> tuple[np.ndarray, ...]:
-    """Arrays of matching shape: signal [N], references [R, N] and their membership bool [R, N].
-
-    Args:
-        reference_members: [R, N]. Others: as for `check_signals`.
-
-    Raises:
-        MiaError: as `check_signals`; `reference_members` is no mask, or of another shape.
-    """
+    """`check_signals`, and the membership of the references, a mask bool [R, N] or else refused."""
     signal, reference_signal = check_signals(signal, reference_signal, views, names, own)
     reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
     if reference_members.shape != reference_signal.shape[:2]:
@@ -100,10 +77,8 @@ def check_signals(signal: np.ndarray, reference_signal: np.ndarray, views: bool 
     """Arrays of matching shape: signal [N], references [R, N].
 
     Args:
-        signal: [N]; with `views` also [N, A] for A augmented views of a record.
-        reference_signal: [R, N], or [R, N, A].
-        views: whether the attack can take them.
-        names: of the first two arguments, for messages.
+        signal, reference_signal: with `views`, where the attack can take A augmented views of a record, also [N, A] and
+            [R, N, A]. names: of both, for messages.
         own: what to do where the target is among its references: "refuse" or "keep" it.
 
     Raises:
@@ -132,17 +107,11 @@ def check_signals(signal: np.ndarray, reference_signal: np.ndarray, views: bool 
 
 def check_own(signal: np.ndarray, reference_signal: np.ndarray,
               names: Sequence[str] = ("signal", "reference_signal")) -> None:
-    """Refuse a target that is among its own references.
+    """Refuse a target that is among its own references, of signals [N, ...] and [R, N, ...].
 
     Its signal is then one of those that it is compared with, and its membership one of those that the attacker is told. Told
     by a row that equals the target's, if it has at least `DISTINCT` different values; compared in the lesser of the two
     precisions.
-
-    Args:
-        signal: of the target, [N, ...]. reference_signal: [R, N, ...]. names: of both, for the message.
-
-    Raises:
-        MiaError: there is such a row.
     """
     kinds = signal.dtype, reference_signal.dtype
     floats = all(dtype.kind == "f" for dtype in kinds)
@@ -157,11 +126,7 @@ def check_own(signal: np.ndarray, reference_signal: np.ndarray,
 
 
 def check_loss(argument: str, loss: np.ndarray) -> None:
-    """Warn of a loss that is nowhere above zero: it looks like a score, which is higher for members.
-
-    Args:
-        argument: its name, for the message. loss: [...].
-    """
+    """Warn of a loss [...] that is nowhere above zero: it looks like a score, which is higher for members."""
     loss = check_numbers(argument, loss)
     if loss.size and loss.max() <= 0 and loss.min() < 0:
         warnings.warn(f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
@@ -176,9 +141,7 @@ def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray,
     after each reference's mean is taken away. A mean difference of `PLAIN` standard errors the wrong way is no noise.
 
     Args:
-        reference_signal: [R, N].
-        reference_members: bool [R, N].
-        argument: name of the first, for the message.
+        reference_signal, reference_members: [R, N]. argument: name of the first, for the message.
         higher: whether it is meant to be higher for members.
     """
     step = -(-reference_members.shape[1] // SAMPLE)
@@ -199,17 +162,8 @@ def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray,
 
 
 def check_present(reference_members: np.ndarray, what: str, out: int = 1, inside: int = 0) -> None:
-    """Refuse records with too few references of a kind.
-
-    Args:
-        reference_members: bool [R, N].
-        what: needs them; for the message.
-        out: references that each record must have been left out of; 0, 1 or 2.
-        inside: references that must have been trained on it; 0, 1 or 2.
-
-    Raises:
-        MiaError: there are such records; it counts them.
-    """
+    """Refuse records with fewer references than `what` needs, of masks [R, N], and count them: 0, 1 or 2 that left the record
+    `out`, and as many that had it `inside` their training set."""
     references, records = reference_members.shape
     trained = reference_members.sum(0)
     for kind, count, least in (("left it out", references - trained, out), ("was trained on it", trained, inside)):
@@ -229,9 +183,6 @@ def in_blocks(function: Callable, *arrays: np.ndarray):
     Args:
         function: of blocks [R, n, ...] of the arrays, in their order; returns an array [n, ...] or a tuple of such.
         arrays: [R, N, ...] with the records on the second axis; the first array sets the size of a block.
-
-    Returns:
-        What `function` returns, for all N records.
     """
     size, records = arrays[0].size, arrays[0].shape[1]
     width = max(1, CELLS * records // max(1, size))

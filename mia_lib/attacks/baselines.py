@@ -30,13 +30,10 @@ def gap(correct: np.ndarray) -> np.ndarray:
     """The 0-1 or gap attack: a record that is classified right is called a member (Yeom et al. 2018).
 
     Args:
-        correct: bool [..., N].
+        correct: bool [..., N]; other values, such as predicted classes, are refused.
 
     Returns:
         score [..., N], 1 or 0.
-
-    Raises:
-        MiaError: other values, such as predicted classes.
     """
     return check_mask("correct", correct, "classified right").astype(np.float64)
 
@@ -51,13 +48,10 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     longer improves on a tenth of its training rows.
 
     Args:
-        probabilities: of the target, [N, K], or of T targets, [T, N, K].
-        labels: true classes, int [N].
-        shadow_probabilities: of S shadow models on records of the attacker's, [S, J, K].
-        shadow_labels: true classes of those, int [J].
-        shadow_members: bool [S, J].
-        hidden: width of the attack networks.
-        seed: of their weights and batches.
+        probabilities, labels: of the target, [N, K], or of T targets, [T, N, K]; true classes, int [N].
+        shadow_probabilities, shadow_labels, shadow_members: of S shadow models on records of the attacker's, [S, J, K]; true
+            classes of those, int [J]; bool [S, J].
+        hidden, seed: width of the attack networks; of their weights and batches.
 
     Returns:
         score [N] or [T, N]: probability of membership; 1/2 is the attack's own threshold.
@@ -114,8 +108,7 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     score is finite.
 
     Args:
-        probabilities: of the target, [N, K].
-        labels: true classes, int [N].
+        probabilities: of the target, [N, K]. labels: true classes, int [N].
 
     Returns:
         score [N], never positive. The paper thresholds it class by class.
@@ -147,19 +140,14 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
     released code of Ravikumar et al. (2024) ranks by it with level 1e-4, with few references their smallest loss.
 
     Args:
-        loss: of each record under the target, [N].
-        reference_loss: the same under R references, [R, N].
-        reference_members: bool [R, N]; references trained on a record are left aside.
+        loss, reference_loss, reference_members: as for `bayes.mast`; references trained on a record are left aside.
         level: alpha of a single test, from 0 to 1, its quantile interpolated linearly; None for the p-value.
 
     Returns:
         score [N]: in [0, 1], or a difference of losses when `level` is given.
 
     Raises:
-        MiaError: a record that no reference left out; the target among its references; values that are not finite.
-
-    Warns:
-        UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record; a level above 1/2.
+        MiaError: as `bayes.mast`. It warns as that does, and of a level above 1/2.
     """
     if level is not None and check_range("level", level, 0, 1) > 0.5:
         warnings.warn(f"level = {level:g} is the false positive rate of the test, more than a half: for 1 % give 0.01.",
@@ -285,21 +273,15 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
       each record as the record with fewest has; here all are taken.)
 
     Args:
-        signal: of each record under the target, [N], or [N, A] for A augmented views; higher for members.
-        reference_signal: the same under R references, [R, N] or [R, N, A].
-        reference_members: bool [R, N]; references trained on a record are left aside.
-        fixed_variance: one variance for all records.
+        signal, reference_signal, reference_members, fixed_variance: as for `lira_online`; references trained on a record are
+            left aside.
         variant: "paper" or "released_code".
 
     Returns:
         score [N], with "paper" never positive.
 
     Raises:
-        MiaError: a record that no reference left out; that one alone did, unless the variance is fixed; the target among its
-            references; values that are not finite.
-
-    Warns:
-        UserWarning: a signal that is lower under references trained on a record.
+        MiaError: as `lira_online`, of references without the record. It warns of a signal that is lower under the others.
     """
     if check_choice("variant", variant, VARIANTS) == "released_code":
         return _released_offline(signal, reference_signal, reference_members, fixed_variance)
@@ -323,14 +305,8 @@ def _released_offline(signal, reference_signal, reference_members, fixed_varianc
 
 
 def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarray:
-    """Levels of quantiles as float64 [L].
-
-    Raises:
-        MiaError: none, or one that is not above 0 and below 1.
-
-    Warns:
-        UserWarning: all are below 1/2, as false positive rates would be.
-    """
+    """Levels of quantiles as float64 [L], all above 0 and below 1; a warning where all are below 1/2, as false positive rates
+    would be."""
     levels = np.atleast_1d(np.asarray(levels))
     levels = levels.astype(np.float64) if levels.dtype.kind in "iuf" else np.full(levels.shape, np.nan)
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
@@ -347,17 +323,11 @@ def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, 
                    fixed_variance: bool = False) -> np.ndarray:
     """The thresholds that `lira_offline` stands for: quantiles of each record's OUT Gaussian.
 
-    mean + standard deviation * Phi^-1(level), with means and variances of `lira_offline`. A signal that lies on it has the
-    score log(level). Bertran et al. (2023) compute the pinball loss of LiRA from it.
+    mean + standard deviation * Phi^-1(level), [L, N], with means and variances of `lira_offline`. A signal that lies on it
+    has the score log(level). Bertran et al. (2023) compute the pinball loss of LiRA from it.
 
     Args:
-        reference_signal: under R references, [R, N].
-        reference_members: bool [R, N]; references trained on a record are left aside.
-        levels: 1 - alpha, above 0 and below 1, [L].
-        fixed_variance: one variance for all records.
-
-    Returns:
-        thresholds [L, N].
+        reference_signal: [R, N]. levels: 1 - alpha, above 0 and below 1, [L]. Others: as for `lira_offline`.
 
     Raises:
         MiaError: levels out of range; as `lira_offline`.
@@ -368,13 +338,6 @@ def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, 
     unused = np.zeros(reference_signal.shape[1])  # in place of the target's signal, which no threshold depends on
     _, (mean, variance) = _fit(unused, reference_signal, reference_members, fixed_variance, online=False)
     return mean[:, 0] + ndtri(levels)[:, None] * np.sqrt(variance[:, 0])
-
-
-def _check_probabilities(argument: str, values: np.ndarray) -> None:
-    check_finite(argument, values, "rows", "Give probabilities, or leave those records out.")
-    if values.size:
-        for value in (values.min(), values.max()):
-            check_range(argument, value, 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
 
 
 def _check_distributions(argument: str, values: np.ndarray) -> None:
@@ -404,11 +367,10 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     the score a meaning that is the same for all models. With Z population records it takes Z + 1 values.
 
     Args:
-        probability: of each record's true class under the target, [N].
-        reference_probability: the same under R references, [R, N].
+        probability: of each record's true class under the target, [N]; `reference_probability` under R references, [R, N].
         reference_members: bool [R, N], whether reference r was trained on record i.
-        population_probability: of the true class of Z records outside every training set under the target, [Z].
-        population_reference_probability: the same under the references, [R, Z].
+        population_probability: of the true class of Z records outside every training set under the target, [Z];
+            `population_reference_probability` under the references, [R, Z].
         gamma: at least 1; the paper takes 2.
         a: from 0 to 1 for the offline form (0.3 for CIFAR-10 in the authors' settings); None for the online one.
 
@@ -417,10 +379,8 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
 
     Raises:
         MiaError: numbers that are no probabilities, a record without references of a kind that is needed, the target among
-            its references, or a population under another number of references.
-
-    Warns:
-        UserWarning: a probability that is lower under references trained on a record.
+            its references, or a population under another number of references. It warns of a probability that is lower under
+            references trained on a record.
     """
     check_range("gamma", gamma, 1)
     if a is not None:
@@ -437,7 +397,9 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
     for name, values in (("probability", probability), ("reference_probability", reference_probability),
                          ("population_probability", population),
                          ("population_reference_probability", population_reference)):
-        _check_probabilities(name, values)
+        check_finite(name, values, "rows", "Give probabilities, or leave those records out.")
+        for value in (values.min(), values.max()) if values.size else ():
+            check_range(name, value, 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
     check_direction(reference_probability, reference_members, "reference_probability", higher=True)
     check_present(reference_members, "RMIA, online," if a is None else "RMIA, offline,", inside=int(a is None))
     tiny = np.finfo(np.float64).tiny  # for a record to which every reference gives probability 0
@@ -465,15 +427,11 @@ def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray
     score, in place of the original rule of yes or no, and do not print its sign; their released code has this one.
 
     Args:
-        gradients: of each record's loss, [N, P], or an iterable of blocks [B, P] such as `signals.record_gradients` yields.
-        inverse_hessian: A^-1, [P, P], of the training set's mean loss without weight decay; or an object with `vectors`
-            [P, P] and `weights` [P], eigenvectors and the eigenvalues of the inverse, such as `hessian.inverse` gives.
+        gradients, inverse_hessian: as for `iha.forms`, with its errors; A^-1 of the training set's mean loss without weight
+            decay.
 
     Returns:
         score [N], float64; never positive where A is positive definite.
-
-    Raises:
-        MiaError: shapes that do not fit, or no record.
     """
     size = len(getattr(inverse_hessian, "vectors", inverse_hessian))  # type: ignore[arg-type]
     return -iha.forms(gradients, inverse_hessian, np.zeros(size)).influence

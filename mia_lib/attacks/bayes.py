@@ -23,13 +23,10 @@ def malt(loss: np.ndarray) -> np.ndarray:
     """Membership attack with one loss threshold for all records: s = -loss (Eq. 31; tau is the threshold).
 
     Args:
-        loss: of each record under the target, [..., N].
+        loss: of each record under the target, [..., N]; one that is nowhere above 0, as a score would be, is warned of.
 
     Returns:
         score [..., N].
-
-    Warns:
-        UserWarning: a loss that is nowhere above 0, as a score would be.
     """
     check_loss("loss", loss)
     loss = np.asarray(loss)
@@ -53,11 +50,9 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
       would add difficulty instead of taking it away).
 
     Args:
-        loss: of each record under the target, [N].
-        reference_loss: the same under R references, [R, N].
+        loss: of each record under the target, [N]. reference_loss: the same under R references, [R, N].
         reference_members: bool [R, N], whether reference r was trained on record i.
-        estimator: of tau, one of the four above.
-        temperature: T of the softmin.
+        estimator, temperature: of tau, one of the four above; T of the softmin.
 
     Returns:
         score [N].
@@ -99,14 +94,10 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     Candidates lie midway between neighbouring distinct losses; of equally good ones the mean is taken.
 
     Args:
-        reference_loss: [R, N].
-        reference_members: bool [R, N], each record with both kinds of reference.
+        reference_loss: [R, N]. reference_members: a mask [R, N], each record with both kinds of reference.
 
     Returns:
         tau [N].
-
-    Raises:
-        MiaError: `reference_members` is no mask.
     """
     reference_members = check_mask("reference_members", reference_members)
 
@@ -132,8 +123,7 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
     To first order it is loss(theta0, z) - loss(theta, z), the loss calibrated by one reference model.
 
     Args:
-        theta: parameters of the target, [P].
-        theta0: parameters of a reference trained on other records, [P].
+        theta, theta0: parameters of the target, and of a reference trained on other records, [P].
         gradients0: gradient of each record's unregularised loss at theta0, [N, P].
 
     Returns:
@@ -150,15 +140,8 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
 
 
 def matt_second_term(gradients0: np.ndarray, hessian0: np.ndarray) -> np.ndarray:
-    """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39).
-
-    Args:
-        gradients0: [N, P] at theta0.
-        hessian0: of the summed training objective at theta0, [P, P], positive definite.
-
-    Returns:
-        [N], never positive.
-    """
+    """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39), [N] and never positive, from gradients [N, P] and
+    the Hessian [P, P], positive definite, of the summed training objective at theta0."""
     half = solve_triangular(np.linalg.cholesky(hessian0), np.asarray(gradients0).T, lower=True)  # g^T H^-1 g = |L^-1 g|^2
     return -0.5 * np.square(half).sum(0)
 
@@ -168,10 +151,7 @@ def membership_posterior(score: np.ndarray, prior: float) -> np.ndarray:
 
     Args:
         score: s, a log-likelihood ratio; divide by the temperature first if it is a loss difference.
-        prior: probability of membership before the model is seen, strictly between 0 and 1.
-
-    Raises:
-        MiaError: a prior outside (0, 1).
+        prior: probability of membership before the model is seen; one outside of (0, 1) is refused.
     """
     if not 0 < check_range("prior", prior) < 1:
         raise MiaError(f"prior = {prior!r}: a probability strictly between 0 and 1 is needed.")

@@ -32,20 +32,14 @@ def base(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     2 first. That needs all logits and is left out here.
 
     Args:
-        loss: of each record under the target, [N].
-        reference_loss: the same under R references, [R, N].
-        reference_members: bool [R, N].
+        loss, reference_loss, reference_members: as for `bayes.mast`.
         factor: from 0 to 1 for the offline form; None for the online one.
 
     Returns:
         score [N].
 
     Raises:
-        MiaError: a record without references of a kind that is needed; the target among its references; values that are not
-            finite; a factor out of range.
-
-    Warns:
-        UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
+        MiaError: a factor out of range; as `bayes.mast`, which also says of what it warns.
     """
     if factor is not None:
         check_range("factor", factor, 0, 1)
@@ -92,10 +86,7 @@ def bavaria_online(signal: np.ndarray, reference_signal: np.ndarray, reference_m
     is ours: the prior's variance is that around each record's own mean, as in LiRA with a fixed variance.
 
     Args:
-        signal: of each record under the target, [N], or [N, A] for A augmented views, taken as independent; higher for
-            members, such as log(p / (1 - p)) for the probability p of the true class.
-        reference_signal: the same under R references, [R, N] or [R, N, A].
-        reference_members: bool [R, N], whether reference r was trained on record i.
+        signal, reference_signal, reference_members: as for `baselines.lira_online`; views are taken as independent.
         predictive: "normal" or "t".
         spread: what the prior's variance is of, "all" records together or "within" each.
         mean_weight: of the prior's mean, in references; above 0 for "t".
@@ -105,8 +96,7 @@ def bavaria_online(signal: np.ndarray, reference_signal: np.ndarray, reference_m
         score [N], a log-likelihood ratio.
 
     Raises:
-        MiaError: a record without references of a kind; the target among its references; values that are not finite; weights
-            out of range.
+        MiaError: as `baselines.lira_online`; weights out of range.
     """
     return _bavaria(signal, reference_signal, reference_members, predictive, spread, mean_weight, shape, online=True)
 
@@ -121,15 +111,9 @@ def bavaria_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_
     of the prior. So the score asks whether the target answers as on a member at large or as models do that do not know this
     record. It falls again where a signal is higher than a member's usually is.
 
-    Args:
-        signal, reference_signal, reference_members, predictive, spread, mean_weight, shape: as for `bavaria_online`. Of
-            references trained on a record the signal enters the prior alone, of which it is one of very many.
-
-    Returns:
-        score [N], a log-likelihood ratio.
-
-    Raises:
-        MiaError: no reference was trained on any of these records, so that there is no prior; as `bavaria_online`.
+    Arguments, score and errors are those of `bavaria_online`; that no reference was trained on any of these records, so that
+    there is no prior, is an error, too. Of references trained on a record the signal enters the prior alone, of which it is
+    one of very many.
     """
     return _bavaria(signal, reference_signal, reference_members, predictive, spread, mean_weight, shape, online=False)
 

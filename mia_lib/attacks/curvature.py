@@ -37,14 +37,11 @@ def log_curvature(curvature: np.ndarray, floor: float = 1e-22) -> np.ndarray:
     Algorithm 2 as printed takes the curvature itself, whose values under different models spread over orders of magnitude.
 
     Args:
-        curvature: float [...].
-        floor: what is added, so that a curvature of exactly zero counts as log(floor), -50.66 for the released code's.
+        curvature: float [...]. floor: what a curvature of zero counts as, so that its logarithm is -50.66 for the released
+            code's; one that is not positive, or too small for the type of the curvature, is refused.
 
     Returns:
         [...], float64, or float32 where the curvature is.
-
-    Raises:
-        MiaError: a floor that is not positive, or too small for the type of the curvature.
     """
     curvature = check_numbers("curvature", curvature)
     kind = np.result_type(curvature.dtype, np.float32)
@@ -83,26 +80,25 @@ def _one_scale(fit: _Fit, scale: np.ndarray) -> np.ndarray:
     return (gap / scale * ((fit.signal - mean_in / 2 - mean_out / 2) / scale)).sum(1)
 
 
-def _free(fit: _Fit) -> np.ndarray:
+def _nll(fit: _Fit, variant: str, tied: bool) -> np.ndarray:
+    if variant == "released_code":
+        return _one_scale(fit, _variance(fit, fit.inside, less=0))
+    if tied:
+        return _one_scale(fit, np.sqrt(_variance(fit, fit.inside, fit.out)))
     of_in, of_out = (_log_density(fit, kind, np.sqrt(_variance(fit, kind))) for kind in (fit.inside, fit.out))
     return (of_in - of_out).sum(1)
 
 
-def _tied(fit: _Fit) -> np.ndarray:
-    return _one_scale(fit, np.sqrt(_variance(fit, fit.inside, fit.out)))
-
-
-def _released_nll(fit: _Fit) -> np.ndarray:
-    return _one_scale(fit, _variance(fit, fit.inside, less=0))
-
-
-def _released_lr(fit: _Fit) -> np.ndarray:
+def _released_lr(fit: _Fit, *_) -> np.ndarray:
     of_in, of_out = (np.exp(_log_density(fit, kind, _variance(fit, kind, less=0))).sum(1) for kind in (fit.inside, fit.out))
     return of_in / (of_out + ADDED)
 
 
-def _scores(rule: Callable, curvature, reference_curvature, reference_members, lacking: str) -> np.ndarray:
-    """Scores [N] by a rule."""
+def _scores(rule: Callable, curvature, reference_curvature, reference_members, variant, tied, lacking) -> np.ndarray:
+    """Scores [N] by a rule, with arguments as for `nll`."""
+    check_choice("variant", variant, VARIANTS)
+    if tied and variant == "released_code":
+        raise MiaError("tied = True is allowed with variant = 'paper' alone: the released code has its own variances.")
     check_choice("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
         curvature, reference_curvature, reference_members, views=True, names=("curvature", "reference_curvature"))
@@ -125,19 +121,13 @@ def _scores(rule: Callable, curvature, reference_curvature, reference_members, l
     rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
     fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(fitted[:3]), tuple(fitted[3:]), rounding)
     with np.errstate(all="ignore"):
-        score = rule(fit)
+        score = rule(fit, variant, tied)
     if np.isnan(score).any():
         raise MiaError(f"{np.isnan(score).sum()} records have signals too large for float64 to square: rescale them, "
                        "or take log_curvature of them.")
     scores = np.full(len(kept), np.nan)
     scores[kept] = score
     return scores
-
-
-def _check_variant(variant: str, tied: bool) -> None:
-    check_choice("variant", variant, VARIANTS)
-    if tied and variant == "released_code":
-        raise MiaError("tied = True is allowed with variant = 'paper' alone: the released code has its own variances.")
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -151,26 +141,12 @@ def likelihood_ratio(curvature: np.ndarray, reference_curvature: np.ndarray, ref
       Population variances stand where standard deviations should, densities far from the mean underflow to zero, and a
       record that is likely under neither hypothesis scores low.
 
-    Args:
-        curvature: as of `nll`, like all other arguments.
-        reference_curvature: [R, N] or [R, N, A].
-        reference_members: bool [R, N].
-        variant: one of `VARIANTS`.
-        tied: one variance for both hypotheses; with "paper" alone.
-        lacking: "refuse" or "drop".
-
-    Returns:
-        score [N], not negative; NaN for records that are dropped.
-
-    Raises:
-        MiaError: as `nll`.
+    Arguments and errors are those of `nll`. The score [N] is not negative, and NaN for records that are dropped.
     """
-    _check_variant(variant, tied)
-    if variant == "released_code":
-        return _scores(_released_lr, curvature, reference_curvature, reference_members, lacking)
-    score = _scores(_tied if tied else _free, curvature, reference_curvature, reference_members, lacking)
+    rule = _released_lr if variant == "released_code" else _nll
+    score = _scores(rule, curvature, reference_curvature, reference_members, variant, tied, lacking)
     with np.errstate(over="ignore", under="ignore"):
-        return np.exp(score)
+        return score if variant == "released_code" else np.exp(score)
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
@@ -195,10 +171,9 @@ def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_member
 
     Args:
         curvature: of each record under the target, [N], or [N, A] for A views, such as the image and its mirror image.
-        reference_curvature: the same under R references, [R, N] or [R, N, A].
-        reference_members: bool [R, N], whether reference r was trained on record i.
-        variant: one of `VARIANTS`.
-        tied: one variance for both hypotheses; with "paper" alone.
+        reference_curvature, reference_members: the same under R references, [R, N] or [R, N, A], and whether each was trained
+            on the record, bool [R, N].
+        variant, tied: one of `VARIANTS`; one variance for both hypotheses, with "paper" alone.
         lacking: about records with fewer than two references of a kind: "refuse" them all, or "drop" those.
 
     Returns:
@@ -208,6 +183,4 @@ def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_member
         MiaError: records with fewer than two references of a kind, unless they are dropped; `tied` with "released_code"; a
             signal that is not finite, or that float64 cannot square; the target among its references.
     """
-    _check_variant(variant, tied)
-    rule = _released_nll if variant == "released_code" else _tied if tied else _free
-    return _scores(rule, curvature, reference_curvature, reference_members, lacking)
+    return _scores(_nll, curvature, reference_curvature, reference_members, variant, tied, lacking)

@@ -34,11 +34,7 @@ AUDITOR = "parameters", "none", "all other records and their membership, and how
 
 @dataclass(frozen=True)
 class Sgd:
-    """What the auditor knows of the optimiser: lambda, mu and alpha of Eq. 8.
-
-    Raises:
-        MiaError: a learning rate that is not above 0, or values out of range.
-    """
+    """What the auditor knows of the optimiser: lambda, above 0, mu and alpha of Eq. 8; others are refused."""
 
     learning_rate: float
     momentum: float
@@ -165,32 +161,19 @@ def _ordered(quadratic: np.ndarray, linear: np.ndarray) -> list[np.ndarray]:
     return [newton, linear[0], inverse, linear[half], influence, *(linear[1::half] if half == 2 else ())]
 
 
-def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray, further: np.ndarray | None = None) -> Forms:
-    """The same from solutions of linear systems, as conjugate gradients give them, without any inverse.
+def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray) -> Forms:
+    """The same from solutions of linear systems, as conjugate gradients give them, without any inverse. What I3 and I4 need
+    would take further systems: it is taken as zero, which leaves them out.
 
     Args:
-        x: A^-1 g of each record, [N, P].
-        along: A^-1 d, [P].
-        gradients: g, [N, P].
-        further: A^-1 A^-1 g, [N, P], which I3 and I4 need; without it they are left out (taken as zero).
-
-    Returns:
-        Forms of [N], float64.
-
-    Raises:
-        MiaError: shapes that do not fit.
+        x: A^-1 g of each record, [N, P]. along: A^-1 d, [P]. gradients: g, [N, P].
     """
     x, along, gradients = np.asarray(x, np.float64), np.asarray(along, np.float64), np.asarray(gradients)
-    for name, array, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape),
-                               ("further", further, x.shape)):
-        if x.ndim != 2 or (array is not None and np.shape(array) != shape):
-            raise MiaError(
-                f"x has shape {x.shape} and {name} {np.shape(array)}: along is to be [P], all others [N, P].")  # type: ignore[arg-type]
+    for name, array, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape)):
+        if x.ndim != 2 or array.shape != shape:
+            raise MiaError(f"x has shape {x.shape} and {name} {array.shape}: along is to be [P], all others [N, P].")
     zero = np.zeros(len(x))
-    influence = (x * gradients).sum(1)
-    if further is None:
-        return Forms((x**2).sum(1), x @ along, zero, zero, influence)
-    return Forms((x**2).sum(1), x @ along, (x * further).sum(1), further @ along, influence)
+    return Forms((x**2).sum(1), x @ along, zero, zero, (x * gradients).sum(1))
 
 
 @needs(*AUDITOR)
@@ -229,19 +212,15 @@ def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mea
 
 
 def split(products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stationary: bool = False) -> dict[str, np.ndarray]:
-    """The terms I1 to I4 of Eq. 8, for whatever the auditor knows.
+    """The terms "I1" to "I4" of Eq. 8, of the shape of `products`, for whatever the auditor knows.
 
     Args:
-        products: of N records.
         taken_out: [N], how much of the record's own gradient is taken out of the mean gradient, to leave that of the others:
             1 / n for members and 0 for non-members is the paper's leave-one-out knowledge; 0 for all is a control that does
             not know who is a member.
         n: records in the training set. sgd: how the model was trained.
         stationary: add the gradient of the weight decay to that of the others, grad L0 + alpha w. At a minimum it is that sum
             which vanishes for the true training set; Eq. 8 has grad L0 alone. Needs `forms` with theta.
-
-    Returns:
-        "I1" to "I4", of the shape of `products`.
 
     Raises:
         MiaError: values out of range, forms without theta.
@@ -259,11 +238,8 @@ def split(products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stat
 
 
 def shift_and_alignment(products: Forms, sgd: Sgd) -> np.ndarray:
-    """Two numbers a record that give all four terms: ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``.
-
-    Returns:
-        shift and alignment, [2, ...], of the shape of `products`: newton and newton_mean, nearly, and what weight decay adds.
-    """
+    """Two numbers a record that give all four terms, ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``: [2, ...]
+    of the shape of `products`, newton and newton_mean, nearly, and what weight decay adds."""
     once, twice = sgd.factors
     return np.stack([once * products.newton + twice / 2 * products.inverse,
                      once * products.newton_mean + twice / 2 * products.inverse_mean])
@@ -271,18 +247,8 @@ def shift_and_alignment(products: Forms, sgd: Sgd) -> np.ndarray:
 
 @needs(*AUDITOR)
 def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str | Sequence[str] = "all") -> np.ndarray:
-    """The score of Eq. 8 from its terms, or from some of them.
-
-    Args:
-        loss: [N]. parts: of `split`. sgd: how the model was trained.
-        terms: "all", or some of `TERMS`.
-
-    Returns:
-        score, of the shape of the terms.
-
-    Raises:
-        MiaError: unknown terms, a loss whose shape does not fit.
-    """
+    """The score of Eq. 8 from its terms, or from some of them: arguments and errors as for `scores`, and the terms of `split`,
+    whose shape it has."""
     chosen = _chosen(terms)
     score = np.zeros(np.shape(parts["I1"]))
     if "loss" in chosen:
@@ -313,8 +279,7 @@ def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray |
     a non-member it is ``-(|g|^2 / n + 2 d^T g) / n``.
 
     Args:
-        along: d^T g of each record, [N]; or d^T A^-1 A^-1 g.
-        squares: ``|g|^2``, [N]; or ``|A^-1 g|^2``.
+        along: d^T g of each record, [N]; or d^T A^-1 A^-1 g. squares: ``|g|^2``, [N]; or ``|A^-1 g|^2``.
         taken_out, n: as for `split`: 1 / n for members and 0 for others is leave-one-out knowledge.
 
     Returns:

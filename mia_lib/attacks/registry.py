@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -136,39 +136,25 @@ class Attack:
 
 
 def score(name: str, view: TargetSignals, **options) -> np.ndarray:
-    """Scores of an attack by its name.
-
-    Args:
-        name: a name of `ATTACKS`. view: what it sees, such as `ArraySignals`. options: in the place of the entry's.
-
-    Returns:
-        score [N], higher for members.
-
-    Raises:
-        MiaError: an unknown name; a signal that is not there; as the attack's score function.
-    """
+    """Scores [N] of an attack by its name in `ATTACKS`, higher for members, from what it sees, such as `ArraySignals`; options
+    stand in the place of the entry's. An unknown name and a signal that is not there are refused."""
     return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
-
-
-# ------------------------------------------------------------------------------------------------------------------- scorers
 
 
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
     """What a score function gives whose arguments are called like what is seen: `labels`, `reference_members`, a signal of
-    `SIGNALS` for the target's, `reference_loss` and the like for those of the references; options are its other arguments."""
+    `SIGNALS` for the target's (`signal` for the log odds), `reference_loss` and the like for those of the references; options
+    are its other arguments."""
     arguments = dict(options)
     for name in inspect.signature(attack).parameters:
+        signal = {"signal": LOG_ODDS, "correct": "correctness"}.get(own := name.removeprefix("reference_"), own)
         if name == "labels":
             arguments[name] = view.labels
-        elif name in SIGNALS:
-            arguments[name] = view.own(name)
-        elif (signal := name.removeprefix("reference_")) in SIGNALS:
+        elif signal in SIGNALS and own == name:
+            arguments[name] = view.own(signal)
+        elif signal in SIGNALS:
             arguments[name], arguments["reference_members"] = view.references(signal)
     return attack(**arguments)
-
-
-def _gap(view: TargetSignals) -> np.ndarray:
-    return baselines.gap(view.own("correctness"))
 
 
 def _negative(view: TargetSignals, signal: str) -> np.ndarray:
@@ -178,10 +164,6 @@ def _negative(view: TargetSignals, signal: str) -> np.ndarray:
 def _calibrated_loss(view: TargetSignals) -> np.ndarray:
     reference_loss, inside = view.references("loss")
     return calibration.calibrate(-view.own("loss"), -reference_loss, inside)
-
-
-def _by_log_odds(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
-    return attack(view.own(LOG_ODDS), *view.references(LOG_ODDS), **options)
 
 
 def _by_log_curvature(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
@@ -201,8 +183,6 @@ def _curvature(view: TargetSignals) -> np.ndarray:
     return -by_curvature.log_curvature(view.own("curvature"))
 
 
-# --------------------------------------------------------------------------------------------------------------- the attacks
-
 LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
 CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
 YE, SONG, YEOM, CHOQUETTE = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "choquette2021label"
@@ -213,52 +193,48 @@ CITATIONS = {
     YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018",
     CHOQUETTE: "Choquette-Choo et al. 2021", LASSILA: "Lassila et al. 2025", BRANNVALL: "Brännvall 2026"}
 # LiRA's one spread for all, worth four references
-WITHIN: dict[str, str | float | bool | None] = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}
+WITHIN: dict = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}
 REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
 
+
+def _entry(name: str, source: str, function: Callable, signal: str = "loss", *, references: str | None = None,
+           scorer: Callable = by_names, public: bool = False, **options) -> Attack:
+    """An attack whose needs its function declares; `references` in the place of those, where its options ask for fewer."""
+    declared = function.needs  # type: ignore[attr-defined]
+    declared = declared if references is None else replace(declared, references=references)
+    return Attack(name, source, declared, (signal,), partial(scorer, function), options, public)
+
+
 ATTACKS = {attack.name: attack for attack in (
-    Attack("0-1", YEOM, baselines.gap.needs, ("correctness",), _gap),
-    Attack("MALT", SABLAYROLLES, bayes.malt.needs, ("loss",), partial(by_names, bayes.malt)),
+    _entry("0-1", YEOM, baselines.gap, "correctness"),
+    _entry("MALT", SABLAYROLLES, bayes.malt),
     Attack("curvature", CURVATURE, Needs("loss", "none", "nothing"), ("curvature",), _curvature),
     Attack("confidence", WATSON, calibration.SIGNALS["confidence"], ("least_loss",), _negative, {"signal": "least_loss"}),
-    Attack("modified entropy", SONG, baselines.modified_entropy.needs, ("probabilities",),
-           partial(by_names, baselines.modified_entropy)),
+    _entry("modified entropy", SONG, baselines.modified_entropy, "probabilities"),
     Attack("gradient norm", WATSON, calibration.SIGNALS["gradient norm"], ("gradient_norm",), _negative,
            {"signal": "gradient_norm"}),
-    Attack("Attack S", YE, per_class.attack_s.needs, ("loss",), partial(by_names, per_class.attack_s)),
-    Attack("Attack R", YE, baselines.attack_r.needs, ("loss",), partial(by_names, baselines.attack_r)),
+    _entry("Attack S", YE, per_class.attack_s),
+    _entry("Attack R", YE, baselines.attack_r),
     Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated_loss),
-    Attack("MAST (softmin)", SABLAYROLLES, Needs("loss", "out only", bayes.mast.needs.knows), ("loss",),
-           partial(by_names, bayes.mast), {"estimator": "softmin"}),
-    Attack("MAST (best split)", SABLAYROLLES, bayes.mast.needs, ("loss",), partial(by_names, bayes.mast),
-           {"estimator": "best_split"}),
-    Attack("LiRA, offline", LIRA, baselines.lira_offline.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_offline),
-           {"fixed_variance": True}),
-    Attack("LiRA, offline, as released", LIRA, baselines.lira_offline.needs, (LOG_ODDS,),
-           partial(_by_log_odds, baselines.lira_offline), {"fixed_variance": True, "variant": "released_code"}),
+    _entry("MAST (softmin)", SABLAYROLLES, bayes.mast, references="out only", estimator="softmin"),
+    _entry("MAST (best split)", SABLAYROLLES, bayes.mast, estimator="best_split"),
+    _entry("LiRA, offline", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True),
+    _entry("LiRA, offline, as released", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True, variant="released_code"),
     Attack("RMIA, offline", RMIA, Needs("loss", "out only", baselines.rmia.needs.knows), ("loss",), _rmia, {"a": OFFLINE_A},
            public=True),
-    Attack("LiRA", LIRA, baselines.lira_online.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_online),
-           {"fixed_variance": True}),
-    Attack("LiRA, own spreads", LIRA, baselines.lira_online.needs, (LOG_ODDS,), partial(_by_log_odds, baselines.lira_online)),
+    _entry("LiRA", LIRA, baselines.lira_online, LOG_ODDS, fixed_variance=True),
+    _entry("LiRA, own spreads", LIRA, baselines.lira_online, LOG_ODDS),
     Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
-    Attack("BASE", LASSILA, bayesian.base.needs, ("loss",), partial(by_names, bayesian.base)),
-    Attack("BASE, offline", LASSILA, Needs("loss", "out only", bayesian.base.needs.knows), ("loss",),
-           partial(by_names, bayesian.base), {"factor": OFFLINE_FACTOR}),
-    Attack("BaVarIA", BRANNVALL, bayesian.bavaria_online.needs, (LOG_ODDS,), partial(_by_log_odds, bayesian.bavaria_online)),
-    Attack("BaVarIA, t", BRANNVALL, bayesian.bavaria_online.needs, (LOG_ODDS,), partial(_by_log_odds, bayesian.bavaria_online),
-           {"predictive": "t"}),
-    Attack("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online.needs, (LOG_ODDS,),
-           partial(_by_log_odds, bayesian.bavaria_online), WITHIN),
-    Attack("BaVarIA, offline", BRANNVALL, bayesian.bavaria_offline.needs, (LOG_ODDS,),
-           partial(_by_log_odds, bayesian.bavaria_offline)),
-    Attack("BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline.needs, (LOG_ODDS,),
-           partial(_by_log_odds, bayesian.bavaria_offline), {"predictive": "t"}),
-    Attack("BaVarIA, prior within, offline", BRANNVALL, bayesian.bavaria_offline.needs, (LOG_ODDS,),
-           partial(_by_log_odds, bayesian.bavaria_offline), WITHIN),
-    Attack("Curv, log ratio", CURVATURE, by_curvature.nll.needs, ("curvature",), partial(_by_log_curvature, by_curvature.nll)),
-    Attack("Curv ZO LR", CURVATURE, by_curvature.likelihood_ratio.needs, ("curvature",),
-           partial(_by_log_curvature, by_curvature.likelihood_ratio), {"variant": "released_code"}),
-    Attack("Curv ZO NLL", CURVATURE, by_curvature.nll.needs, ("curvature",), partial(_by_log_curvature, by_curvature.nll),
-           {"variant": "released_code"}),
+    _entry("BASE", LASSILA, bayesian.base),
+    _entry("BASE, offline", LASSILA, bayesian.base, references="out only", factor=OFFLINE_FACTOR),
+    _entry("BaVarIA", BRANNVALL, bayesian.bavaria_online, LOG_ODDS),
+    _entry("BaVarIA, t", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, predictive="t"),
+    _entry("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, **WITHIN),
+    _entry("BaVarIA, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS),
+    _entry("BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS, predictive="t"),
+    _entry("BaVarIA, prior within, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS, **WITHIN),
+    _entry("Curv, log ratio", CURVATURE, by_curvature.nll, "curvature", scorer=_by_log_curvature),
+    _entry("Curv ZO LR", CURVATURE, by_curvature.likelihood_ratio, "curvature", scorer=_by_log_curvature,
+           variant="released_code"),
+    _entry("Curv ZO NLL", CURVATURE, by_curvature.nll, "curvature", scorer=_by_log_curvature, variant="released_code"),
 )}

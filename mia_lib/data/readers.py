@@ -11,6 +11,7 @@ import io
 import json
 import sys
 import tarfile
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -64,9 +65,6 @@ def verified(path: Path) -> bytes:
     if digest != SHA256[path.name]:
         raise mismatch(path, f"sha256 {digest}", SHA256[path.name])
     return content
-
-
-# ---------------------------------------------------------------------------------------- tables
 
 
 def scaled(table) -> np.ndarray:
@@ -203,9 +201,6 @@ def acs(name: str, folder: str) -> dict:
     return {"x": x, "y": np.asarray(y), "n_train": len(x)}
 
 
-# ---------------------------------------------------------------------------------------- images
-
-
 # A torchvision wheel built for CUDA beside a CPU-only torch cannot load its extension. torchvision means to go on without, yet
 # its import then registers shape functions for two operators that only the extension declares, and fails with `operator
 # torchvision::nms does not exist`. Declaring the two mends the import; data sets and models need neither.
@@ -258,8 +253,9 @@ def torchvision_set(name: str, folder: str) -> dict:
     return {"x": x, "y": y, "n_train": len(parts[0].data), "classes": parts[0].classes}
 
 
-def _images(name: str, path: Path, image_size: int, per_class: int | None) -> dict:
-    """Images in SPLIT/CLASS/FILE: the shorter side scaled to `image_size`, the centre cut out."""
+def _images(name: str, path: Path, image_size: int, per_class: int | None = None) -> dict:
+    """Images in SPLIT/CLASS/FILE, at most `per_class` of a class in each split: the shorter side scaled to `image_size`, the
+    centre cut out."""
     from PIL import Image, ImageOps
 
     check_range("image_size", image_size, 8, 1024)
@@ -277,16 +273,6 @@ def _images(name: str, path: Path, image_size: int, per_class: int | None) -> di
     return {"x": x, "y": [label for _, label in files], "n_train": len(splits[0]), "classes": classes}
 
 
-def cinic10(path: Path, image_size: int = 32, per_class: int | None = None) -> dict:
-    """CINIC-10 (Darlow et al. 2018): train, then valid and test."""
-    return _images("cinic10", path, image_size, per_class)
-
-
-def imagenet(path: Path, image_size: int = 64, per_class: int | None = None) -> dict:
-    """ImageNet-1k; `per_class` caps the images of a class in each split."""
-    return _images("imagenet", path, image_size, per_class)
-
-
 READERS = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
-           "cinic10": cinic10, "imagenet": imagenet}
+           "cinic10": partial(_images, "cinic10", image_size=32), "imagenet": partial(_images, "imagenet", image_size=64)}
 DOWNLOADS = ((ARCHIVES, archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))  # names, and what fetches them

@@ -117,14 +117,7 @@ class Dataset:
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
 
     def of_classes(self, labels: Sequence[int]) -> Dataset:
-        """Only the records of some classes, which are numbered 0, 1, ... in the order given.
-
-        Args:
-            labels: the classes to keep, at least two.
-
-        Raises:
-            MiaError: fewer than two classes, or one that does not exist.
-        """
+        """Only the records of some classes, at least two, which are numbered 0, 1, ... in the order given."""
         labels = [int(label) for label in labels]
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise MiaError(f"labels = {labels}: name at least two different classes.")
@@ -136,11 +129,7 @@ class Dataset:
         return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
 
     def mirrored(self) -> Dataset:
-        """Images with left and right exchanged: the second view of attacks that take several.
-
-        Raises:
-            MiaError: tables, which have no mirror image.
-        """
+        """Images with left and right exchanged: the second view of attacks that take several."""
         if not self.is_image:
             raise MiaError(f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
                            "use one view, or images.")
@@ -261,12 +250,8 @@ def _how(name: str) -> str:
 
 
 def describe():
-    """Every known set, without loading or downloading any.
-
-    Returns:
-        DataFrame with columns name, records, shape, classes ("unknown" of a set that is not recorded in this book), licence,
-        where ("embedded", "made on demand", "not here" or a path) and how to get.
-    """
+    """Every known set, without loading or downloading any: name, records, shape, classes ("unknown" of a set that is not
+    recorded in this book), licence, where ("embedded", "made on demand", "not here" or a path) and how to get."""
     import pandas as pd
 
     rows = []
@@ -317,16 +302,8 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
 
 def read_arrays(path: Path, needed: Sequence[str], more: Sequence[str] = (), content: bytes | None = None,
                 remedy: str = "Write it by np.savez(path, x=..., y=...).") -> dict[str, np.ndarray]:
-    """Arrays by name from an `.npz` file, of which nothing is unpickled.
-
-    Args:
-        path: of the file. content: its bytes, where they were read.
-        needed, more: names that must, and can, be in it; others are left there.
-        remedy: what to do with a file that cannot be read, for the message.
-
-    Raises:
-        MiaError: a file of another kind, or without one of the arrays.
-    """
+    """Arrays by name from an `.npz` file, or its content, of which nothing is unpickled: those that are `needed`, and `more`
+    that are there. A file that cannot be read is refused with the remedy."""
     try:
         with np.load(path if content is None else io.BytesIO(content), allow_pickle=False) as stored:
             return {**{key: stored[key] for key in needed}, **{key: stored[key] for key in more if key in stored}}
@@ -354,8 +331,7 @@ def _embedded(name: str, path: Path) -> Dataset:
 
 
 def gaussian(records: int = 200, dimension: int = 2000, seed: int = 0) -> Dataset:
-    """Records of N(0, I), float32 [records, dimension], all of one class (Sablayrolles et al. 2019).
-    """
+    """Records of N(0, I), float32 [records, dimension], all of one class (Sablayrolles et al. 2019)."""
     check_range("records", records, 1)
     check_range("dimension", dimension, 1)
     x = np.random.default_rng(seed).standard_normal((records, dimension), np.float32)
@@ -383,14 +359,8 @@ def _download(name: str) -> Path:
 
 
 def get(name: str) -> Path:
-    """Make a set ready for use, downloading it when it is not here.
-
-    Returns:
-        the file or folder that `load` reads: NAME.npz, or the folder of the publisher's files.
-
-    Raises:
-        MiaError: unknown name, no network, wrong hash, or images that only the user can provide.
-    """
+    """Make a set ready for use, downloading it when it is not here: the file or folder that `load` reads, NAME.npz or the
+    folder of the publisher's files. No network, a wrong hash, or images that only the user can provide are errors."""
     check_choice("name", name, [known for known in names() if known != "gaussian"])
     if path := _find(name):
         return path

@@ -14,7 +14,7 @@ import numpy as np
 from mia_lib.checks import check_labels
 from mia_lib.data import sets
 from mia_lib.data.sets import Dataset, read_arrays
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.progress import track
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -41,7 +41,8 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
             numbers, missing values, numbers beyond float32 or that it cannot tell apart, labels that are missing or no class,
             fewer than two classes.
     """
-    name = _check_name(name)
+    if not isinstance(name, str) or not name.strip():
+        raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train
@@ -49,12 +50,6 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
         raise MiaError(f"n_train = {n_train!r}: the number of training records is needed, 1 to {len(x)}; they come first.")
     x.flags.writeable = y.flags.writeable = False
     return Dataset(name, x, y, int(n_train), classes)
-
-
-def _check_name(name) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
-    return name
 
 
 def _records(values) -> np.ndarray:
@@ -190,11 +185,7 @@ def from_npz(path: str | Path, name: str | None = None) -> Dataset:
     """A data set from an `.npz` file with x and y, and n_train and classes where there are any, as for `from_arrays`.
 
     Args:
-        path: of the file, as `np.savez` writes it; nothing in it is unpickled.
-        name: the file's when None.
-
-    Raises:
-        MiaError: no such file, one that cannot be read, or whose arrays `from_arrays` refuses.
+        path: of the file, as `np.savez` writes it; nothing in it is unpickled. name: the file's when None.
     """
     path = _file(path)
     arrays = read_arrays(path, ("x", "y"), ("n_train", "classes"))
@@ -313,9 +304,7 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
     if not path.is_dir():
         raise MiaError(f"path = {str(path)!r}: there is no such folder ({path.resolve()}).")
     if image_size is not None:
-        if not isinstance(image_size, int) or isinstance(image_size, bool):
-            raise MiaError(f"image_size = {image_size!r}: a whole number of pixels is needed.")
-        check_range("image_size", image_size, 1, 4096)
+        check_whole("image_size", image_size, 1, 4096)
     classes, splits = _files(path)
     files = [pair for split in splits for pair in split]
     images = []

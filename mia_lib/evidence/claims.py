@@ -117,11 +117,7 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
 
     Args:
         number: with its interval; None for what was not run, with the reason.
-        cases: name -> number of each case, for the reader.
-        paper, claim_id, data: see `Verdict`.
-
-    Raises:
-        MiaError: unknown claim; no number and no reason.
+        cases: name -> number of each case, for the reader. paper, claim_id, data: see `Verdict`.
     """
     known = claims(paper)
     claim, cases = known[check_choice("claim_id", claim_id, known)], dict(cases or {})
@@ -154,12 +150,8 @@ def sentence(record: Mapping) -> str:
 
 
 def show(paper: str, verdicts: Iterable[Verdict]) -> None:
-    """Display the claims of a paper, each with its verdict, and hand them to the scorecard.
-
-    Raises:
-        MiaError: a claim of the paper has no verdict, or two; what could not be run is said with `judge(...,
-            None, reason)`, not left out.
-    """
+    """Display the claims of a paper, each with its verdict, and hand them to the scorecard. A claim without a verdict, or with
+    two, is an error; what could not be run is said with `judge(..., None, reason)`."""
     verdicts = list(verdicts)
     of_paper = {verdict.claim: verdict for verdict in verdicts if verdict.paper == paper}
     missing = [claim for claim in claims(paper) if claim not in of_paper]

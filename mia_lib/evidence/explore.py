@@ -19,6 +19,7 @@ import numpy as np
 from mia_lib import metrics
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.evidence import plotting
+from mia_lib.evidence.plotting import altair as alt
 from mia_lib.metrics import ranking
 
 STEPS = 200  # of the slider
@@ -42,7 +43,7 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     one record would make a rate, and shows the other attacks as thin lines.
 
     Args:
-        scores: attack -> [N], finite; higher = more likely a member. members: bool [N].
+        scores: attack -> [N], finite, of one target; higher = more likely a member. members: bool [N].
         xlabel: what is on the axis of the histograms, with its unit.
 
     Returns:
@@ -53,7 +54,6 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
-    alt = plotting.altair()
     bars, points = [], []
     for name, of_attack in scores.items():
         checked, of_members, single = ranking.check_scores(of_attack, members)
@@ -78,8 +78,8 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
         "'Members: ' + datum.tp + ' called (TP), ' + datum.fn + ' missed (FN)'",
         "'Non-members: ' + datum.fp + ' called (FP), ' + datum.tn + ' not (TN)'",
         "'TPR ' + format(datum.tp / members, '.3f') + ', FPR ' + format(datum.fp / others, '.3f')"], x=-42)
-    left = alt.vconcat(text, _histograms(alt, alt.NamedData("bars"), chosen, xlabel), spacing=8)
-    return side_by_side(left, _roc_of_one(alt, curve, chosen, names, inside, outside), controls, bars=bars, points=points)
+    left = alt.vconcat(text, _histograms(alt.NamedData("bars"), chosen, xlabel), spacing=8)
+    return side_by_side(left, _roc_of_one(curve, chosen, names, inside, outside), controls, bars=bars, points=points)
 
 
 def thresholds(scores: np.ndarray) -> np.ndarray:
@@ -111,7 +111,7 @@ def _bars(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
     return rows
 
 
-def _histograms(alt, bars, chosen, xlabel: str):
+def _histograms(bars, chosen, xlabel: str):
     shares = alt.Chart(bars).transform_filter("datum.attack == attack").mark_bar(**BARS).encode(
         alt.X("from:Q", bin="binned", title=xlabel, scale=alt.Scale(zero=False, nice=False)), x2="to:Q",
         y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
@@ -121,7 +121,7 @@ def _histograms(alt, bars, chosen, xlabel: str):
     return alt.layer(called, shares, line).properties(width=SIDE, height=170)
 
 
-def _roc_of_one(alt, curve, chosen, names: list[str], members: int, others: int):
+def _roc_of_one(curve, chosen, names: list[str], members: int, others: int):
     low = min(1 / members, 1 / others) / 1.6
     place = {"fpr": f"max(datum.fp / others, {low})", "tpr": f"max(datum.tp / members, {low})"}
     where, colour = roc_axes(low), attack_colours(names)
@@ -189,7 +189,6 @@ def two_attacks(cases: Cases, pair: tuple[str, str] | None = None):
         MiaError: no case, one without attacks, scores that `metrics.roc_curve` refuses, an unknown attack, or Altair is
             missing.
     """
-    alt = plotting.altair()
     allowed, rows = rates_allowed(cases)
     names = list(dict.fromkeys(row["attack"] for row in rows))
     pair = pair or (names[0], names[min(1, len(names) - 1)])
@@ -209,8 +208,8 @@ def two_attacks(cases: Cases, pair: tuple[str, str] | None = None):
         one=f"{RECORDS} * share / 100 / datum.members").transform_calculate(
         right=f"{RECORDS} * share / 100 * datum.t", missed=f"{RECORDS} * share / 100 * (1 - datum.t)",
         wrong=f"{RECORDS} * (1 - share / 100) * datum.f").transform_calculate(gain="datum.right - cost * datum.wrong")
-    left = alt.vconcat(_counts(here), *(_squares(alt, here, role) for role in LINES), spacing=8)
-    return side_by_side(left, _roc_of_two(alt, here, names, float(allowed[0]), steps), controls, curves=rows)
+    left = alt.vconcat(_counts(here), *(_squares(here, role) for role in LINES), spacing=8)
+    return side_by_side(left, _roc_of_two(here, names, float(allowed[0]), steps), controls, curves=rows)
 
 
 def _counts(here):
@@ -243,7 +242,7 @@ def _counts(here):
     return words(both, [head, *(f"datum.seen ? {one} : {other}" for one, other in zip(seen, unseen, strict=True))])
 
 
-def _squares(alt, here, role: str):
+def _squares(here, role: str):
     """A square a record: `OUTCOMES`, one after the other, column by column."""
     missed, right, wrong, alone = OUTCOMES
     kind = (f"datum.square < datum.held - datum.hit ? '{missed}' : datum.square < datum.held ? '{right}' : "
@@ -261,7 +260,7 @@ def _squares(alt, here, role: str):
         width=SIDE, height=100, title=named)
 
 
-def _roc_of_two(alt, here, names: list[str], low: float, steps: int):
+def _roc_of_two(here, names: list[str], low: float, steps: int):
     where, colour, curves, points = roc_axes(low), attack_colours(names), [], []
     for role, (_, dash) in LINES.items():
         own = here.transform_filter(f"datum.attack == {role}")
@@ -286,20 +285,17 @@ def _roc_of_two(alt, here, names: list[str], low: float, steps: int):
 
 def slider(name: str, value: float, low: float, high: float, step: float, label: str):
     """A parameter that a reader moves from low to high."""
-    alt = plotting.altair()
     return alt.param(name, value=value, bind=alt.binding_range(min=low, max=high, step=step, name=f"{label} "))
 
 
 def choice(name: str, value: str, options: Sequence[str], label: str):
     """A parameter that a reader chooses from a list."""
-    alt = plotting.altair()
     return alt.param(name, value=value, bind=alt.binding_select(options=list(options), name=f"{label} "))
 
 
 def words(chart, lines: Sequence[str], x: float = 0, width: float = SIDE):
     """The view "said": what a chart's first row shows as lines of text, each an expression of Vega, told by
     `book/_static/explore.js` to those who cannot see it; x and width in pixels."""
-    alt = plotting.altair()
     return chart.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
         align="left", baseline="top", lineHeight=LINE).encode(
         x=alt.value(x), y=alt.value(0), text="lines:N").properties(name="said", width=width, height=LINE * len(lines))
@@ -307,14 +303,12 @@ def words(chart, lines: Sequence[str], x: float = 0, width: float = SIDE):
 
 def side_by_side(left, right, controls: Sequence, **datasets: list[dict]):
     """Two views with their controls, on a narrow page one below the other; rows of data by the names that the views read."""
-    alt = plotting.altair()
     both = alt.concat(left, right, columns=2, spacing=24, **({"datasets": datasets} if datasets else {}))
     return both.resolve_scale(color="independent").add_params(*controls)
 
 
 def two_kinds(field: str, kinds: Sequence[str]) -> dict:
     """Encodings of `BARS` of two kinds, members first, in a field such as "kind:N": outlines tell them apart, too."""
-    alt = plotting.altair()
     scale = alt.Scale(domain=list(kinds), range=[plotting.STYLE[kind]["color"] for kind in ("members", "non-members")])
     dashes = alt.Scale(domain=list(kinds), range=[[1, 0], [4, 2]])
     return {"color": alt.Color(field, title=None, legend=alt.Legend(orient="top"), scale=scale),
@@ -324,14 +318,12 @@ def two_kinds(field: str, kinds: Sequence[str]) -> dict:
 
 def attack_colours(names: Sequence[str]):
     """The colour of the attack in field `attack`, as in all figures."""
-    alt = plotting.altair()
     return alt.Color("attack:N", legend=None, scale=alt.Scale(
         domain=list(names), range=[plotting.style_of(name, number)["color"] for number, name in enumerate(names)]))
 
 
 def roc_axes(low: float) -> dict:
     """Encodings of fields `fpr` and `tpr` on logarithmic axes from a lowest rate to one; linear ones from 0."""
-    alt = plotting.altair()
     if low:
         axis = alt.Axis(format="~g", values=[10.0**power for power in range(math.ceil(math.log10(low)), 1)])
         scale = alt.Scale(type="log", domain=[low, 1], nice=False)
@@ -343,13 +335,11 @@ def roc_axes(low: float) -> dict:
 
 def chance_line(where: Mapping, low: float):
     """What guessing makes, on the axes of `roc_axes`."""
-    alt = plotting.altair()
     return alt.Chart(alt.Data(values=[{"fpr": low, "tpr": low}, {"fpr": 1, "tpr": 1}])).mark_line(
         color=plotting.FAINT, strokeDash=[2, 4], strokeWidth=1.2, aria=False).encode(**where)
 
 
 def unresolved(corner) -> list:
     """Shades of the rates below those of a chart's one row, its fields `fpr` and `tpr`."""
-    alt = plotting.altair()
     shade = corner.mark_rect(color=SHADE, opacity=1, aria=False)
     return [shade.encode(x="fpr:Q", x2=alt.value(0)), shade.encode(y="tpr:Q", y2=alt.value("height"))]

@@ -96,9 +96,7 @@ def table(game: Mapping) -> pd.DataFrame:
 def show(game: Mapping, name: str, caption: str) -> None:
     """Display what an attacker sees of the records as a table, and hand the game to the page on which it is played; name and
     caption as of `results.show_table`."""
-    frame = table(game)
-    bundle = tables.bundle_of_table(frame, name, caption)
-    tables.display_bundle({**bundle, tables.MIME: tables.plain_table(frame, name, caption), MIME: dict(game)})
+    tables.show_table(table(game), name, caption, further={MIME: dict(game)})
 
 
 def _short(value) -> float:

@@ -116,6 +116,23 @@ LOOK = {
 }
 
 
+class _Altair:
+    """The module Altair, imported when something of it is first used: only charts that readers move need it."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):  # that somebody inspects this module is no use of Altair
+            raise AttributeError(name)
+        try:
+            import altair
+        except ImportError:
+            raise MiaError("Explorable figures are drawn with Altair, which is not installed: "
+                           'python -m pip install "altair>=5.5,<6"') from None
+        return getattr(altair, name)
+
+
+altair = _Altair()
+
+
 def style_of(name: str, place: int = 0) -> dict:
     """Colour, line style and marker of an attack; of a name without one, the `place`-th spare.
 
@@ -227,15 +244,12 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
         paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "", band: bool = True) -> Figure:
     """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
 
-    With several targets the line is the mean TPR at each FPR and the band reaches from the lowest target to
-    the highest. Rates that fewer than one record would make cannot be resolved and are shaded.
+    With several targets the line is the mean TPR at each FPR and the `band` reaches from the lowest target to the highest.
+    Rates that fewer than one record would make cannot be resolved and are shaded.
 
     Args:
-        scores: attack -> [N] or [T, N].
-        members: bool [N] or [T, N].
-        paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks.
-        printed: what a legend calls those; nothing leaves them out of it.
-        band: whether that is drawn.
+        scores: attack -> [N] or [T, N]. members: bool [N] or [T, N].
+        paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks, which a legend calls `printed`.
     """
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
@@ -309,7 +323,7 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
 
     Args:
         scores: title -> (scores [N], members bool [N]). thresholds: title -> threshold drawn as a vertical line.
-        xlabel: what is on the horizontal axis, with its unit.
+        xlabel: what the scores are, with their unit.
     """
     thresholds = thresholds or {}
     fig, axes = panels(list(scores), 3.4, "density")
@@ -414,12 +428,17 @@ def show(fig: Figure, name: str, caption: str, alt: str) -> None:
     Args:
         name: label, lower-case letters, digits and hyphens, unique in the book.
         caption: what is drawn and what to see in it; mathematics and `{cite}` work.
-        alt: the same for those who cannot see it: what is on the axes and what the shape says.
-
-    Raises:
-        MiaError: name not usable as a label, caption or alternative text missing.
+        alt: the same for those who cannot see it: what is on the axes and what the shape says. Neither may be empty.
     """
-    tables.display_bundle(*bundle_of_figure(fig, name, caption, alt))
+    tables.display_bundle(*_bundle_of_png(_drawn(fig), name, caption, alt))
+
+
+def _drawn(fig: Figure) -> bytes:
+    """The figure as a PNG; it is closed."""
+    png = io.BytesIO()
+    fig.savefig(png, dpi=DPI, format="png")
+    plt.close(fig)
+    return png.getvalue()
 
 
 def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
@@ -429,12 +448,9 @@ def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions:
     also told to readers who cannot see it, each time it changes.
 
     Args:
-        chart: of Altair, such as `explore.rates` makes; with sliders and lists bound to its parameters.
+        chart: of Altair, such as `explore.rates` makes, of at most 300 kB; with sliders and lists bound to its parameters.
         fig, name, caption, alt: as in `show`; the two pictures share them.
         instructions: what can be moved and what to look for, in plain words; shown above the chart.
-
-    Raises:
-        MiaError: what `show` refuses, no chart, no instructions, or a chart of more than 300 kB.
     """
     tables.display_bundle(*bundle_of_chart(chart, fig, name, caption, alt, instructions))
 
@@ -446,20 +462,10 @@ def bundle_of_chart(chart, fig: Figure | None, name: str, caption: str, alt: str
         import vl_convert
 
         png = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=VEGA_LITE_VERSION, scale=DPI / 100)
-        bundle, metadata = _bundle_of_png(png, name, caption, alt)
     else:
-        bundle, metadata = bundle_of_figure(fig, name, caption, alt)
+        png = _drawn(fig)
+    bundle, metadata = _bundle_of_png(png, name, caption, alt)
     return {**bundle, VEGA_LITE: spec}, metadata
-
-
-def altair():
-    """The module Altair, which the first chart that needs it imports."""
-    try:
-        import altair
-    except ImportError:
-        raise MiaError("Explorable figures are drawn with Altair, which is not installed: "
-                       'python -m pip install "altair>=5.5,<6"') from None
-    return altair
 
 
 def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dict:
@@ -467,10 +473,9 @@ def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dic
     of what it draws; a chart of one view is as wide as the page. Arguments and errors as for `explore`."""
     if not instructions.strip():
         raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
-    library = altair()
-    if not isinstance(chart, library.TopLevelMixin):
+    if not isinstance(chart, altair.TopLevelMixin):
         raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
-    with library.data_transformers.disable_max_rows():  # LIMIT takes its place
+    with altair.data_transformers.disable_max_rows():  # LIMIT takes its place
         spec = chart.to_dict()
     spec = {key: _rounded(part, key in ("data", "datasets")) for key, part in spec.items()}
     spec["config"] = LOOK | {key: LOOK.get(key, {}) | value if isinstance(value, dict) else value
@@ -498,14 +503,6 @@ def _rounded(part, data: bool):
     if not math.isfinite(part):
         return None
     return int(part) if part.is_integer() and abs(part) < 2**53 else float(f"{part:.4g}")
-
-
-def bundle_of_figure(fig: Figure, name: str, caption: str, alt: str) -> tuple[dict, dict]:
-    """What `show` displays, as an output's data and metadata; the figure is closed."""
-    png = io.BytesIO()
-    fig.savefig(png, dpi=DPI, format="png")
-    plt.close(fig)
-    return _bundle_of_png(png.getvalue(), name, caption, alt)
 
 
 def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict, dict]:

@@ -15,6 +15,7 @@ from scipy.special import log_softmax, softmax
 
 from mia_lib.evidence import explore, plotting
 from mia_lib.evidence.explore import SIDE
+from mia_lib.evidence.plotting import altair as alt
 from mia_lib.metrics import ranking
 
 GAP = 1.5  # between the means of members and non-members, in standard deviations, when a chart opens
@@ -65,11 +66,10 @@ def learn(x: np.ndarray, y: np.ndarray, members: np.ndarray, classes: int, steps
 
 def _words(lines: list[str], **calculated: str):
     """Lines of text, each an expression in which names of `calculated` stand after "datum."."""
-    alt = plotting.altair()
     return explore.words(alt.Chart(alt.Data(values=[{}])).transform_calculate(**calculated), lines, x=-42)
 
 
-def _laws(alt, x: str, mean: str, spread: str, title: str):
+def _laws(x: str, mean: str, spread: str, title: str):
     """The densities of both kinds on one axis."""
     both = alt.Chart(alt.sequence(-4, 7.02, 0.05, as_=x)).transform_calculate(
         members=f"densityNormal(datum.{x}, {mean}, {spread})", others=f"densityNormal(datum.{x}, 0, 1)")
@@ -85,10 +85,9 @@ def _laws(alt, x: str, mean: str, spread: str, title: str):
 
 def roc_chart(gap: float = GAP):
     """Two normal laws, a threshold, and the ROC that it moves along."""
-    alt = plotting.altair()
     controls = [explore.slider("threshold", 1.0, -4, 7, 0.1, "Threshold"),
                 explore.slider("gap", gap, 0, 4, 0.1, "How far members are ahead")]
-    named, across, up, colour, outline = _laws(alt, "score", "gap", "1", "score")
+    named, across, up, colour, outline = _laws("score", "gap", "1", "score")
     called = named.transform_filter("datum.score >= threshold").mark_area(opacity=0.35, aria=False).encode(
         across, up, color=colour)
     line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="threshold").mark_rule(
@@ -112,11 +111,10 @@ def roc_chart(gap: float = GAP):
 
 def ratio_chart(gap: float = GAP):
     """Two normal laws, an observation, and how many times as likely one of them makes it as the other."""
-    alt = plotting.altair()
     controls = [explore.slider("seen", 1.0, -4, 7, 0.1, "Score that is seen"),
                 explore.slider("spread", 1.0, 0.5, 2, 0.1, "Spread of the members' scores"),
                 explore.slider("share", 0.5, 0.01, 0.99, 0.01, "Share of members among all records")]
-    _, across, up, colour, outline = _laws(alt, "score", str(gap), "spread", "score")
+    _, across, up, colour, outline = _laws("score", str(gap), "spread", "score")
     seen = alt.Chart(alt.Data(values=[{"kind": kind} for kind in KINDS])).transform_calculate(
         score="seen", density=f"datum.kind == 'members' ? densityNormal(seen, {gap}, spread) : densityNormal(seen, 0, 1)")
     line = seen.mark_rule(color=plotting.INK, strokeWidth=1.5, aria=False).encode(across)
@@ -144,7 +142,6 @@ def ratio_chart(gap: float = GAP):
 
 def learning_chart(learned: Learned):
     """A slider for how long a model was trained; losses of members and others then, and what an attack makes of them."""
-    alt = plotting.altair()
     bars, moments, aucs = [], [], learned.auc
     for moment, step in enumerate(learned.steps):
         row = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}

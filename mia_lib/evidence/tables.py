@@ -111,7 +111,8 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, list[bool]]:
-    """Cells as text, with a named index as columns; and which columns to set flush right."""
+    """Cells as text, with a named index as columns; and which columns to set flush right: numbers, and what begins with one
+    and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
     formats, frame = formats or {}, _flat(frame)
     for column in formats:
         check_choice("formats", column, [str(c) for c in frame.columns])
@@ -125,24 +126,18 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
             return str(how(value))
         return format(value, how if how is not None else ".3f" if isinstance(value, float) else "")
 
+    def flush(values: Sequence, texts: Sequence[str]) -> bool:
+        lines = [text for text in texts if text not in ("", DASH, NOT_RUN, BELOW_RESOLUTION)]
+        return any(isinstance(value, Interval | Cell | int | float) for value in values) or bool(lines) and all(
+            text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
+
     cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
-    numeric = [any(isinstance(value, Interval | Cell | int | float) for value in frame[c]) or _led_by_numbers(cells[str(c)])
-               for c in frame.columns]
-    return pd.DataFrame(cells, dtype=object), numeric
-
-
-def _led_by_numbers(texts: Sequence[str]) -> bool:
-    """Whether each text that says something begins with a number and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
-    lines = [text for text in texts if text not in ("", DASH, NOT_RUN, BELOW_RESOLUTION)]
-    return bool(lines) and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
+    return pd.DataFrame(cells, dtype=object), [flush(frame[c], cells[str(c)]) for c in frame.columns]
 
 
 def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:
-    """A pipe table of numbers, text (markdown), `Interval` and `Cell`; a named index becomes columns.
-
-    Args:
-        formats: column -> format specification or function; floats have three decimals by default.
-    """
+    """A pipe table of numbers, text (markdown), `Interval` and `Cell`; a named index becomes columns. Formats are column ->
+    format specification or function; floats have three decimals by default."""
     cells, numeric = _texts(frame, formats)
 
     def line(values) -> str:
@@ -224,21 +219,20 @@ def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
     display(dict(bundle), raw=True, metadata=dict(metadata or {}))
 
 
-def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> None:
+def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None, further: Mapping | None = None) -> None:
     """Display a numbered table that `{numref}` can point at by `name`: lower-case letters, digits and hyphens, unique in the
-    book. Frame and formats are as in `markdown_table`; in the caption mathematics and `{cite}` work."""
-    display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)})
+    book. Frame and formats are as in `markdown_table`; in the caption mathematics and `{cite}` work. Further forms of it, by
+    their MIME types, are for programs."""
+    display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption), **(further or
+    {})})
 
 
 def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") -> None:
     """Name results of this run, so that text can say them, by the role `ours` in a cell, in a caption or on another page.
 
     Args:
-        values: name, as of a table and used once in a notebook -> number, `Interval` or text.
+        values: name, as of a table and used once in a notebook -> finite number, `Interval` or text.
         spec: how numbers that are not whole are written, as for `format`.
-
-    Raises:
-        MiaError: a name that cannot be one, or a number that is not finite.
     """
     results = {}
     for title, value in values.items():

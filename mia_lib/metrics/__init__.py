@@ -2,9 +2,8 @@
 
 from mia_lib.metrics.estimates import Estimate, by_repetition, by_target, estimate, summary
 from mia_lib.metrics.interval import Interval, holm, t_interval
-from mia_lib.metrics.one_run import OneRunBound, epsilon_one_run, one_run_p_value
+from mia_lib.metrics.privacy import EpsilonBound, OneRunBound, epsilon_lower_bound, epsilon_one_run, one_run_p_value
 from mia_lib.metrics.ranking import (
-    EpsilonBound,
     accuracy_at_threshold,
     auc,
     average_precision,
@@ -13,7 +12,6 @@ from mia_lib.metrics.ranking import (
     best_threshold,
     chance_tpr,
     conformal_tpr_at_fpr,
-    epsilon_lower_bound,
     pinball_loss,
     precision,
     precision_at_fpr,

@@ -102,23 +102,19 @@ class Estimate:
         count = np.bincount(self.unit)
         units = np.bincount(self.unit, self.values) / count
         if self.trials and len(np.unique(self.values)) == 1 and self.value in (0.0, 1.0):
-            return _binomial(self.value, self.trials, level)
+            from scipy import stats
+
+            ends = stats.binomtest(round(self.value * self.trials), self.trials).proportion_ci(level, "exact")
+            return Interval(self.value, float(ends.low), float(ends.high), level, f"{self.trials} records, exact")
+        if self.resampled is None and len(units) == 1:
+            return Interval(self.value, np.nan, np.nan, level, "1 repetitions: too few for an interval", bounds=bounds)
         if self.resampled is None:
-            what = f"{len(units)} repetitions"
-            return t_interval(units, level, what, bounds) if len(units) > 1 else Interval(
-                self.value, self.value, self.value, level, what, bounds=bounds).without(f"{what}: too few for an interval")
+            return t_interval(units, level, f"{len(units)} repetitions", bounds)
         drawn = np.stack([self.resampled[self.unit == unit].mean(0) for unit in range(len(count))])
         covers = f"{len(self.values)} targets and their records"
         if len(units) == 1:
             return Interval(self.value, np.nan, np.nan, level, "records only", draws=drawn[0], bounds=bounds).at(level)
         return resampling.interval_over_units(units, drawn, level, covers, bounds, False)
-
-
-def _binomial(value: float, trials: int, level: float) -> Interval:
-    from scipy import stats
-
-    ends = stats.binomtest(round(value * trials), trials).proportion_ci(level, "exact")
-    return Interval(value, float(ends.low), float(ends.high), level, f"{trials} records, exact")
 
 
 def mean(estimates: Sequence[Estimate]) -> Estimate:
@@ -165,11 +161,8 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
 
 
 def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
-    """Numbers of repetitions, each with records of its own, as a tidy frame like that of `by_target`.
-
-    Args:
-        values: attack -> metric -> [S], or a number that has no chance in it. columns: as for `by_target`.
-    """
+    """Numbers of repetitions, each with records of its own, as a tidy frame like that of `by_target`: attack -> metric -> [S],
+    or a number that has no chance in it."""
     import pandas as pd
 
     return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "repetition": s, "value": float(value),
@@ -179,14 +172,8 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
 
 
 def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
-    """The estimate that the rows of an attack and a metric make.
-
-    Args:
-        frame: of `by_target` or `by_repetition`. where: values of further columns.
-
-    Raises:
-        MiaError: no such rows, or rows of several settings.
-    """
+    """The estimate that the rows of an attack and a metric make, with values of further columns; that there are none, or rows
+    of several settings, is refused."""
     for column, value in {"attack": attack, "metric": metric, **where}.items():
         check_choice(column, value, list(frame[column].unique()))
         frame = frame[frame[column] == value]
@@ -201,11 +188,8 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
 
 
 def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd.DataFrame:
-    """A row for each setting: the columns `by`, then value, low, high and the `interval` itself, ends not a number for a peak.
-
-    Args:
-        frame: of `by_target` or `by_repetition`. by: columns that tell settings apart, attack and metric among them.
-    """
+    """A row for each setting, told apart by the columns `by`, attack and metric among them: these, then value, low, high and
+    the `interval` itself, ends not a number for a peak."""
     import pandas as pd
 
     rows = []

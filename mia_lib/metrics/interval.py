@@ -78,11 +78,7 @@ class Interval:
         return replace(self, low=float(low), high=float(high), level=float(level))
 
     def without(self, why: str) -> Interval:
-        """The same estimate, which has no interval at any level.
-
-        Args:
-            why: said in the place of what it covers.
-        """
+        """The same estimate, which has no interval at any level; `why` is said in the place of what it covers."""
         return replace(self, low=np.nan, high=np.nan, covers=why)
 
     def _affine(self, scale: float, offset: float) -> Interval:
@@ -138,13 +134,9 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     """Student t interval of a mean over independent repetitions: mean +- t_{G-1} s / sqrt(G). Two give no interval.
 
     Args:
-        values: [G], one number a repetition (bank, seed).
-        level: confidence.
+        values: [G], one finite number a repetition (bank, seed), two at least, or else refused. level: confidence.
         covers: what varied between repetitions; "G repetitions" by default.
         bounds: range of the quantity; the interval is clipped to it.
-
-    Raises:
-        MiaError: fewer than two values, or one that is not finite.
     """
     values = check_numbers("values", values).astype(float)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
@@ -159,14 +151,8 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
 
 
 def holm(p) -> np.ndarray:
-    """p-values corrected by Holm's method: those below 0.05 are wrong about any of them in one of twenty studies at most.
-
-    Args:
-        p: [n], of the single tests.
-
-    Returns:
-        [n], in the same order: the k-th smallest times n - k + 1, made not to fall, at most 1.
-    """
+    """p-values [n] corrected by Holm's method: those below 0.05 are wrong about any of them in one of twenty studies at most.
+    In the same order the k-th smallest times n - k + 1, made not to fall, at most 1."""
     p = check_numbers("p", p).astype(float)
     if p.ndim != 1:
         raise MiaError(f"p has shape {p.shape}: p-values [n] are needed, one a test.")

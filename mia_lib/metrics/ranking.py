@@ -11,7 +11,6 @@ Shapes: N records, T target models.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,8 +44,7 @@ def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.nda
     """Count members and non-members at or above each distinct score.
 
     Args:
-        scores: float [N], higher = more likely a member.
-        members: bool [N].
+        scores: float [N], higher = more likely a member. members: bool [N].
         weights: [B, N] how often each record counts; once each by default.
 
     Returns:
@@ -164,12 +162,8 @@ def _check_fpr(fpr) -> float:
 
 
 def resolves(members: Members, fpr: float) -> bool:
-    """Whether there are non-members enough to tell a false positive rate from zero: fpr >= 1 / #non-members.
-
-    Args:
-        members: bool [N], or [T, N] of which each target must have enough.
-        fpr: from 0 to below 1.
-    """
+    """Whether there are non-members enough to tell a false positive rate from zero: fpr >= 1 / #non-members, of each target
+    where members are [T, N]."""
     _check_fpr(fpr)
     return bool(fpr >= 1 / max(_count_non_members(check_mask("members", members)).min(), 1))
 
@@ -206,9 +200,6 @@ def conformal_tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTar
     A score that knows nothing has a mean of exactly `fpr`. `tpr_at_fpr`, the field's definition, gives it `chance_tpr`, which
     is more, and nothing where non-members tie at the top. So verdicts that compare a rate with chance, or with a level, take
     this one. Below the resolution it says no more than that, see `resolves`.
-
-    Args:
-        fpr: from 0 to below 1; 0.01 for 1 %.
     """
     _check_fpr(fpr)
     return per_target(lambda tp, fp: _conformal_tpr_at_fpr(tp, fp, fpr), scores, members)
@@ -218,13 +209,7 @@ def chance_tpr(members: Members, fpr: float) -> PerTarget:
     """What `tpr_at_fpr` is on average for scores that know nothing and do not tie: (floor(n fpr) + 1) / (n + 1).
 
     The threshold stands just above the first non-member too many, and a member has one chance in n + 1 for each of the places
-    above it.
-
-    Args:
-        members: bool [N] or [T, N]. fpr: from 0 to below 1.
-
-    Returns:
-        float, or one value a target [T].
+    above it. A float for members [N], one value a target for [T, N].
     """
     _check_fpr(fpr)
     members = check_mask("members", members)
@@ -255,10 +240,7 @@ def precision(tpr, fpr, share):
     """Share of members among those called members, when `share` of all records are members; 0 where nobody is called.
 
     Args:
-        tpr, fpr: rates of the attack. share: strictly between 0 and 1. Numbers or arrays.
-
-    Raises:
-        MiaError: something outside these ranges, as percentages are.
+        tpr, fpr, share: numbers or arrays in [0, 1]; percentages are refused.
     """
     tpr, fpr, share = (check_numbers(*each).astype(float) for each in (("tpr", tpr), ("fpr", fpr), ("share", share)))
     for name, values in (("tpr", tpr), ("fpr", fpr), ("share", share)):
@@ -286,8 +268,7 @@ def best_threshold(scores: Scores, members: Members) -> float:
     """Threshold of peak balanced accuracy, to be applied to other records.
 
     Args:
-        scores: [N]; records that score at or above the threshold are called members.
-        members: bool [N].
+        scores: [N]; records that score at or above the threshold are called members. members: bool [N].
 
     Returns:
         float, halfway to the next lower score (it then wrongs neither side on unseen records); infinity where
@@ -307,10 +288,8 @@ def best_threshold(scores: Scores, members: Members) -> float:
 def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) -> PerTarget:
     """Balanced accuracy of calling a record a member when its score reaches a threshold chosen beforehand.
 
-    It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it.
-
-    Raises:
-        MiaError: scores or a threshold that are not a number; shapes that do not fit.
+    It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it. Scores or a threshold that are not
+    a number, and shapes that do not fit, are refused.
     """
     check_scores(scores, members)
     if check_numbers("threshold", threshold).ndim or np.isnan(threshold):
@@ -319,19 +298,10 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
 
 
 def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Balanced accuracy in each game with a threshold that is best in `REHEARSALS` *other* games, the next ones in order.
+    """Balanced accuracy in each game [T] with a threshold that is best in `REHEARSALS` *other* games, the next ones in order.
 
     The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
-    judged has no say in it.
-
-    Args:
-        scores: [T, N], comparable between games. members: bool [T, N].
-
-    Returns:
-        [T].
-
-    Raises:
-        MiaError: a single game, which leaves none to rehearse in.
+    judged has no say in it. Scores, and members, are [T, N], comparable between games; a single game is refused.
     """
     games = len(scores)
     if games < 2:
@@ -348,8 +318,7 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
     """Mean pinball loss of a predicted quantile: level * (y - q) above it, (1 - level) * (q - y) below.
 
     Args:
-        predicted, observed: [N].
-        level: quantile level in [0, 1].
+        predicted, observed: [N]. level: quantile level in [0, 1].
     """
     check_range("level", level, 0, 1)
     predicted, observed = (check_numbers(name, values).astype(float) for name, values in (
@@ -378,100 +347,3 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
     short = f"{fpr:g}"
     written = short if float(short) == fpr else repr(float(fpr))  # 1 / 300 has no short name
     return f"{name}={written}", lambda tp, fp: core(tp, fp, fpr), low_high  # type: ignore[operator]
-
-
-@dataclass(frozen=True, eq=False)
-class EpsilonBound(float):
-    """A lower confidence bound on epsilon and the test that gave it; it is a number, the bound, wherever one is wanted.
-
-    Attributes:
-        bound: on epsilon, never below 0.
-        threshold: scores that reach it are called members.
-        direction: "members" where epsilon shows in those who are called members, so in (tpr - delta) / fpr; "non-members"
-            where it shows in the others, (tnr - delta) / fnr.
-        tpr, fpr: of that threshold, on the half of the records that did not choose it.
-        delta, confidence: as given.
-        splits: bound of each split in halves, [S], ascending.
-    """
-
-    bound: float
-    threshold: float
-    direction: str
-    tpr: float
-    fpr: float
-    delta: float
-    confidence: float
-    splits: np.ndarray = field(repr=False)
-
-    def __new__(cls, bound: float, *_, **__):
-        return super().__new__(cls, bound)
-
-
-def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
-                        splits: int = 11) -> EpsilonBound:
-    """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy that these scores
-    refute.
-
-    Differential privacy asks TPR <= e^epsilon FPR + delta of every attack, and the same of TNR and FNR.
-    Threshold and direction are chosen on one random half of the records; on the other half the two rates get
-    one-sided Clopper-Pearson bounds at (1 - confidence) / 2 each (Bonferroni). The bound holds where records are
-    independent trials, one record a training run. Records of a single run are not: with delta > 0 that run may be the rare
-    one that gives everything away, and what is returned is then no confidence bound.
-
-    One split in halves is a matter of luck, so the bound is the median over `splits` of them, each at the confidence
-    1 - (1 - confidence) / 2: should the median be too high, half of the splits are, and by Markov's inequality that has at
-    most twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
-
-    Args:
-        scores: [N], higher = more likely a member.
-        members: bool [N].
-        delta: in [0, 1].
-        confidence: chance that the bound is below the true epsilon.
-        seed: of the splits in halves.
-        splits: S, how many; 1 for a single one, at the confidence itself.
-
-    Returns:
-        `EpsilonBound`: the bound, and threshold, direction and rates of the split that it is from.
-
-    Raises:
-        MiaError: as `roc_curve`; several targets, fewer than two members or non-members, numbers out of range.
-    """
-    check_range("delta", delta, 0, 1)
-    check_range("confidence", confidence, 0, 1)
-    check_range("splits", splits, 1)
-    scores, members, single = check_scores(scores, members)
-    if not single or min(members.sum(), (~members).sum()) < 2:
-        raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
-                       "non-members; the threshold is chosen on one half and judged on the other.")
-    scores, members = scores[0], members[0]
-    rng, alpha = np.random.default_rng(seed), (1 - confidence) / (2 if splits == 1 else 4)
-    bounds = []
-    for _ in range(splits):
-        first = np.zeros(len(scores), bool)
-        for side in map(np.flatnonzero, (members, ~members)):
-            first[rng.permutation(side)[:len(side) // 2]] = True
-        bounds.append(_refuted(scores, members, first, delta, alpha))
-    bounds.sort(key=lambda bound: bound[0])
-    return EpsilonBound(*bounds[(splits - 1) // 2], delta, confidence, np.array([bound[0] for bound in bounds]))
-
-
-def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
-    """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
-    from scipy import stats
-
-    def bounds(hits, hit_total, misses, miss_total):
-        low = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0)
-        high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)), 1)
-        return np.log(np.maximum(low - delta, 1e-300) / high)
-
-    def both(tp, fp, total, other):  # calling members, and calling non-members
-        return np.array([bounds(tp, total, fp, other), bounds(other - fp, other, total - tp, total)])
-
-    tp, fp, thresholds = tally(scores[first], members[first])
-    some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
-    direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
-    threshold, inside = thresholds[some[best]], members[~first]
-    called = scores[~first] >= threshold
-    hit, miss, total, other = (called & inside).sum(), (called & ~inside).sum(), inside.sum(), (~inside).sum()
-    bound = float(both(hit, miss, total, other)[direction])
-    return max(0.0, bound), float(threshold), ("members", "non-members")[direction], float(hit / total), float(miss / other)

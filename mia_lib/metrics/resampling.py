@@ -32,15 +32,12 @@ def _weights(rng, draws: int, count: int) -> np.ndarray:
 
 def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, records: np.ndarray, unit: np.ndarray,
                     draws: int, seed: int) -> np.ndarray:
-    """Bootstrap draws of the mean of K metrics of S attacks over each unit: records are resampled, the same ones for all
-    targets and attacks. The same seed and number of records give the same resamples.
+    """Bootstrap draws [S, K, U, B] of the mean of K metrics of S attacks over each unit: records are resampled, the same ones
+    for all targets and attacks. The same seed and number of records give the same resamples.
 
     Args:
-        cores: functions of (tp, fp), K of them. scores: of each attack [T, N]. members: bool [T, N].
-        records: int [T, N], the record in each place. unit: int [T].
-
-    Returns:
-        [S, K, U, B].
+        cores: functions of (tp, fp), K of them. scores: S times [T, N]. records: the record in each place, int [T, N].
+        unit: int [T].
     """
     rng, count, pool = np.random.default_rng(seed), np.bincount(unit), 1 + records.max()
     chunks = []
@@ -96,11 +93,8 @@ def record_positions(records, members: np.ndarray, banks: np.ndarray) -> np.ndar
 
 
 def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
-    """Variance of a mean over units, and its degrees of freedom.
-
-    Args:
-        values: [U]. drawn: [U, B], the same when records are drawn again.
-    """
+    """Variance of a mean over units [U], and its degrees of freedom; `drawn` [U, B] are the same when records are drawn
+    again."""
     units = len(values)
     of_units, of_records = values.var(ddof=1) / units, drawn.mean(0).var()
     if units < UNITS:
@@ -129,8 +123,7 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
 
     Args:
         names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
-        scores, members, groups, level, draws, seed, records: as in `bootstrap`.
-        minus: scores of another attack, of the same shape, whose metrics are subtracted.
+        minus: scores of another attack, of the same shape, whose metrics are subtracted. Others: as in `bootstrap`.
 
     Returns:
         name -> interval.
@@ -169,16 +162,6 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
     return dict(zip(names, made, strict=True))
 
 
-def _warn_unresolved(name: str, members) -> None:
-    """Warn of a rate in a metric's full name that the non-members do not resolve."""
-    _, _, rate = name.partition("_at_fpr=")
-    if rate and not resolves(members, float(rate)):
-        count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
-        warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
-                      f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
-                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=4)
-
-
 def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | None = None, groups: Indices = None,
               level: float = 0.95, draws: int = 1000, seed: int = 0, records: Indices = None) -> Interval:
     """A metric, averaged over targets, with an interval that covers all the chance that the data can show.
@@ -202,13 +185,10 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
 
     Args:
         metric: a metric of `mia_lib.metrics` or its name; "tpr_at_fpr=0.01" carries its rate.
-        scores: [N] or [T, N], higher = more likely a member.
-        members: bool [N] or [T, N].
+        scores, members: [N] or [T, N], scores higher = more likely a member.
         fpr: for the rates at an FPR and `precision_at_fpr`.
         groups: [T], the bank of each target; all in one bank by default.
-        level: confidence.
-        draws: number of resamples.
-        seed: of the resamples.
+        level: confidence. draws, seed: of the resamples.
         records: int [T, N], which record of a pool stands in each place, from 0; by default the targets of a bank are judged
             on the same ones in the same order, and banks share none.
 
@@ -218,21 +198,26 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
     Warns:
         UserWarning: a rate that the non-members do not resolve, see `resolves`.
     """
-    return _interval(metric, scores, members, None, fpr, groups, level, draws, seed, records)
+    return _one_interval(metric, fpr, scores, members, None, groups, level, draws, seed, records)
 
 
 def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members, fpr: float | None = None,
             groups: Indices = None, level: float = 0.95, draws: int = 1000, seed: int = 0,
             records: Indices = None) -> Interval:
-    """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in
-    `bootstrap`."""
-    return _interval(metric, scores_a, members, check_numbers("scores_b", scores_b), fpr, groups, level, draws, seed, records)
+    """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in `bootstrap`."""
+    scores_b = check_numbers("scores_b", scores_b)
+    return _one_interval(metric, fpr, scores_a, members, scores_b, groups, level, draws, seed, records)
 
 
-def _interval(metric, scores, members, minus, fpr, groups, level, draws, seed, records) -> Interval:
+def _one_interval(metric, fpr, scores, members, *others) -> Interval:
     name = look_up_metric(metric, fpr)[0]
-    [interval] = intervals([name], scores, members, minus, groups, level, draws, seed, records).values()
-    _warn_unresolved(name, members)
+    [interval] = intervals([name], scores, members, *others).values()
+    _, _, rate = name.partition("_at_fpr=")
+    if rate and not resolves(members, float(rate)):
+        count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
+        warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
+                      f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
+                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
     return interval
 
 
@@ -243,9 +228,7 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     """Tidy table of attacks and metrics with intervals as in `bootstrap`.
 
     Args:
-        scores: attack name -> [N] or [T, N].
-        members: bool [N] or [T, N].
-        groups, level, draws, seed: as in `bootstrap`.
+        scores: attack name -> [N] or [T, N]. members, groups, level, draws, seed: as in `bootstrap`.
         metrics: names, those at a false positive rate written as "tpr_at_fpr=0.01".
 
     Returns:

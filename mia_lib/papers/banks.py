@@ -23,6 +23,8 @@ FAST = {"architecture": "resnet9:32,64,256,256", "epochs": 20, "batch_size": 512
 FAST_PROBE = {**PROBE, "architecture": "resnet9:16,16,32,64", "epochs": 1, "batch_size": 50, "learning_rate": 0.4,
               "augmentation": "flip_crop:4", "precision": "float32"}  # two steps, for the same reason
 RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 1e-4}  # as in the curvature paper, but for epochs
+BANKS = {"cifar10": ("cifar10-small", "cifar10", ""), "cifar100": ("cifar100-small", "cifar100", ""),
+         "resnet9": ("cifar10", "cifar10", "ResNet-9")}  # published: chapters' name -> piece, data set, large network
 
 
 def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
@@ -69,6 +71,29 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
                                  for row in range(len(index))]), pool
 
 
+def with_parameters_of(base):
+    """Decorator: the function with the parameters of `base`, to which it hands them, besides its own, by which a measurement
+    knows them."""
+    [index, *of_base] = inspect.signature(base).parameters.values()
+
+    def decorate(function):
+        own = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*of_base, *own) if one.name != "index"]
+        function.__signature__ = inspect.Signature([index, *named])
+        return function
+
+    return decorate
+
+
+with_models = with_parameters_of(models_of)
+
+
+def _first(pool, name: str, count: int, least: int = 0):
+    """The first `count` records."""
+    return pool.take(np.arange(check_whole(name, count, least, len(pool))))
+
+
+@with_models
 def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank) -> dict[str, np.ndarray]:
     """What the models say of each record, and who was in which.
 
@@ -97,17 +122,14 @@ def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: in
     return found
 
 
+@with_models
 def queries(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
     """The `queries` of `answers` alone, and `members` of the same records: for a bank that was measured without."""
     found = answers(index, asked=viewed, viewed=viewed, **bank)
     return {name: found[name] for name in ("queries", "members")}
 
 
-def _first(pool, name: str, count: int, least: int = 0):
-    """The first `count` records."""
-    return pool.take(np.arange(check_whole(name, count, least, len(pool))))
-
-
+@with_models
 def weights(index: range, **bank) -> dict[str, np.ndarray]:
     """The weights of the models by the names of their `state_dict`, float16 [M, ...]; a test bounds what rounding does."""
     models, _ = models_of(index, **bank)
@@ -116,28 +138,8 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
             for name, tensor in states[0].items() if tensor.is_floating_point()}
 
 
-def with_parameters_of(base):
-    """Decorator: the function with the parameters of `base`, to which it hands them, besides its own, by which a measurement
-    knows them."""
-    [index, *of_base] = inspect.signature(base).parameters.values()
-
-    def decorate(function):
-        own = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
-        named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*of_base, *own) if one.name != "index"]
-        function.__signature__ = inspect.Signature([index, *named])
-        return function
-
-    return decorate
-
-
-with_models = with_parameters_of(models_of)
-
-
 def evaluations(parameters, asked: float) -> float:
     """How many times a model is evaluated at a record: three times for a step of training, where it is trained here, and
     `asked` times afterwards."""
     trained = 0 if parameters["weights"] else 1.5 * parameters["epochs"] * (parameters["records"] or 50_000)
     return trained + asked
-
-for _function in (answers, queries, weights):
-    with_models(_function)

@@ -114,19 +114,13 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
     has them, where points stay. Tables have no bounds.
 
     Args:
-        models: M models.
-        records: N records, each of which costs `queries` predictions a model.
-        queries: budget of each record and model.
-        seed: of starts and directions, which all models share.
+        queries: budget of each record and model. seed: of starts and directions, which all models share.
         signed: whether wrongly classified records have a negative distance, which makes it continuous, and not 0.
         starts: random points to try first; with 0 a walk begins at the nearest record beyond the boundary.
         judged: bool [M, N], the records that each model is asked about; all when None.
 
     Returns:
         distances float32 [M, N], not a number where not judged, and queries int64 [M, N].
-
-    Raises:
-        MiaError: no budget, or too small a one; starts below 0; records of another shape.
     """
     check_budget(queries, math.prod(records.shape), 100, starts)
     how = {"queries": int(queries), "seed": int(seed), "signed": bool(signed), "starts": int(starts)}
@@ -251,11 +245,7 @@ def _tolerance(size: int) -> tuple[float, int]:
 
 
 def check_budget(queries, size: int, evaluations: int = 100, starts: int = 100) -> None:
-    """Refuse a budget that is none, or too small for one step with records of `size` inputs; arguments as above.
-
-    Raises:
-        MiaError: it names the least.
-    """
+    """Refuse a budget that is none, or too small for one step with records of `size` inputs, and name the least."""
     check_range("evaluations", evaluations, 2)
     check_range("starts", starts, 0)
     least = 2 + starts + evaluations + 2 * _tolerance(size)[1]

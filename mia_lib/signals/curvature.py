@@ -62,9 +62,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         loss: function from inputs [B, ...] to losses [B], of which each depends on its own input alone. With `y`, function of
             inputs and labels [B]. It need not be differentiable.
         x: [N, ...] of type float32 or float64, which `loss` must compute in.
-        iterations: number of probes, each of four losses.
-        h: step of every coordinate, in the unit of x.
-        seed: of the probes.
+        iterations, seed: of the probes, each of four losses. h: step of every coordinate, in the unit of x.
         y: labels int [N], from 0. Without them `loss` gets all N records in each call (as far as memory goes), so that it may
             hold labels itself.
         variant: "paper", or "released_code": the mean of ``|q| h``, which measures the size of H rather than its trace.
@@ -85,19 +83,19 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
     check_choice("variant", variant, VARIANTS)
     _check(iterations, "iterations", h)
 
-    def estimate(losses, part, start, together):
-        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
-        for k in range(0, iterations, together):
-            u, v = _pairs(part, seed, start, k, min(iterations, k + together))
+    def of_records(losses, part, start):
+        def terms(low, high):
+            u, v = _pairs(part, seed, start, low, high)
             difference = _difference(losses, part, u, v, h)
-            if start == first and k == 0:
+            if start == first and low == 0:
                 _warn_of_rounding(losses, part, u[:1], v[:1], h, difference.abs().mean().item())
             q = difference / (4 * h * h)
-            total += (q.abs() * h if variant == "released_code" else q * (u * v).flatten(2).sum(2)).sum(0)
-        return total / iterations
+            return q.abs() * h if variant == "released_code" else q * (u * v).flatten(2).sum(2)
+
+        return terms
 
     with torch.no_grad():
-        return _streamed(estimate, loss, x, y, batch, first, 4 * iterations, 4)
+        return _streamed(of_records, loss, x, y, batch, first, iterations, losses_each=4) / iterations
 
 
 def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None) -> np.ndarray:
@@ -105,23 +103,23 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
     with products of the Hessian.
 
     Args:
-        loss: as for `hutchinson_trace`.
-        x, iterations, seed, y: as for `zero_order_trace`.
+        loss: as for `hutchinson_trace`. x, iterations, seed, y: as for `zero_order_trace`.
 
     Returns:
         float64 [N].
     """
     _check(iterations, "iterations")
 
-    def estimate(losses, part, start, together):
+    def of_records(losses, part, start):
         times_hessian = _hessian(losses, part)
-        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
-        for k in range(0, iterations, together):
-            u, v = _pairs(part, seed, start, k, min(iterations, k + together))
-            total += ((times_hessian(v) * u).flatten(2).sum(2) * (u * v).flatten(2).sum(2)).sum(0)
-        return total / iterations
 
-    return _streamed(estimate, loss, x, y, None, 0, iterations, 1)
+        def terms(low, high):
+            u, v = _pairs(part, seed, start, low, high)
+            return (times_hessian(v) * u).flatten(2).sum(2) * (u * v).flatten(2).sum(2)
+
+        return terms
+
+    return _streamed(of_records, loss, x, y, None, 0, iterations) / iterations
 
 
 def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,
@@ -131,46 +129,45 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     Unbiased, with variance ``2 (|H|^2 - sum H_ii^2) / probes``: exact for a diagonal H.
 
     Args:
-        loss: twice differentiable by PyTorch, otherwise as for `zero_order_trace`.
-        probes: number of vectors.
-        x, seed, y, batch, first: as for `zero_order_trace`.
+        loss: twice differentiable by PyTorch. probes: number of vectors. Others: as for `zero_order_trace`.
 
     Returns:
         float64 [N].
     """
     _check(probes, "probes")
 
-    def estimate(losses, part, start, together):
+    def of_records(losses, part, start):
         times_hessian = _hessian(losses, part)
-        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
-        for k in range(0, probes, together):
-            v = _probes(part, seed, start, k, min(probes, k + together))
-            total += (times_hessian(v) * v).flatten(2).sum((0, 2))
-        return total / probes
 
-    return _streamed(estimate, loss, x, y, batch, first, probes, 1)
+        def terms(low, high):
+            v = _probes(part, seed, start, low, high)
+            return (times_hessian(v) * v).flatten(2).sum(2)
+
+        return terms
+
+    return _streamed(of_records, loss, x, y, batch, first, probes) / probes
 
 
 def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int | None = None) -> np.ndarray:
     """Trace of the Hessian, from its products with every unit vector.
 
     Args:
-        loss: as for `hutchinson_trace`.
-        x, y, batch: as for `zero_order_trace`.
+        loss: as for `hutchinson_trace`. x, y, batch: as for `zero_order_trace`.
 
     Returns:
         float64 [N].
     """
-    def estimate(losses, part, start, together):
+    def of_records(losses, part, start):
         times_hessian, size = _hessian(losses, part), part[0].numel()
-        total = torch.zeros(len(part), dtype=part.dtype, device=part.device)
-        for k in range(0, size, together):
-            unit = torch.eye(size, dtype=part.dtype, device=part.device)[k:k + together]
-            products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
-            total += products[:, :, k:k + together].diagonal(dim1=0, dim2=2).sum(1)
-        return total
 
-    return _streamed(estimate, loss, x, y, batch, 0, x[0].numel() if len(x) else 1, 1)
+        def terms(low, high):
+            unit = torch.eye(size, dtype=part.dtype, device=part.device)[low:high]
+            products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
+            return products[:, :, low:high].diagonal(dim1=0, dim2=2).mT
+
+        return terms
+
+    return _streamed(of_records, loss, x, y, batch, 0, x[0].numel() if len(x) else 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- an ensemble
@@ -184,19 +181,14 @@ def traces(models: Ensemble, records: Dataset, variant: str = "paper", iteration
     the same probes.
 
     Args:
-        models: M models.
-        records: N records.
-        variant, iterations, h, seed: as for `zero_order_trace`.
+        models, records: M and N. variant, iterations, h, seed: as for `zero_order_trace`.
         dtype: "float64" or "float32", of the losses.
         warn: say when rounding shows in the probes.
         precise: take `precise_loss`; False for PyTorch's own, which rounds by eps times the logits, as the released code has
             it together with "float32".
 
     Returns:
-        float64 [M, N].
-
-    Raises:
-        MiaError: an unknown variant or dtype; iterations or h not above 0.
+        float64 [M, N]. Errors are those of `zero_order_trace`.
     """
     check_choice("variant", variant, VARIANTS)
     check_choice("dtype", dtype, outputs.PRECISIONS)
@@ -216,14 +208,10 @@ def between_kinks(models: Ensemble, records: Dataset) -> tuple[np.ndarray, np.nd
     that are not linear in pieces it is the generalised Gauss-Newton matrix, which leaves the curvature of logits out.
 
     Args:
-        models: M models, trained with the cross-entropy.
-        records: N records.
+        models: M, trained with the cross-entropy; of another loss they are refused. records: N.
 
     Returns:
         trace, norm: float64 [M, N].
-
-    Raises:
-        MiaError: models trained with another loss.
     """
     if models.config.loss != "cross_entropy":
         raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
@@ -280,12 +268,10 @@ def _check(count: int, name: str, h: float | None = None) -> None:
         raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
 
 
-def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, wanted: int,
-              each: int) -> np.ndarray:
-    """`estimate(losses, inputs, number of the first, probes at a time)` of one slice of records after the other.
-
-    Args:
-        wanted: losses that a record needs. each: losses that a probe of it needs.
+def _streamed(of_records: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,
+              losses_each: int = 1) -> np.ndarray:
+    """Sums over the probes of one slice of records after the other, float64 [N]: `of_records(losses, inputs, number of the
+    first)` gives the function of the first and last probe that gives their terms [k, B], of which each takes so many losses.
     """
     if batch is not None:
         check_whole("batch", batch, 1)
@@ -301,10 +287,13 @@ def _streamed(estimate: Callable, loss: Callable, x: torch.Tensor, y, batch: int
 
     def part(start: int, stop: int) -> np.ndarray:
         losses = _of_points(loss, None if y is None else y[start:stop])
-        estimates = estimate(losses, x[start:stop], first + start, max(1, most // (each * (stop - start))))
-        return estimates.double().cpu().numpy()
+        terms, together = of_records(losses, x[start:stop], first + start), max(1, most // (losses_each * (stop - start)))
+        total = torch.zeros(stop - start, dtype=x.dtype, device=x.device)
+        for low in range(0, probes, together):
+            total += terms(low, min(probes, low + together)).sum(0)
+        return total.double().cpu().numpy()
 
-    batch = batch or (max(1, len(x)) if y is None else max(1, most // wanted))
+    batch = batch or (max(1, len(x)) if y is None else max(1, most // (losses_each * probes)))
     with devices.plain_float32():
         return np.concatenate([np.empty(0), *devices.stream(part, len(x), batch)])
 

@@ -28,7 +28,7 @@ from mia_lib.checks import (
     explain_not_probabilities,
     explain_single_output,
 )
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 
 OUTPUTS = ("logits", "probabilities")
 KEPT_EVERY = 5.0  # seconds
@@ -109,8 +109,7 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
 
 
 def precise_loss(logits: np.ndarray, labels: np.ndarray, kind: str = "cross_entropy") -> np.ndarray:
-    """The loss of each record [...] from logits float64 [..., K], exact relative to its size also near zero:
-    `training.losses.precise_loss` without Torch."""
+    """`training.losses.precise_loss` without Torch: of each record [...] from logits float64 [..., K]."""
     one_hot = np.arange(logits.shape[-1]) == labels[..., None]
     if kind == "squared_error":
         return 0.5 * np.square(logits - one_hot).sum(-1)
@@ -190,9 +189,6 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     return scalars(np.log(np.maximum(p, floor)), labels, loss)
 
 
-# ---------------------------------------------------------------------------------------------- asking a model
-
-
 def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1000,
                   keep: str | Path | None = None, loss: str = "cross_entropy") -> np.ndarray:
     """The answers of a model that is a function, one batch of records after the other.
@@ -229,9 +225,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
                        "as model.predict_proba (without brackets).")
     check_choice("outputs", outputs, OUTPUTS)
     check_choice("loss", loss, LOSSES)
-    if not isinstance(batch, int | np.integer) or isinstance(batch, bool):
-        raise MiaError(f"batch = {batch!r}: a whole number of records is needed.")
-    check_range("batch", batch, 1)
+    check_whole("batch", batch, 1)
     x = x.x if hasattr(x, "fingerprint") and hasattr(x, "x") else x
     if not hasattr(x, "__len__") or getattr(x, "shape", None) == () or not len(x):
         raise MiaError(f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list.")
@@ -240,21 +234,19 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     with progress.Bar("asking the model", len(x)) as bar:
         done = sum(map(len, parts))
         bar.advance(done)
-        while done < len(x):
-            part = x.iloc[done:done + batch] if hasattr(x, "iloc") else x[done:done + batch]
-            try:
-                answer = _checked(function(part), len(part), outputs, parts, loss)
-                parts.append(answer.copy())  # a model may use its array again
-            except Exception as error:
-                kept.write()
-                raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
-            except BaseException:  # Ctrl-C
-                kept.write()
-                raise
-            done += len(part)
-            bar.advance(len(part))
-            kept.write_now_and_then()
-    kept.write()
+        try:
+            while done < len(x):
+                part = x.iloc[done:done + batch] if hasattr(x, "iloc") else x[done:done + batch]
+                try:
+                    answer = _checked(function(part), len(part), outputs, parts, loss)
+                    parts.append(answer.copy())  # a model may use its array again
+                except Exception as error:
+                    raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
+                done += len(part)
+                bar.advance(len(part))
+                kept.write_now_and_then()
+        finally:  # after Ctrl-C, too
+            kept.write()
     answers = np.concatenate(parts)
     if len(answers) > 1 and (answers == answers[0]).all():
         warnings.warn(f"function gives all {len(answers)} records the same answer: no attack can tell them apart. Does it "

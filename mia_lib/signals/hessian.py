@@ -133,10 +133,7 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
     The term with r, between the layers, is what it has beyond Gauss-Newton; it can make the matrix indefinite.
 
     Args:
-        model, x, y, loss: as for `operator`.
-        dtype: "float64", or "float32" for half the memory and about 1e-6 of the largest entry.
-        batch: records at a time; where memory runs out it is halved.
-        scaling: of uint8 images, as for `signals.model_outputs`.
+        dtype: "float64", or "float32" for half the memory and about 1e-6 of the largest entry. Others: as for `operator`.
 
     Returns:
         [P, P] of type `dtype`, symmetric to the last bit, parameters in the order of `nn.Module.parameters`.
@@ -179,6 +176,7 @@ def _from_products(product: Callable, size: int, dtype: str) -> np.ndarray:
 
 class _Shallow(NamedTuple):
     """The layers of a network with at most one hidden ReLU layer; logits = tail(head(...))."""
+
     hidden: nn.Linear | None
     head: nn.Linear
     tail: nn.Module
@@ -301,13 +299,8 @@ def _check_memory(size: int, dtype: str, device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class Inverse:
-    """An inverse of H with some of its directions damped or left out, by eigenvalues and eigenvectors.
-
-    Attributes:
-        weights: [P], what each direction is multiplied by: 1 / (sigma + damping), or 1 / sigma where a direction is kept and
-            0 where it is not.
-        vectors: [P, P], eigenvectors as columns.
-    """
+    """An inverse of H with some of its directions damped or left out: eigenvectors as columns [P, P], and what each of these
+    directions is multiplied by [P], 1 / (sigma + damping), or 1 / sigma where it is kept and 0 where it is not."""
 
     weights: np.ndarray
     vectors: np.ndarray
@@ -325,11 +318,7 @@ class Inverse:
             return (torch.from_numpy(np.ascontiguousarray(v)).to(self._on_card) @ self._on_card).cpu().numpy()
 
     def apply(self, v: np.ndarray) -> np.ndarray:
-        """The inverse times each vector, [..., P] -> [..., P].
-
-        Raises:
-            MiaError: vectors of another length.
-        """
+        """The inverse times each vector, [..., P] -> [..., P]."""
         if not np.ndim(v) or np.shape(v)[-1] != len(self.weights):
             raise MiaError(f"v has shape {np.shape(v)}: [..., {len(self.weights)}] is needed, a column for each parameter.")
         return (v @ self.vectors * self.weights) @ self.vectors.T
@@ -341,12 +330,7 @@ class Inverse:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a symmetric matrix: H = vectors diag(values) vectors^T.
-
-    Attributes:
-        values: [P], ascending.
-        vectors: [P, P], as columns.
-    """
+    """Eigenvalues [P], ascending, and eigenvectors [P, P], as columns, of a matrix H = vectors diag(values) vectors^T."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -359,9 +343,8 @@ class Spectrum:
             rank_threshold: >= 0, in place of damping: keeps the directions with abs(sigma) above it and damps none.
 
         Raises:
-            MiaError: both or neither; a negative one; a damping that leaves an eigenvalue not above zero (by more than
-                rounding), so that H + epsilon I is singular or not the curvature of a minimum; a threshold that leaves no
-                direction.
+            MiaError: both or neither; a damping that leaves an eigenvalue not above zero (by more than rounding), so that
+                H + epsilon I is singular or not the curvature of a minimum; a threshold that leaves no direction.
         """
         if (damping is None) == (rank_threshold is None):
             raise MiaError(f"damping = {damping!r} and rank_threshold = {rank_threshold!r}: give one of the two.")
@@ -391,13 +374,10 @@ def spectrum(matrix: np.ndarray, device: str | None = None, overwrite: bool = Fa
     """The eigendecomposition of a Hessian: the one costly step, about 9 P^3 operations, for every damping and every rank.
 
     Args:
-        matrix: [P, P], symmetric; float32 is decomposed in float32, anything else in float64.
+        matrix: [P, P], symmetric and finite, or else refused; float32 is decomposed in float32, anything else in float64.
         device: where to compute, as in `devices.pick`: a graphics card where there is one.
         overwrite: let the eigenvectors take the memory of the matrix, which must be symmetric to the last bit, as of `exact`;
             a fourth of what this needs.
-
-    Raises:
-        MiaError: a matrix that is not square, not finite or not symmetric.
     """
     matrix, where = _checked(matrix), devices.pick(device)
     if where.type == "cpu":  # measured on 4,780 parameters: two thirds of PyTorch's time, a quarter of driver "evr"
@@ -431,11 +411,7 @@ def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold:
 
     Args:
         matrix: H [P, P], or its `spectrum`, which serves any number of inverses.
-        damping: epsilon; 0.2 is the paper's. Not used when `rank_threshold` is given.
-        rank_threshold: keep the directions whose eigenvalue is above it in absolute value, and damp none.
-
-    Raises:
-        MiaError: what `spectrum` and `Spectrum.inverse` raise.
+        damping, rank_threshold: as for `Spectrum.inverse`, with its errors; a damping of 0.2 is the paper's.
     """
     decomposed = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
     return decomposed.inverse(damping) if rank_threshold is None else decomposed.inverse(rank_threshold=rank_threshold)
@@ -446,14 +422,8 @@ def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold:
 
 @dataclass(frozen=True)
 class Solution:
-    """What `conjugate_gradient` found for k systems.
-
-    Attributes:
-        x: [k, P].
-        residuals: [k], norm of b - (H + damping I) x over that of b, as the iteration carries it along.
-        iterations: int [k], products that each system took.
-        converged: bool [k].
-    """
+    """What `conjugate_gradient` found for k systems: x [k, P]; residuals [k], norms of b - (H + damping I) x over those of b,
+    as the iteration carries them along; iterations [k], products that each took; and whether each converged."""
 
     x: np.ndarray
     residuals: np.ndarray
@@ -461,11 +431,7 @@ class Solution:
     converged: np.ndarray
 
     def check(self) -> Solution:
-        """The same solution, if every system converged.
-
-        Raises:
-            MiaError: otherwise, with their number, residuals and iterations.
-        """
+        """The same solution, if every system converged; an error with residuals and iterations otherwise."""
         failed = np.flatnonzero(~self.converged)
         if len(failed):
             worst = failed[np.argsort(-self.residuals[failed])][:3]
@@ -486,10 +452,8 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
 
     Args:
         product: H [P, P], or a function of vectors [k, P] that gives H v of each, such as `operator` makes.
-        right: b as rows, [k, P]; float32 is solved in float32, anything else in float64.
-        damping: epsilon.
-        tolerance: of the relative residual.
-        iterations: at most so many products a system.
+        right: b as rows, [k, P], finite; float32 is solved in float32, anything else in float64.
+        damping: epsilon. tolerance: of the relative residual. iterations: at most so many products a system.
 
     Returns:
         `Solution`; call its `check` before use: some systems may not have converged.

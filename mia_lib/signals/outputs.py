@@ -66,10 +66,8 @@ def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = 
 def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
     """The scaling of uint8 images for a model: as given, or what the model was trained on.
 
-    Models of an ensemble know it; other networks of this library are taken to be trained on [-1, 1].
-
-    Warns:
-        UserWarning: none was given for uint8 images and a network that is not one of `models.build`.
+    Models of an ensemble know it; other networks of this library are taken to be trained on [-1, 1], and those of others, too,
+    with a warning.
     """
     bytes_in = len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", ""))
     if scaling is None and bytes_in and architectures.fed(model) is not None:
@@ -148,11 +146,8 @@ def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
-    """How many classes a network in evaluation mode tells apart, from its outputs of the first record.
-
-    Raises:
-        MiaError: outputs of another shape than [1, K] with K >= 2; a model without parameters.
-    """
+    """How many classes a network in evaluation mode tells apart, from its outputs of the first record; other outputs than
+    [1, K] with K >= 2 are refused, and a model without parameters."""
     weight = next(model.parameters(), None)
     if weight is None:
         raise MiaError(f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
@@ -167,11 +162,7 @@ def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
 
 
 def in_precision(model: nn.Module, dtype: str) -> nn.Module:
-    """A copy of a model that computes in float32 or float64, in evaluation mode, its parameters constant.
-
-    Raises:
-        MiaError: any other `dtype`.
-    """
+    """A copy of a model that computes in float32 or float64, in evaluation mode, its parameters constant."""
     check_choice("dtype", dtype, PRECISIONS)
     return architectures.give_logits(copy.deepcopy(model).eval()).to(PRECISIONS[dtype]).requires_grad_(False)
 
@@ -208,8 +199,7 @@ def least_loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = N
     For cross-entropy -log max p, without losing what is next to zero: the negative of the confidence of Watson et al. (2022,
     Eq. 3, with the minimum that its right-hand side has and its left-hand side misprints).
 
-    Args:
-        judged: as for `loss`.
+    `judged` as for `loss`.
     """
     return _gather(models, records, "least_loss", judged=judged)
 
@@ -242,10 +232,7 @@ def gradient_norm(models: Ensemble, records: Dataset, judged: np.ndarray | None 
     """Euclidean norm of the gradient of each record's loss with respect to all parameters, float32 [M, N].
 
     ``||grad l(theta, z)||_2``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2). Squares are summed in
-    float64, for those of confident records would vanish in float32.
-
-    Args:
-        judged: as for `loss`.
+    float64, for those of confident records would vanish in float32. `judged` as for `loss`.
     """
     results = map_models(_gradient_norm_task, models, {"kind": "gradient_norm"}, "gradient norms", records=records,
                          judged=judged)
@@ -387,11 +374,7 @@ def has_norms(model: nn.Module) -> bool:
 
 
 def norms_of_batch(model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss: str) -> torch.Tensor:
-    """``||grad l(theta, z)||_2`` of each record of a batch, float64 [B].
-
-    Args:
-        model: with `has_norms`, in evaluation mode. x: [B, ...] as it takes them. labels: int [B]. loss: a name of `LOSSES`.
-    """
+    """``||grad l(theta, z)||_2`` of each record of a batch, float64 [B], under a model with `has_norms` in evaluation mode."""
     calls = []
 
     def keep(layer: nn.Module, inputs: tuple, output: torch.Tensor) -> None:

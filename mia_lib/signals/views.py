@@ -17,18 +17,8 @@ from mia_lib.training import recipe
 
 
 def viewed(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
-    """The records, each as one view of it.
-
-    Args:
-        records: N images.
-        augmentation: as in `TrainConfig`. views: [N, 5], as `training.recipe.draw_views` makes them.
-
-    Returns:
-        the same records, their images rounded to whole numbers.
-
-    Raises:
-        MiaError: tables.
-    """
+    """N images, each as one view of it, rounded to whole numbers: of an augmentation as in `TrainConfig` those that the
+    numbers [N, 5] of `training.recipe.draw_views` fix."""
     if not records.is_image:
         raise MiaError(f"{records.name} is a table: views are of images.")
     x = recipe.augment(to_input(records.x), augmentation, views)
@@ -37,11 +27,7 @@ def viewed(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
 
 
 def augmented(records: Dataset, augmentation: str, count: int, seed: int = 0) -> tuple[Dataset, ...]:
-    """The records `count` times, each time augmented at random as in training; with "none", as they are.
-
-    Args:
-        augmentation: as in `TrainConfig`. seed: of the views.
-    """
+    """The records `count` times, each time augmented at random as in training; with "none", as they are."""
     check_whole("count", count, 0)
     generator = torch.Generator().manual_seed(seed)
     return tuple(viewed(records, augmentation, recipe.draw_views(augmentation, len(records), generator)) for _ in range(count))

@@ -88,18 +88,8 @@ def release() -> None:
 def stream(function: Callable, count: int, batch: int) -> list:
     """`function(start, stop)` on one slice of `range(count)` after the other.
 
-    Where memory runs out the slice is halved and the work goes on with the smaller size.
-
-    Args:
-        function: of the slice's ends.
-        count: how many records there are.
-        batch: of how many at a time.
-
-    Returns:
-        what it returned, in order.
-
-    Raises:
-        MiaError: memory runs out on a single record.
+    Where memory runs out the slice is halved and the work goes on with the smaller size; where it does on a single record,
+    that is an error. A list of what the function returned, in order.
     """
     parts, start = [], 0
     while start < count:

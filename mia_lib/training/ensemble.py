@@ -40,10 +40,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     """Train one model in this process, on the CPU.
 
     Args:
-        x: the training set in the form of `Dataset.x`, [n, ...].
-        y: labels [n].
-        classes: number of classes K.
-        config: how.
+        x, y: the training set in the form of `Dataset.x`, [n, ...], and labels [n] of K `classes`.
         index: number of the model within its ensemble; with `config.seed` it seeds everything random.
 
     Returns:
@@ -92,11 +89,7 @@ def records_file(records: Dataset) -> str:
 
 
 def open_records(path: str) -> np.ndarray:
-    """The records in a file of the store, mapped into memory.
-
-    Raises:
-        MiaError: this process does not see the file, which another machine may have written.
-    """
+    """The records in a file of the store, mapped into memory."""
     if not Path(path).is_file():
         raise MiaError(f"A process on {platform.node()} does not see {path}: set MIA_CACHE to a folder on a file system that "
                        "all machines share.")
@@ -118,7 +111,7 @@ class Ensemble:
         config: how they are trained.
         label: what progress bars call them.
         workers, executor, device, validation, start: as for `train`.
-        numbers: of its models in the ensemble that this is a part of; 0 to M - 1 when None.
+        numbers: of its models in the ensemble that this is a part of, [M]; 0 to M - 1 where none are said.
     """
 
     records: Dataset
@@ -130,7 +123,10 @@ class Ensemble:
     device: str | None = None
     validation: np.ndarray | None = field(default=None, repr=False)
     start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
-    numbers: tuple[int, ...] | None = field(default=None, repr=False)
+    numbers: tuple[int, ...] = field(default=(), repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "numbers", self.numbers or tuple(range(len(self.members))))
 
     def __repr__(self) -> str:
         many = "1 model" if len(self) == 1 else f"{len(self)} models"
@@ -146,10 +142,7 @@ class Ensemble:
         start = self.start and (self.start[0], [self.start[1][row] for row in rows])
         validation = None if self.validation is None else self.validation[rows]
         return replace(self, members=self.members[rows], validation=validation, start=start,
-                       numbers=tuple(self._numbers(rows)))
-
-    def _numbers(self, rows: Sequence[int]) -> list[int]:
-        return list(rows) if self.numbers is None else [self.numbers[row] for row in rows]
+                       numbers=tuple(self.numbers[row] for row in rows))
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: data, training set, recipe and code."""
@@ -159,7 +152,7 @@ class Ensemble:
         if self.start is not None:
             further["start"] = store.address(self.start[0].spec(self.start[1][index]))
         return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
-                "classes": len(self.records.classes), "config": self.config.spec(), "index": self._numbers([index])[0],
+                "classes": len(self.records.classes), "config": self.config.spec(), "index": self.numbers[index],
                 **further}
 
     @cached_property
@@ -171,11 +164,6 @@ class Ensemble:
         """Files with the code of architectures of the user's own."""
         custom_here = custom.modules(self.config.architecture) if custom.is_own(self.config.architecture) else ()
         return {*custom_here, *(self.start[0].modules() if self.start else ())}
-
-    @property
-    def key(self) -> str:
-        """Name of the ensemble: hash of what its models are, whatever code trains them."""
-        return store.key({"kind": "ensemble", "models": [store.address(self.spec(m)) for m in range(len(self))]})
 
     def missing(self) -> list[int]:
         """Models that no layer of the store holds undamaged."""
@@ -212,7 +200,8 @@ class Ensemble:
         start = self.start and [weights_among(self.start[0].arrays(self.start[1][m])) for m in models]
         rows, validation = (None if masks is None else [np.flatnonzero(masks[m]) for m in models]
                             for masks in (self.members, self.validation))
-        return Task(x, self.records.y, len(self.records.classes), self.config, rows, self._numbers(models), start, validation)
+        return Task(x, self.records.y, len(self.records.classes), self.config, rows, [self.numbers[m] for m in models], start,
+                    validation)
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         path, diverged, lacking, groups = records_file(self.records), [], set(todo), self._groups(todo)
@@ -249,7 +238,7 @@ class Ensemble:
 
     def _fit_on_card(self, where: torch.device, todo: list[int]) -> list[str]:
         diverged: list[str] = []
-        model_of = dict(zip(self._numbers(todo), todo, strict=True))
+        model_of = {self.numbers[m]: m for m in todo}
         gpu.fit_on_gpu(self._task(todo, self.records.x), where,
                        lambda number, outcome: self._keep(model_of[number], outcome, where, diverged),
                        f"training {self.label}",
@@ -350,17 +339,14 @@ def _check_start(models: Ensemble, numbers: Sequence[int], members: np.ndarray, 
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Ensemble):
-    """M models that are looked up and never trained.
-
-    Attributes:
-        weights: number of the model -> its `state_dict` by name, tensors that hold no floating numbers left out.
-    """
+    """M models that are looked up and never trained: number of the model -> its `state_dict` by name, tensors that hold no
+    floating numbers left out."""
 
     weights: dict[int, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: its weights, besides what it was trained on."""
-        own = self.weights[self._numbers([index])[0]]
+        own = self.weights[self.numbers[index]]
         return {**super().spec(index), "weights": {name: store.fingerprint(array) for name, array in sorted(own.items())}}
 
     def missing(self) -> list[int]:
@@ -370,19 +356,12 @@ class Loaded(Ensemble):
     def arrays(self, index: int) -> dict[str, np.ndarray]:
         """Weights of model `index` by name."""
         start = {name: tensor.numpy() for name, tensor in self.untrained().state_dict().items()}
-        return start | {name: array.astype(np.float32) for name, array in self.weights[self._numbers([index])[0]].items()}
+        return start | {name: array.astype(np.float32) for name, array in self.weights[self.numbers[index]].items()}
 
 
 def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> Loaded:
-    """The models with these weights.
-
-    Args:
-        models: M of them, described by `training.train`; none is trained.
-        weights: of each, its `state_dict` by name; the counts of batches of batch normalisation may be left out.
-
-    Raises:
-        MiaError: weights of another number of models, or of another architecture.
-    """
+    """The models, described by `training.train`, with these weights, of each its `state_dict` by name but for counts of
+    batches of batch normalisation; none is trained. Weights that do not fit are refused."""
     if len(weights) != len(models):
         raise MiaError(f"weights of {len(weights)} models, for an ensemble of {len(models)}: one a model is needed.")
     shapes = {name: tuple(tensor.shape) for name, tensor in models.untrained().state_dict().items()
@@ -391,6 +370,5 @@ def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> 
         if (own_shapes := {name: array.shape for name, array in own.items()}) != shapes:
             wrong = sorted(name for name in own_shapes.keys() | shapes.keys() if own_shapes.get(name) != shapes.get(name))
             raise MiaError(f"weights do not fit {models.config.architecture}: {', '.join(wrong)} differ in name or shape.")
-    numbers = range(len(models)) if models.numbers is None else models.numbers
     same = {attribute.name: getattr(models, attribute.name) for attribute in fields(models)}
-    return Loaded(**same, weights=dict(zip(numbers, weights, strict=True)))
+    return Loaded(**same, weights=dict(zip(models.numbers, weights, strict=True)))

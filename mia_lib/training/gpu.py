@@ -19,11 +19,8 @@ TIMED_STEPS = 8  # for each number
 
 
 def stack_size(task: Task, device: torch.device) -> int:
-    """How many models of a task to train at once, by trying 1, 2, 4, ... for a few steps each.
-
-    Returns:
-        the last number that was worth doubling to, at most `MAX_STACKED` and the number of models.
-    """
+    """How many models of a task to train at once, by trying 1, 2, 4, ... for a few steps each: the last number that was worth
+    doubling to, at most `MAX_STACKED` and the number of models."""
     best, rate, tried = 1, 0.0, 1
     if not stackable(task.config.architecture, task.x.shape[1:], task.classes):
         return 1
@@ -58,26 +55,16 @@ def _models_per_second(task: Task, device: torch.device) -> float:
 
 
 def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcome], None], label: str,
-               checkpoint: Callable[[list[int]], dict]) -> int:
-    """Train models in this process, several at once.
-
-    Where memory runs out, half as many are tried.
+               checkpoint: Callable[[list[int]], dict]) -> None:
+    """Train models in this process, several at once; where memory runs out, half as many.
 
     Args:
         task: what to train, training sets of any size.
-        device: the card.
         finished: called with each model's number and outcome.
-        label: what the progress bar says.
         checkpoint: from the numbers of models in training to the store spec of their state.
-
-    Returns:
-        how many were trained at once, at most.
-
-    Raises:
-        MiaError: a single model does not fit.
     """
     sizes = [len(rows) for rows in task.rows]
-    together, most = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device), 0
+    together = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device)
     waiting: list[list[int]] = []  # places, equally large training sets together
     for size in sorted(set(sizes)):
         same = [k for k, count in enumerate(sizes) if count == size]
@@ -102,10 +89,8 @@ def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcom
             if not outcomes:
                 devices.release()
                 continue
-            most = max(most, len(part))
             for number, outcome in zip(part.indices, outcomes, strict=True):
                 finished(number, outcome)
                 bar.advance()
             for slot in checkpoint_slots(checkpoint(part.indices)):
                 store.discard(slot)
-    return most

@@ -89,13 +89,8 @@ def stacks(architecture: str, shape: tuple, classes: int) -> bool:
 
 
 class Group:
-    """The models of a task in training, whose training sets are equally large.
-
-    Args:
-        task: what to train.
-        device: where.
-        stacked: whether they run as one network, which more than one must.
-    """
+    """The models of a task in training, whose training sets are equally large; `stacked` as one network, which more than one
+    must be."""
 
     def __init__(self, task: Task, device: torch.device, stacked: bool):
         x, self.config, self.device, self._stacked = task.x, task.config, device, stacked
@@ -136,11 +131,8 @@ class Group:
         self.epoch = 0
 
     def renew(self, task: Task) -> bool:
-        """Make place for as many other models of the same records and recipe, for which what was recorded is replayed.
-
-        Returns:
-            whether there is place for them: not so where records are wanted that are not held, or of another number.
-        """
+        """Make place for as many other models of the same records and recipe, for which what was recorded is replayed; whether
+        there is: not so where records are wanted that are not held, or of another number."""
         if len(task) != len(self.indices) or not np.isin(task.records(), self._used).all():
             return False
         with torch.no_grad():
@@ -162,12 +154,8 @@ class Group:
                                weight_decay=config.weight_decay, fused=True)
 
     def step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
-        """One step of every model.
-
-        Args:
-            picked: places of the batch's records among those held here, [G, B].
-            views: of the augmentation, [G, B, V].
-        """
+        """One step of every model, on records at places [G, B] among those held here, in views [G, B, V] of the
+        augmentation."""
         x = recipe.augment(self._inputs(picked), self.config.augmentation, views.flatten(0, 1))
         outputs, labels = self._outputs(x, picked), self._y[picked]
         losses = record_loss(outputs, labels, self.config.loss)

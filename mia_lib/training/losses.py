@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import torch
 from torch import nn
@@ -41,14 +42,7 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
 
 
 def check_outputs(outputs: torch.Tensor, labels: torch.Tensor) -> None:
-    """Refuse outputs and labels whose shapes or types do not fit each other.
-
-    Args:
-        outputs: logits [..., K]. labels: int [...].
-
-    Raises:
-        MiaError: one output a record, labels of another shape, or labels that are no whole numbers.
-    """
+    """Refuse outputs, logits [..., K] of two classes at least, and labels, whole numbers [...], that do not fit each other."""
     if outputs.ndim < 2 or outputs.shape[-1] < 2:
         raise MiaError(f"outputs have shape {tuple(outputs.shape)}: logits of at least two classes are needed, [..., K]. Of "
                        "one sigmoid output s [N, 1] make two: torch.cat([0 * s, s], 1).")
@@ -75,16 +69,7 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
     All of it follows from the margin log(p_y / (1 - p_y)) and the other classes: the usual log-sum-exp less z_y, and the
     usual softmax, round 1 - p_y to a multiple of the machine's epsilon.
 
-    Args:
-        outputs: logits [..., K].
-        labels: int [...].
-        kind: a name of `LOSSES`.
-
-    Returns:
-        [...].
-
-    Raises:
-        MiaError: any other `kind`; outputs of one class, labels of another shape or that are no class.
+    Arguments and errors are those of `record_loss`.
     """
     check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
@@ -102,9 +87,6 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
 
 
 def _check_classes(labels: torch.Tensor, classes: int) -> None:
-    try:
-        right = bool(((labels >= 0) & (labels < classes)).all())
-    except RuntimeError:  # within torch.func.vmap there are no values to look at; whoever maps has looked before
-        return
-    if not right:
-        check_labels("labels", labels.cpu().flatten(), classes)
+    with suppress(RuntimeError):  # within torch.func.vmap there are no values to look at; whoever maps has looked before
+        if not ((labels >= 0) & (labels < classes)).all():
+            check_labels("labels", labels.cpu().flatten(), classes)

@@ -121,10 +121,8 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
     """Run `function(*task)` for every task and hand each result over as it comes.
 
     Args:
-        function: importable by name.
-        tasks: argument tuples.
+        function: importable by name. tasks: argument tuples.
         finished: called in this process with (position of the task, result).
-        label: what the progress bar says.
         workers: processes of the local pool.
         executor: any `concurrent.futures.Executor` in the place of the pool, or of the cluster that `$MIA_CLUSTER` names.
         weights: how far each task moves the bar, one each by default.
@@ -171,11 +169,7 @@ _clusters: dict = {}  # address of a scheduler -> distributed.Client
 
 
 def at_once() -> int:
-    """Tasks that `run_tasks` runs at the same time: threads of the workers of `$MIA_CLUSTER`, or processes of the pool.
-
-    Raises:
-        MiaError: as for `cluster`.
-    """
+    """Tasks that `run_tasks` runs at the same time: threads of the workers of `$MIA_CLUSTER`, or processes of the pool."""
     if cluster() is None:
         return default_workers()
     return max(1, sum(_clusters[os.environ["MIA_CLUSTER"]].nthreads().values()))
@@ -200,11 +194,7 @@ def cluster() -> Executor | None:
 
 
 def connect(address: str):
-    """A `distributed.Client` whose workers can do our work.
-
-    Raises:
-        MiaError: as for `cluster`.
-    """
+    """A `distributed.Client` whose workers can do our work; errors as for `cluster`."""
     try:
         from distributed import Client
     except ImportError as error:

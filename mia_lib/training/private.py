@@ -44,12 +44,8 @@ class Privacy:
     """What a model may reveal about one of its training records.
 
     Attributes:
-        epsilon: above 0.
-        delta: between 0 and 1; 1/n for n training records when None.
+        epsilon: above 0. delta: between 0 and 1; 1/n for n training records when None.
         clip: norm C that the gradient of each record's loss is clipped to, above 0.
-
-    Raises:
-        MiaError: anything else.
     """
 
     epsilon: float
@@ -82,31 +78,17 @@ def _calm():
 
 def lacking() -> str:
     """Why nothing can be trained privately here, or an empty string."""
-    return "" if importlib.util.find_spec("opacus") else \
-        "Opacus is not installed: the extra dp brings it, pip install -e '.[dp]'"
-
-
-def _need_opacus() -> None:
-    try:
-        import opacus  # noqa: F401
-    except ImportError as error:
-        raise MiaError("Private training needs Opacus: install the extra, pip install 'mia_lib[dp]' (in a clone: pip install "
-                       "-e '.[dp]').") from error
+    return "" if importlib.util.find_spec("opacus") else (
+        "Private training needs Opacus: install the extra, pip install 'mia_lib[dp]' (in a clone: pip install -e '.[dp]').")
 
 
 @lru_cache
 def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
-    """Sigma with which training spends at most `privacy.epsilon`, and at least 99 % of it, by Opacus' RDP accountant.
-
-    Args:
-        privacy: epsilon and delta.
-        size: number n of training records.
-        config: batch size, at most n, and epochs; an epoch has n / batch size steps, rounded up.
-
-    Raises:
-        MiaError: Opacus is not installed, or no noise suffices.
-    """
-    _need_opacus()
+    """Sigma with which training on so many records spends at most `privacy.epsilon`, and at least 99 % of it, by Opacus' RDP
+    accountant; an epoch has n / batch size steps, rounded up. That Opacus is not installed or no noise suffices is an
+    error."""
+    if lacking():
+        raise MiaError(lacking())
     from opacus.accountants.utils import get_noise_multiplier
 
     steps, delta = config.epochs * -(-size // config.batch_size), privacy.delta_for(size)
@@ -122,7 +104,8 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
 
 def _check_layers(models: Ensemble) -> None:
     """Refuse layers that have no gradient of a single record."""
-    _need_opacus()
+    if lacking():
+        raise MiaError(lacking())
     from opacus.validators import ModuleValidator
 
     for name, layer in models.untrained().named_modules():
@@ -255,18 +238,6 @@ class PrivateEnsemble(Ensemble):
         """What determines model `index`."""
         return {**super().spec(index), "privacy": asdict(self.privacy)}
 
-    def epsilon(self) -> np.ndarray:
-        """What each model spent by the accountant, float64 [M]: at most `privacy.epsilon`."""
-        return self._each("epsilon")
-
-    def noise(self) -> np.ndarray:
-        """Noise multiplier sigma of each model, float64 [M]."""
-        return self._each("noise_multiplier")
-
-    def _each(self, name: str) -> np.ndarray:
-        self.fit()
-        return np.array([float(self.arrays(m)[name]) for m in range(len(self))])
-
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         _check_layers(self)
         noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
@@ -305,6 +276,6 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, privacy: P
     if privacy.delta is None and least == 1:
         raise MiaError("delta = None means 1/n, which must be below 1, and a training set has 1 record: give delta.")
     models = PrivateEnsemble(**{f.name: getattr(plain, f.name) for f in fields(plain)}, privacy=privacy)
-    if importlib.util.find_spec("opacus"):
+    if not lacking():
         _check_layers(models)
     return models

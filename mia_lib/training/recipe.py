@@ -16,7 +16,7 @@ from torch import nn
 
 from mia_lib import custom
 from mia_lib import models as architectures
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 from mia_lib.training.losses import LOSSES
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -80,9 +80,7 @@ class TrainConfig:
         check_choice("loss", self.loss, LOSSES)
         check_choice("precision", self.precision, PRECISIONS)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
-            if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
-                raise MiaError(f"{name} = {getattr(self, name)!r}: a whole number is needed.")
-            check_range(name, getattr(self, name), least)
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
             check_range(name, getattr(self, name), 0.0, most)
         if not isinstance(self.nesterov, bool):
@@ -106,12 +104,8 @@ def seed_of(config: TrainConfig, index: int) -> int:
 
 
 def learning_rate(config: TrainConfig, epoch: float) -> float:
-    """The learning rate under the configuration's schedule.
-
-    Args:
-        config: how a model is trained.
-        epoch: counted from 0, with the share of it that is done; of which all schedules but "one_cycle" take the whole part.
-    """
+    """The learning rate under the configuration's schedule in an epoch, counted from 0, with the share of it that is done; all
+    schedules but "one_cycle" take the whole part."""
     if config.schedule == "one_cycle":
         done = epoch / config.epochs
         if done < WARM_UP:
@@ -125,16 +119,8 @@ def learning_rate(config: TrainConfig, epoch: float) -> float:
     return config.learning_rate
 
 
-# ------------------------------------------------------------------------------------------------------ augmentation
-
-
 def draw_views(augmentation: str, count: int, generator: torch.Generator | None = None) -> torch.Tensor:
-    """Random numbers that fix a view of each of `count` images.
-
-    Args:
-        augmentation: as in `TrainConfig`.
-        count: number of images.
-        generator: of the CPU; the global one when None.
+    """Random numbers that fix a view of each of `count` images, from a generator of the CPU or else the global one.
 
     Returns:
         float32 [count, 5]: mirrored (0 or 1), then rows and columns of a shift and zeros, or height, width and centre of a
@@ -159,16 +145,8 @@ def draw_views(augmentation: str, count: int, generator: torch.Generator | None 
 
 
 def augment(x: torch.Tensor, augmentation: str, views: torch.Tensor | None = None) -> torch.Tensor:
-    """A view of each image.
-
-    Args:
-        x: images [B, C, H, W].
-        augmentation: as in `TrainConfig`.
-        views: [B, 5] as `draw_views` returns them, on the device of `x`; fresh ones when None.
-
-    Returns:
-        images of the same shape.
-    """
+    """A view of each image of x [B, C, H, W], of the same shape, by numbers [B, 5] of `draw_views` on the device of `x`; fresh
+    ones when None."""
     name, _ = custom.parse_augmentation(augmentation)
     if name == "none":
         return x

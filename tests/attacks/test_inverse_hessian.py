@@ -298,7 +298,6 @@ def test_stretching_them_does():
 def test_solutions_give_the_same_forms():
     x, along = INVERSE.apply(GRADIENTS), INVERSE.apply(MEAN)
     expected = solved(0.2)
-    compare(iha.from_solutions(x, along, GRADIENTS, INVERSE.apply(x)), expected, rtol=1e-9)
     less = iha.from_solutions(x, along, GRADIENTS)
     compare(replace(less, inverse=expected.inverse, inverse_mean=expected.inverse_mean), expected, rtol=1e-9)
     parts = iha.split(less, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
@@ -354,8 +353,9 @@ def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, 
         return hessian.conjugate_gradient(product, right, damping, tolerance=1e-10).check().x
 
     x = solve(np.vstack([it.gradients, mean]))
-    found = iha.from_solutions(x[:-1], x[-1], it.gradients, solve(x[:-1]))
+    found = iha.from_solutions(x[:-1], x[-1], it.gradients)
     exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
+    exact = replace(exact, inverse=found.inverse, inverse_mean=found.inverse_mean)  # of I3 and I4, which are left out
     compare(found, exact, rtol=1e-6, atol=1e-8)
     sgd = iha.Sgd(*RATES)
     scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, sgd), sgd) for f in (found, exact)]
@@ -419,7 +419,6 @@ FOUND = iha.forms(GRADIENTS, INVERSE, MEAN)
     (lambda: iha.forms(never(), INVERSE, MEAN, THETA[1:]), r"theta has shape \(6,\)"),
     (lambda: iha.split(FOUND, 0, SIZE, iha.Sgd(*RATES), stationary=True), r"needs forms\(\.\.\., theta=w\)"),
     (lambda: iha.from_solutions(GRADIENTS, MEAN[1:], GRADIENTS), r"along \(6,\)"),
-    (lambda: iha.from_solutions(GRADIENTS, MEAN, GRADIENTS, GRADIENTS[:1]), r"further \(1, 7\)"),
     (lambda: baselines.self_influence(GRADIENTS[:, 1:], INVERSE), r"gradients have shape \(40, 6\): \[N, 7\]"),
     (lambda: baselines.self_influence(iter(()), INVERSE), "no record"),
     (lambda: baselines.self_influence(never(), INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]")])

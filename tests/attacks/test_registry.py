@@ -79,7 +79,7 @@ def test_an_entry_scores_as_its_function_and_reads_what_it_declares(name):
     reads = set(attack.signals)
     assert view.read == {"own": reads, "references": reads if attack.takes_references else set(),
                          "public": reads if attack.public else set()}
-    assert max(ACCESS.index(SIGNALS[signal]) for signal in reads) == attack.needs.place[0]
+    assert max(ACCESS.index(SIGNALS[signal]) for signal in reads) == ACCESS.index(attack.needs.access)
 
 
 @pytest.mark.parametrize("name", [name for name, one in ATTACKS.items() if one.needs.references == "out only"])

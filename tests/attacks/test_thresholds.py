@@ -316,7 +316,7 @@ def test_labels_are_given_if_and_only_if_there_are_classes(model, labels):
     (lambda: quantile.pinball_thresholds(np.zeros((3, 3)), (0.5, 0.9), 0.6), r"\[2, N\]"),
     (lambda: quantile.pinball_thresholds(np.zeros((2, 3)), (0.5, 0.9), (0.6, 0.95)), r"\[0.95\] lie outside .* 0.5 to 0.9"),
     (lambda: quantile.pinball_position(np.zeros(2), np.zeros((2, 3)), (0.5, 0.9)), "score has shape"),
-    (lambda: GaussianQuantile("mlp:3"), "a regressors.NetworkConfig or a trees.TreeConfig"),
+    (lambda: GaussianQuantile("mlp:3"), "a networks.NetworkConfig or a trees.TreeConfig"),
     (lambda: GaussianQuantile(MLP, 1), "classes = 1"), (lambda: PinballQuantile(MLP, (0.9,)), "at least two"),
     (lambda: PinballQuantile(MLP, (0.9, 0.5)), "must rise"), (lambda: PinballQuantile(MLP, (0.5, 1.0)), "below 1"),
     (lambda: GaussianQuantile(MLP).predict(X), "GaussianQuantile was not fitted"),

@@ -119,6 +119,6 @@ def test_data_above_the_view_are_found_too():
 
 
 def test_a_chart_that_says_nothing_has_no_words():
-    alt = plotting.altair()
+    alt = plotting.altair
     chart = alt.Chart(alt.Data(values=[{"x": 1}])).mark_point().encode(x="x:Q")
     assert pages.chart_in_words(plotting.specification_of_chart(chart, **WORDS)) == ""

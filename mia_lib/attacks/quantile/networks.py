@@ -18,7 +18,6 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -103,9 +102,6 @@ def _installed(package: str) -> bool:
         return False
 
 
-# ---------------------------------------------------------------------------------------- networks
-
-
 class _Resized(nn.Module):
     """uint8 images [B, H, W, C] -> float32 [B, 3, S, S] as networks for ImageNet take them; grey is repeated."""
 
@@ -180,14 +176,8 @@ class _Input(nn.Module):
 
 
 class Regressor(nn.Module):
-    """Outputs = head(body(x), one-hot label).
-
-    Attributes:
-        config: a NetworkConfig.
-        shape: of a record, or (F,) for features.
-        classes: K, or None for a network that sees no label.
-        body: None where features come in.
-    """
+    """Outputs = head(body(x), one-hot label), of records of one shape; without a body of features (F,), without classes of
+    records alone."""
 
     def __init__(self, config: NetworkConfig, shape: tuple, classes: int | None, body: nn.Module | None, head: nn.Module):
         super().__init__()
@@ -212,16 +202,12 @@ def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int
 
     Args:
         shape: of a record, (H, W, C) or (D,); with `config.frozen`, (F,) of the features.
-        classes: K for a network that is told the label, which joins the features as a one-hot vector; None for one that is
-            not.
+        classes: K for a network that is told the label, a one-hot vector beside the features; None for one that is not.
         outputs: numbers a record.
-
-    Raises:
-        MiaError: an architecture that does not fit the records, or a backbone that cannot be had.
     """
     if config.frozen:
         if len(shape) != 1:
-            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as regressors.features "
+            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as networks.features "
                            f"gives them; the records have shape {shape}.")
         body, width = None, shape[0]
     else:
@@ -243,9 +229,6 @@ def _width(body: nn.Module, shape: tuple) -> int:
         return body(torch.zeros(1, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)).shape[1]
 
 
-# ---------------------------------------------------------------------------------------- losses
-
-
 def gaussian_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Mean of log sigma + (s - mu)^2 / (2 sigma^2), the negative log-likelihood of a Gaussian without its constant, of outputs
     mu and log sigma [B, 2] and targets s [B]."""
@@ -258,9 +241,6 @@ def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor |
     levels = torch.as_tensor(levels, dtype=out.dtype, device=out.device)
     short = target[:, None] - out
     return torch.maximum(levels * short, (levels - 1) * short).mean()
-
-
-# ---------------------------------------------------------------------------------------- training
 
 
 def _where(config: NetworkConfig) -> torch.device:
@@ -287,10 +267,6 @@ def _records(x, labels, shape: tuple | None = None) -> tuple[torch.Tensor, torch
     return x, None if labels is None else torch.as_tensor(labels)
 
 
-def _target(target: np.ndarray) -> torch.Tensor:
-    return torch.as_tensor(np.asarray(target).astype(np.float32))
-
-
 @torch.no_grad()
 def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
     """What a frozen backbone makes of records, so that several heads can be trained on it.
@@ -300,21 +276,18 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
 
     Returns:
         float32 [N, F].
-
-    Raises:
-        MiaError: records that do not fit, or a backbone that cannot be had.
     """
     x, _ = _records(x, None)
     config = replace(config, frozen=False)
-    where = _where(config)
-    body = body_of(config, tuple(x.shape[1:])).eval().to(where)
-    return _in_batches(lambda part: body(part.to(where)), config, x)
+    body = body_of(config, tuple(x.shape[1:])).eval().to(_where(config))
+    return _in_batches(body, config, x).to("cpu", torch.float32).numpy()
 
 
-def _in_batches(function: Callable, config: NetworkConfig, *arrays: torch.Tensor | None) -> np.ndarray:
-    size = AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
-    parts = (function(*(a if a is None else a[i:i + size] for a in arrays)) for i in range(0, len(arrays[0]), size))
-    return torch.cat([part.to("cpu", torch.float32) for part in parts]).numpy()
+def _in_batches(network: nn.Module, config: NetworkConfig, *arrays: torch.Tensor | None) -> torch.Tensor:
+    """Outputs of records, and labels, that may lie elsewhere than the network."""
+    where, size = next(network.parameters()).device, AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
+    return torch.cat([network(*(a if a is None else a[i:i + size].to(where) for a in arrays))
+                      for i in range(0, len(arrays[0]), size)])
 
 
 def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
@@ -336,9 +309,10 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
     x, labels = _records(x, labels)
-    target, validation_set = _target(target), None
+    target, validation_set = torch.as_tensor(np.asarray(target, np.float32)), None
     if validation is not None:
-        validation_set = (*_records(validation[0], validation[2], x.shape[1:]), _target(validation[1]))
+        validation_set = (*_records(validation[0], validation[2], x.shape[1:]),
+                          torch.as_tensor(np.asarray(validation[1], np.float32)))
     where = _where(config)
     model = build(config, tuple(x.shape[1:]), classes, outputs).to(where)
     x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))
@@ -362,7 +336,8 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
             total += value.detach() * len(rows)
         model.eval()
         if validation_set is not None:
-            total = _loss_of(model, loss, *validation_set)
+            with torch.no_grad():
+                total = loss(_in_batches(model, config, *validation_set[:2]), validation_set[2])
         if not torch.isfinite(total):
             raise MiaError(f"The loss stopped being a finite number in epoch {epoch + 1} of {config.epochs}: lower "
                            f"learning_rate = {config.learning_rate:g}.")
@@ -374,25 +349,6 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
 
 
 @torch.no_grad()
-def _loss_of(model: Regressor, loss: Callable, x, labels, target) -> torch.Tensor:
-    size = AT_ONCE_PRETRAINED if _pretrained(model.config) else AT_ONCE
-    out = torch.cat([model(x[i:i + size], None if labels is None else labels[i:i + size]) for i in range(0, len(x), size)])
-    return loss(out, target)
-
-
-@torch.no_grad()
 def predict(model: Regressor, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
-    """Outputs of a network of `fit`, float32 [N, outputs], for records and labels in the form that it was fitted with.
-
-    Raises:
-        MiaError: records of another shape.
-    """
-    x, labels = _records(x, labels, model.shape)
-    where = next(model.parameters()).device
-    model.eval()
-    return _in_batches(lambda part, own: model(part.to(where), own if own is None else own.to(where)), model.config, x, labels)
-
-
-def pinball(levels: Sequence[float]) -> Callable:
-    """`pinball_loss` at fixed levels, as a loss for `fit`."""
-    return partial(pinball_loss, levels=torch.tensor(levels, dtype=torch.float32))
+    """Outputs of a network of `fit`, float32 [N, outputs], for records and labels in the form that it was fitted with."""
+    return _in_batches(model.eval(), model.config, *_records(x, labels, model.shape)).to("cpu", torch.float32).numpy()

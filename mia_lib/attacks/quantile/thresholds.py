@@ -17,6 +17,7 @@ fitted to are too low.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,9 +30,6 @@ from mia_lib.errors import MiaError, check_range
 
 LEAST = 20  # public records to fit a regression to
 PUBLIC = "labelled records of the same distribution outside the training set"
-
-
-# ---------------------------------------------------------------------------------------- thresholds of a sample
 
 
 def _scores(score, argument: str = "score") -> np.ndarray:
@@ -56,8 +54,7 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     more than alpha.
 
     Args:
-        score: of public records, [n], higher for members.
-        levels: 1 - alpha, [L].
+        score: of public records, [n], higher for members. levels: 1 - alpha, [L].
 
     Returns:
         thresholds [L]; a member has score >= threshold.
@@ -75,9 +72,6 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
         raise MiaError(f"level {levels.max():g} is above what {n} public scores resolve: the smallest alpha = 1 - level is "
                        f"1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower level.")
     return np.sort(score)[place - 1]
-
-
-# ---------------------------------------------------------------------------------------- thresholds of each record
 
 
 def _positive(spread) -> np.ndarray:
@@ -118,9 +112,7 @@ def pinball_thresholds(quantiles: np.ndarray, fitted_levels: Sequence[float], le
     in Phi^-1(level), so exact for Gaussians.
 
     Args:
-        quantiles: [L0, N].
-        fitted_levels: of the rows, rising, [L0].
-        levels: [L].
+        quantiles: [L0, N]. fitted_levels: of the rows, rising, [L0]. levels: [L].
 
     Returns:
         thresholds [L, N].
@@ -150,9 +142,7 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     record whose quantiles are all equal counts as one whose they span a millionth of their size.
 
     Args:
-        score: [N].
-        quantiles: [L0, N], at least two levels.
-        fitted_levels: rising, [L0].
+        score: [N]. quantiles: [L0, N], of at least two levels. fitted_levels: rising, [L0].
 
     Returns:
         position [N], finite.
@@ -179,9 +169,6 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     return np.where(short, np.minimum(position, np.nextafter(z[np.minimum(reached, len(z) - 1)], -np.inf)), position)
 
 
-# ---------------------------------------------------------------------------------------- regressions
-
-
 class _Regression:
     """What the two regressions share: checks, standardised scores, labels."""
 
@@ -192,7 +179,7 @@ class _Regression:
             from mia_lib.attacks.quantile import networks
 
             if not isinstance(model, networks.NetworkConfig):
-                raise MiaError(f"model = {model!r}: a regressors.NetworkConfig or a trees.TreeConfig is needed.")
+                raise MiaError(f"model = {model!r}: a networks.NetworkConfig or a trees.TreeConfig is needed.")
             missing = "" if model.frozen else networks.lacking(model.backbone)
         if missing:
             raise MiaError(missing)
@@ -256,30 +243,28 @@ class _Regression:
             validation_x, validation_labels, validation_score = self._checked(
                 validation[0], validation[2] if len(validation) == 3 else None, validation[1], "validation")
             validation_set = validation_x, (validation_score - centre) / scale, validation_labels
-        self.fitted = (self._grow if self._trees else self._train)(x, (score - centre) / scale, labels, validation_set)
+        target = (score - centre) / scale
+        if self._trees:
+            validation_set = validation_set and (self._columns(validation_set[0], validation_set[2]), validation_set[1])
+            self.fitted = self._fit_trees(self._columns(x, labels), target, validation_set)
+        else:
+            from mia_lib.attacks.quantile import networks
+
+            loss = self._network_loss(networks)
+            self.fitted = networks.fit(x, target, self.model, *loss, labels, self.classes, validation_set)
         self.centre, self.scale = centre, scale
         return self
 
-    def _grow(self, x, target, labels, validation):
-        validation = validation and (self._columns(validation[0], validation[2]), validation[1])
-        return self._fit_trees(self._columns(x, labels), target, validation)
-
-    def _train(self, x, target, labels, validation):
-        from mia_lib.attacks.quantile import networks
-
-        outputs, loss = self._network_loss()
-        return networks.fit(x, target, self.model, outputs, loss, labels, self.classes, validation)
-
     def _ask(self, x, labels):
-        """What the model itself predicts, standardised: of trees as they give it, of networks [N, outputs]."""
+        """What the model itself predicts, standardised: of trees as they give it, of networks float64 [outputs, N]."""
         if self.fitted is None:
             raise MiaError(f"{type(self).__name__} was not fitted: call fit(x, score) first.")
         x, labels, _ = self._checked(x, labels)
         if self._trees:
-            return self._predict_trees(self._columns(x, labels))
+            return self._predict_trees(self.fitted, self._columns(x, labels))
         from mia_lib.attacks.quantile import networks
 
-        return networks.predict(self.fitted, x, labels).astype(np.float64)
+        return networks.predict(self.fitted, x, labels).astype(np.float64).T
 
 
 @needs("output vector", "none", PUBLIC)
@@ -290,29 +275,22 @@ class GaussianQuantile(_Regression):
     residuals are Gaussian, so its thresholds want calibration on further public records, `marginal` of their positions.
 
     Args:
-        model: a `networks.NetworkConfig` or a `trees.TreeConfig`.
+        model: a `networks.NetworkConfig` or a `trees.TreeConfig`; another, or one whose packages are missing, is refused.
         classes: number K of classes for q(x, y); None for q(x), which sees no label.
-
-    Raises:
-        MiaError: another model, or one whose packages are not installed.
     """
 
-    def _network_loss(self):
-        from mia_lib.attacks.quantile import networks
+    _predict_trees = staticmethod(trees.predict_gaussian)
 
+    def _fit_trees(self, x, target, validation):
+        return trees.fit_gaussian(x, target, self.model, validation)
+
+    def _network_loss(self, networks):
         return 2, networks.gaussian_loss
-
-    def _fit_trees(self, x, target, held):
-        return trees.fit_gaussian(x, target, self.model, held)
-
-    def _predict_trees(self, x):
-        return trees.predict_gaussian(self.fitted, x)
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the score, float64 [N] each, in its units."""
-        outputs = self._ask(x, labels)
-        mean, spread = outputs if self._trees else (outputs[:, 0], np.exp(outputs[:, 1]))
-        return self.centre + self.scale * mean, self.scale * spread
+        mean, spread = self._ask(x, labels)  # of networks the logarithm of the spread
+        return self.centre + self.scale * mean, self.scale * (spread if self._trees else np.exp(spread))
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha; a member has score >= threshold."""
@@ -330,13 +308,10 @@ class PinballQuantile(_Regression):
     """Quantiles of the score given the record, by the pinball loss (Bertran et al. 2023, Eq. 1), at a grid of levels at once.
 
     Args:
-        model: a `networks.NetworkConfig` or a `trees.TreeConfig`.
-        levels: 1 - alpha, rising, at least two, above 0 and below 1.
-        classes: number K of classes for q(x, y); None for q(x), which sees no label.
-
-    Raises:
-        MiaError: another model, or one whose packages are not installed; levels out of range.
+        levels: 1 - alpha, rising, at least two, above 0 and below 1. Others: as for `GaussianQuantile`.
     """
+
+    _predict_trees = staticmethod(trees.predict_quantiles)
 
     def __init__(self, model: Regressor, levels: Sequence[float], classes: int | None = None):
         super().__init__(model, classes)
@@ -344,21 +319,15 @@ class PinballQuantile(_Regression):
         if len(self.levels) < 2 or (np.diff(self.levels) <= 0).any():
             raise MiaError(f"levels = {self.levels.tolist()}: at least two are needed, and they must rise.")
 
-    def _network_loss(self):
-        from mia_lib.attacks.quantile import networks
+    def _fit_trees(self, x, target, validation):
+        return trees.fit_quantiles(x, target, self.levels, self.model, validation)
 
-        return len(self.levels), networks.pinball(self.levels)
-
-    def _fit_trees(self, x, target, held):
-        return trees.fit_quantiles(x, target, self.levels, self.model, held)
-
-    def _predict_trees(self, x):
-        return trees.predict_quantiles(self.fitted, x)
+    def _network_loss(self, networks):
+        return len(self.levels), partial(networks.pinball_loss, levels=self.levels)
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
         """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross."""
-        outputs = self._ask(x, labels)
-        return self.centre + self.scale * (outputs if self._trees else outputs.T)
+        return self.centre + self.scale * self._ask(x, labels)
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha within the fitted ones, see `pinball_thresholds`."""

@@ -97,16 +97,12 @@ def _table(x, columns: int | None = None) -> np.ndarray:
 
 
 def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeConfig, *others: np.ndarray) -> list[np.ndarray]:
-    """Train a classifier, and ask it.
+    """Train a classifier on records [N, D] with labels int [N], and ask it.
 
-    Args:
-        x, y: the training set, [N, D] and labels int [N].
-        classes: K. Two classes are told apart by one number s, CatBoost's log odds; their logits are 0 and s.
-        config: how.
-        others: tables [M, D] to classify.
+    Two classes are told apart by one number s, CatBoost's log odds; their logits are 0 and s.
 
     Returns:
-        logits of each of `others`, float64 [M, K].
+        logits of each table [M, D] of `others`, float64 [M, K].
 
     Raises:
         MiaError: no CatBoost, shapes that do not fit, or a class without a training record, to which CatBoost gives minus
@@ -133,18 +129,9 @@ def _regression(loss: str, x, target, config: TreeConfig, validation):
 
 
 def fit_gaussian(x: np.ndarray, target: np.ndarray, config: TreeConfig, validation: tuple | None = None):
-    """Regress mean and spread of a target by the likelihood of a Gaussian (CatBoost's RMSEWithUncertainty).
-
-    Args:
-        x: table [N, D]. target: float64 [N], as `thresholds` has checked it.
-        validation: (x, target) of other records; the number of trees is the best one on them.
-
-    Returns:
-        a CatBoost model for `predict_gaussian`.
-
-    Raises:
-        MiaError: no CatBoost, no table, or what CatBoost cannot fit.
-    """
+    """Regress mean and spread of a target [N] from a table [N, D] by the likelihood of a Gaussian (CatBoost's
+    RMSEWithUncertainty): a CatBoost model for `predict_gaussian`, whose number of trees is the best one on the validation
+    records (x, target) where there are some. No CatBoost, no table and what CatBoost cannot fit are refused."""
     return _regression("RMSEWithUncertainty", x, target, config, validation)
 
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from mia_lib import metrics, signals
 from mia_lib.evidence import explore, plotting
 from mia_lib.evidence import tables as results
+from mia_lib.evidence.plotting import altair as alt
 from mia_lib.papers.bayes import theory
 from mia_lib.published import Bank
 
@@ -53,7 +54,6 @@ def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records:
         bank: whose models are drawn. mean_losses: of it. threshold: where the slider starts.
         records: at most so many are drawn, evenly from all.
     """
-    alt = plotting.altair()
     shares = mean_losses.clip(lower=IDEA_FLOOR)
     drawn = np.unique(np.linspace(0, len(shares) - 1, records).astype(int))
     loss = signals.loss_of(bank.margin[:, bank.members.any(0)][:, drawn])

@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 
 from mia_lib import metrics
 from mia_lib.evidence import explore, plotting, tables
+from mia_lib.evidence.plotting import altair as alt
 from mia_lib.papers.calibration import study
 from mia_lib.published import Bank
 
@@ -122,7 +123,6 @@ def called_in_idea(plays: Bank, share: float = 10) -> dict[str, float]:
 
 def idea_chart(plays: Bank, records: int = 800):
     """The same for readers to move: how many records are called, on a slider; members among them by either rule."""
-    alt = plotting.altair()
     frame = _of_play(plays).iloc[:records]
     rows = [{"t": round(row["target rank"], 1), "r": round(row["reference rank"], 1), "c": round(row["calibrated rank"], 1),
              "loss": float(f"{row['target']:.2g}"), "usual": float(f"{row['reference']:.2g}"),

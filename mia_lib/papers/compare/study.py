@@ -17,9 +17,10 @@ import pandas as pd
 from mia_lib import metrics, signals
 from mia_lib.attacks import ACCESS, bayes, registry
 from mia_lib.attacks.registry import LOG_ODDS, Attack
-from mia_lib.data.sets import TITLES
+from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
+from mia_lib.papers.banks import BANKS
 from mia_lib.published import Bank, load
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
@@ -100,15 +101,15 @@ class Case:
 
 
 def of_bank(name: str, records: int, models: int | None = None) -> Case:
-    """A published bank on its first records: the small one of a data set, or "resnet9", with flips and crops in training."""
-    large = name == "resnet9"
-    bank = load("bank/cifar10" if large else f"bank/{name}-small", models)
-    curved = {} if large else _curved(load(f"curvature/{name}-small", models and min(models, 32)), records)
+    """A published bank, by its name in `banks.BANKS`, on its first records."""
+    piece, dataset, network = BANKS[name]
+    bank, values = load(f"bank/{piece}", models), {}
+    if not network:  # curvatures were measured of small networks alone
+        values = _curved(load(f"curvature/{piece}", models and min(models, 32)), records)
     rows, tested = np.arange(records), np.flatnonzero(~bank.members.any(0))
     right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
-    title = f"{TITLES['cifar10']}, ResNet-9" if large else TITLES[name]
-    return Case(title, "bank", bank.members[:, rows], {
-        **_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows], **curved},
+    return Case(", ".join(filter(None, (sets.title(dataset), network))), "bank", bank.members[:, rows], {
+        **_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows], **values},
         signals.loss_of(bank.margin[:, tested[:POPULATION]]), np.array(right))
 
 
@@ -296,7 +297,7 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
             scores[overlap].append(out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float)))
     members = np.tile(np.arange(len(rows[0])) < size, (targets, 1))
     return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in WITHOUT}, members, METRICS,
-                                draws=draws, records=np.stack(rows), study="sharing", data=TITLES[dataset], references=1,
+                                draws=draws, records=np.stack(rows), study="sharing", data=sets.title(dataset), references=1,
                                 overlap=overlap) for overlap, each in scores.items()], ignore_index=True)
 
 
@@ -336,7 +337,8 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
             scores[4].append(out_only(np.concatenate([odds, further.margin[k].astype(float)])))
     members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
     return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, METRICS,
-                                draws=draws, records=np.stack(rows), study="public", data=TITLES[dataset], references=count)
+                                draws=draws, records=np.stack(rows), study="public", data=sets.title(dataset),
+                                references=count)
                       for count, each in scores.items() if each], ignore_index=True)
 
 

@@ -13,6 +13,7 @@ from mia_lib import metrics
 from mia_lib.data import Dataset, sets
 from mia_lib.evidence import explore, plotting
 from mia_lib.evidence import tables as results
+from mia_lib.evidence.plotting import altair as alt
 from mia_lib.papers.curvature import study
 from mia_lib.published import Bank
 
@@ -202,7 +203,6 @@ def probe_figure(probed: pd.DataFrame, h: float) -> Figure:
 
 def probe_chart(probed: pd.DataFrame, h: float):
     """The same for readers to move: the step and the label."""
-    alt = plotting.altair()
     rows = [{"label": name, "k": k, "h": row.h, "q": row.q, "product": row.product, "size": max(abs(row.q), TINY)}
             for name, part in probed.groupby("label", sort=False) for k, row in enumerate(part.itertuples())]
     labels = list(probed["label"].unique())

@@ -238,12 +238,8 @@ def gaussian(data: str, curved: Bank, games: Mapping[int, np.ndarray]) -> pd.Dat
 
 def sizes(references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], games: Mapping[int, np.ndarray],
           draws: int = 100) -> pd.DataFrame:
-    """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size, with all models of the
-    bank as references; these stand among the targets as random sets of half of the records.
-
-    Args:
-        references, half, targets: of `of_other_sizes`. games: of `attacked`.
-    """
+    """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size (`of_other_sizes`), with
+    all models of the bank as references; these stand among the targets as random sets of half of the records."""
     frames = []
 
     def attack_all(banks: list[Bank], rows: Mapping[int, np.ndarray], **where) -> None:
@@ -281,14 +277,14 @@ def theorems(seed: int = 0) -> pd.DataFrame:
         "four points": {"distance": four_points_against_hessian()}}, study="theory")
 
 
-def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
+def four_points_against_hessian() -> float:
     """Largest distance of q (u . v) from the same number by automatic differentiation, relative to the spread of such numbers,
     on a smooth network of 64 inputs in float64."""
     import torch
 
     from mia_lib.signals import curvature
 
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.Tanh(), torch.nn.Linear(16, 5)).double()
     with torch.no_grad():
         for weight in net.parameters():
@@ -298,7 +294,7 @@ def four_points_against_hessian(h: float = 1e-3, seed: int = 0) -> float:
     def loss(inputs, labels):
         return torch.nn.functional.cross_entropy(net(inputs), labels, reduction="none")
 
-    estimate, exact = curvature.zero_order_trace(loss, x, 1, h, seed, y=y), curvature.limit_trace(loss, x, 1, seed, y=y)
+    estimate, exact = curvature.zero_order_trace(loss, x, 1, y=y), curvature.limit_trace(loss, x, 1, y=y)
     return float(np.abs(estimate - exact).max() / exact.std())
 
 
@@ -307,11 +303,7 @@ STEP_SIZES = np.round(10.0 ** np.arange(-5.0, -0.95, 0.1), 12)  # of the probe t
 
 def probe_of_stranger(networks, records, members: np.ndarray, seed: int = 0) -> pd.DataFrame:
     """`probe` of the first record that the first network was not trained on and gets wrong, with its label and with the
-    network's own, in words; of the first record where there is none.
-
-    Args:
-        networks: of `training.train`. records: `data.Dataset`. members: of the first network, bool [N].
-    """
+    network's own, in words; of the first record where there is none. Members are those of the first network."""
     called = signals.logits(networks, records)[0].argmax(-1)
     shown = int(np.argmax(~members & (called != records.y)))
     labels = {"the label": int(records.y[shown]), "the network's own": int(called[shown])}

@@ -55,12 +55,17 @@ def game(index: range, dataset: str, records: int, architecture: str, epochs: in
     return training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index), pool, rows
 
 
+with_game = with_parameters_of(game)
+
+
+@with_game
 def targets(index: range, **how):
     """The targets with these numbers; otherwise as `game`."""
     models, pool, rows = game(range(2 * index.start, 2 * index.stop), **how)
     return models.part(range(0, 2 * len(index), 2)), pool, rows
 
 
+@with_game
 def answers(index: range, **how) -> dict[str, np.ndarray]:
     """What LiRA compares: log odds of the true class, float16 [M, J], and members, bool [M, J]."""
     from mia_lib import signals
@@ -70,6 +75,7 @@ def answers(index: range, **how) -> dict[str, np.ndarray]:
     return {"margin": margin.astype(np.float16), "members": models.members[:, rows]}
 
 
+@with_game
 def audits(index: range, damping: float = 0.2, inner: int = 2000, dampings: Sequence[float] = (),
            thresholds: Sequence[float] = (), swept: int = 1000, solved: int = 0, tolerance: float = 1e-4,
            **how) -> dict[str, np.ndarray]:
@@ -108,6 +114,7 @@ def audits(index: range, damping: float = 0.2, inner: int = 2000, dampings: Sequ
             "loss": root(signals.loss(models, judged)), "correct": signals.correctness(models, judged)}
 
 
+@with_game
 def partial(index: range, fractions: Sequence[float], damping: float = 0.2, **how) -> dict[str, np.ndarray]:
     """The audit by somebody who knows F parts of the training set, each in the larger ones.
 
@@ -144,6 +151,7 @@ def partial(index: range, fractions: Sequence[float], damping: float = 0.2, **ho
             "loss": root(signals.loss(models, pool.take(rows)))}
 
 
+@with_game
 def left_out(index: range, count: int, references: int, **how) -> dict[str, np.ndarray]:
     """Reference models for attacks that know all other records (section 4.4).
 
@@ -280,9 +288,6 @@ def square(roots: np.ndarray) -> np.ndarray:
     roots = roots.astype(np.float64)
     return roots * np.abs(roots)
 
-
-for _function in (targets, answers, audits, partial, left_out):
-    with_parameters_of(game)(_function)
 
 ODD = {"dataset": "mnist", "records": 60_000, "architecture": "sigmoid_regression", "epochs": 80, "batch_size": 128}
 FASHION = {"dataset": "fashion_mnist", "records": 60_000, "architecture": "mlp:6", "epochs": 120, "batch_size": 256}

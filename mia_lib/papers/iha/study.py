@@ -94,11 +94,8 @@ def measured(targets: int, models: int = 0, few: bool = False, make: bool = True
 
 
 def further(name: str, count: int, make: bool, **recipe) -> Bank | None:
-    """A measurement, or None where it is not there and not to be made, or where there is none of that name.
-
-    Args:
-        name: such as "fashion-partial". count: how many targets or models.
-    """
+    """A measurement of so many targets or models, such as "fashion-partial"; None where it is not there and not to be made, or
+    where there is none of that name."""
     measurement = catalogue().get(f"iha/{name}")
     if measurement is None or not make and measurement.lacking(range(count), measurement.complete(recipe)):
         return None
@@ -119,11 +116,8 @@ def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
 
 def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "all", few: bool = False,
            stationary: bool = False) -> np.ndarray:
-    """Eq. 8 for all targets, [T, J]; without `few` the terms I3 and I4 are left out.
-
-    Args:
-        told: [T, J], or 0 for nobody. stationary: as for `attacks.iha.split`.
-    """
+    """Eq. 8 for all targets, [T, J], told who is a member, [T, J] or 0 for nobody, and `stationary` as for
+    `attacks.iha.split`; without `few` the terms I3 and I4 are left out."""
     of_targets, sgd = [], iha.Sgd(**case.rates)
     for t, loss in enumerate(square(case.audit.loss)):
         of_target = forms(case.audit, t, few)
@@ -311,12 +305,11 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     if not case.audit.parameters["solved"]:
         return concat_rows([])
     count = case.audit.cg_newton.shape[1]
-    few, none = first_records(case, count), np.zeros(count)
+    few, none, sgd = first_records(case, count), np.zeros(count), iha.Sgd(**case.rates)
     exact, solved = scores(few, few.audit.members), []
     for t, members in enumerate(few.audit.members):
         own = iha.Forms(square(case.audit.cg_newton[t]), square(case.audit.cg_newton_mean[t]), none, none, none)
-        parts = iha.split(own, members / case.n, case.n, iha.Sgd(**case.rates))
-        solved.append(iha.combine(square(few.audit.loss[t]), parts, iha.Sgd(**case.rates)))
+        solved.append(iha.combine(square(few.audit.loss[t]), iha.split(own, members / case.n, case.n, sgd), sgd))
     distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
     return pd.concat([
         by_target({IHA: exact, CG: np.stack(solved)}, few.audit.members, METRICS[:1], draws=draws, study="solver",
@@ -328,9 +321,6 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
 def left_out(case: Case, references: Bank) -> pd.DataFrame:
     """Study "left out": attacks that know all other records, on the same ones (section 4.4); and how alike they call the
     members at 30 % false positives, kappa (Table 5), means over pairs of attacks on "losses" and of one of these with IHA.
-
-    Args:
-        references: of `measure.left_out`.
     """
     from sklearn.metrics import cohen_kappa_score
 
@@ -355,11 +345,8 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
     """Study "costs": operations, counted (`papers.costs`), of attacks on 1,000 records of one target, "once" and for "each"
-    record, and what share the exact inverse has of those of the others.
-
-    Args:
-        iterations: that conjugate gradients take for a system; not a number where that is not known.
-    """
+    record, and what share the exact inverse has of those of the others. Conjugate gradients take so many iterations for a
+    system; not a number where that is not known."""
     from mia_lib import models
     from mia_lib.papers import costs
     from mia_lib.training import TrainConfig

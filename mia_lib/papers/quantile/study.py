@@ -22,6 +22,7 @@ from mia_lib.attacks import baselines, calibration
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
+from mia_lib.papers.banks import BANKS
 from mia_lib.papers.quantile import theory
 from mia_lib.papers.quantile.measure import Split, split
 from mia_lib.published import Bank, catalogue
@@ -33,9 +34,6 @@ RATES = (0.01, 0.001)  # nominal ones, of thresholds
 OWN_SPREADS = 64  # models from which on LiRA has a spread for each record; with fewer one for all (Carlini et al., section VI)
 FEWER, PRETRAINED = "Gaussian, 5,000 records", "Gaussian, pretrained"
 BACKBONE = {"backbone": "efficientnet_lite0", "image_size": 128, "learning_rate": 3e-4}  # of that, which a card measures
-# Published banks: data set -> measurement and name here. The targets of the last were trained with crops and mirror images.
-BANKS = {"cifar10": ("cifar10-small", "CIFAR-10, small CNNs"), "cifar100": ("cifar100-small", "CIFAR-100, small CNNs"),
-         "resnet9": ("cifar10", "CIFAR-10, ResNet-9")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +108,8 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
             `papers.banks.models_of`.
     """
     _check(models, targets)
-    piece, title = BANKS.get(data, ("cifar10-small", sets.title(data)))
+    piece, dataset, network = BANKS.get(data, ("cifar10-small", data, ""))
+    title = f"{sets.title(dataset)}, {network or 'small CNNs'}" if data in BANKS else sets.title(data)
     measurement = catalogue()[f"bank/{piece}"]
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}

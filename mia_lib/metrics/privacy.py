@@ -1,8 +1,9 @@
-"""A lower bound on epsilon from one training run with many canaries (Steinke, Nasr and Jagielski 2023).
+"""Lower bounds on epsilon: what scores refute of differential privacy.
 
-A fair coin decides of each of m canaries whether it is trained on. The auditor ranks them by a score, says "in" of the k+
-highest and "out" of the k- lowest, and abstains from the others. If training is (epsilon, delta)-private, v or more of the
-r = k+ + k- guesses are right with at most the chance (Theorem 3.1)::
+`epsilon_lower_bound` is of many training runs with a record each, `epsilon_one_run` of one with many canaries (Steinke, Nasr
+and Jagielski 2023). There a fair coin decides of each of m canaries whether it is trained on. The auditor ranks them by a
+score, says "in" of the k+ highest and "out" of the k- lowest, and abstains from the others. If training is (epsilon,
+delta)-private, v or more of the r = k+ + k- guesses are right with at most the chance (Theorem 3.1)::
 
     P[W >= v] + 2 m delta max_{i = 1..v} P[v - i <= W < v] / i,    W ~ Binomial(r, e^epsilon / (1 + e^epsilon)).
 
@@ -13,20 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mia_lib.checks import Members, Scores
 from mia_lib.errors import MiaError, check_range, check_whole
-from mia_lib.metrics.ranking import check_scores
+from mia_lib.metrics.ranking import check_scores, tally
 
 UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
 SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)  # of the canaries, to either side, where no numbers of guesses are given
 
 
+class _Bound(float):
+    """A number, the first of its fields, that says more of itself."""
+
+    def __new__(cls, bound: float, *_, **__):
+        return super().__new__(cls, bound)
+
+
 @dataclass(frozen=True, eq=False)
-class OneRunBound(float):
+class OneRunBound(_Bound):
     """A lower confidence bound on epsilon from one training run; it is a number, the bound, wherever one is wanted.
 
     Attributes:
@@ -45,23 +53,15 @@ class OneRunBound(float):
     delta: float
     confidence: float
 
-    def __new__(cls, bound: float, *_, **__):
-        return super().__new__(cls, bound)
-
 
 def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
     """The most chance that (epsilon, delta)-differential privacy leaves so many right guesses or more: Theorem 3.1 of Steinke,
     Nasr and Jagielski 2023.
 
     Args:
-        right: v, guesses that were right.
-        guesses: r, all that were made.
+        right: v, guesses that were right. guesses: r, all that were made.
         canaries: m, those included of whom nothing was said; it matters with `delta` above 0 alone.
-        epsilon: at least 0.
-        delta: in [0, 1].
-
-    Returns:
-        at most 1. With `delta` = 0 it is the tail of a binomial distribution.
+        epsilon: at least 0. delta: in [0, 1]; with 0 this is the tail of a binomial distribution.
 
     Raises:
         MiaError: more right guesses than guesses, more guesses than canaries, numbers out of range.
@@ -134,7 +134,7 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     bounds = []
     for guessed_in, guessed_out in pairs:
         right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out:]).sum())
-        bound = _refuted_epsilon(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
+        bound = _refuted_in_one_run(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
         bounds.append(OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence))
     return max(bounds)
 
@@ -166,7 +166,7 @@ def _check_coins(inside: int, canaries: int) -> None:
                        "were left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
 
 
-def _refuted_epsilon(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
+def _refuted_in_one_run(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
     """An epsilon up to which guesses so often right are rarer than `level`. Any that is refuted may be given, the largest or
     not: where the true one is below it, the guesses were as rare as it says."""
     from scipy import special
@@ -179,3 +179,94 @@ def _refuted_epsilon(right: int, guesses: int, canaries: int, delta: float, leve
         rare = one_run_p_value(right, guesses, canaries, middle, delta) <= level
         low, high = (middle, high) if rare else (low, middle)
     return low if delta else high
+
+
+@dataclass(frozen=True, eq=False)
+class EpsilonBound(_Bound):
+    """A lower confidence bound on epsilon and the test that gave it; it is a number, the bound, wherever one is wanted.
+
+    Attributes:
+        bound: on epsilon, never below 0.
+        threshold: scores that reach it are called members.
+        direction: "members" where epsilon shows in those who are called members, so in (tpr - delta) / fpr; "non-members"
+            where it shows in the others, (tnr - delta) / fnr.
+        tpr, fpr: of that threshold, on the half of the records that did not choose it.
+        delta, confidence: as given.
+        splits: bound of each split in halves, [S], ascending.
+    """
+
+    bound: float
+    threshold: float
+    direction: str
+    tpr: float
+    fpr: float
+    delta: float
+    confidence: float
+    splits: np.ndarray = field(repr=False)
+
+
+def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
+                        splits: int = 11) -> EpsilonBound:
+    """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy that these scores
+    refute.
+
+    Differential privacy asks TPR <= e^epsilon FPR + delta of every attack, and the same of TNR and FNR.
+    Threshold and direction are chosen on one random half of the records; on the other half the two rates get
+    one-sided Clopper-Pearson bounds at (1 - confidence) / 2 each (Bonferroni). The bound holds where records are
+    independent trials, one record a training run. Records of a single run are not: with delta > 0 that run may be the rare
+    one that gives everything away, and what is returned is then no confidence bound.
+
+    One split in halves is a matter of luck, so the bound is the median over `splits` of them, each at the confidence
+    1 - (1 - confidence) / 2: should the median be too high, half of the splits are, and by Markov's inequality that has at
+    most twice the chance of one. (A mean has no such rule.) With an even number it is the lower of the middle two.
+
+    Args:
+        scores: [N], higher = more likely a member. members: bool [N].
+        delta: in [0, 1]. confidence: chance that the bound is below the true epsilon.
+        seed, splits: of the splits in halves; S, how many, 1 for a single one, at the confidence itself.
+
+    Returns:
+        `EpsilonBound`: the bound, and threshold, direction and rates of the split that it is from.
+
+    Raises:
+        MiaError: as `roc_curve`; several targets, fewer than two members or non-members, numbers out of range.
+    """
+    check_range("delta", delta, 0, 1)
+    check_range("confidence", confidence, 0, 1)
+    check_range("splits", splits, 1)
+    scores, members, single = check_scores(scores, members)
+    if not single or min(members.sum(), (~members).sum()) < 2:
+        raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
+                       "non-members; the threshold is chosen on one half and judged on the other.")
+    scores, members = scores[0], members[0]
+    rng, alpha = np.random.default_rng(seed), (1 - confidence) / (2 if splits == 1 else 4)
+    bounds = []
+    for _ in range(splits):
+        first = np.zeros(len(scores), bool)
+        for side in map(np.flatnonzero, (members, ~members)):
+            first[rng.permutation(side)[:len(side) // 2]] = True
+        bounds.append(_refuted(scores, members, first, delta, alpha))
+    bounds.sort(key=lambda bound: bound[0])
+    return EpsilonBound(*bounds[(splits - 1) // 2], delta, confidence, np.array([bound[0] for bound in bounds]))
+
+
+def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
+    """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
+    from scipy import stats
+
+    def bounds(hits, hit_total, misses, miss_total):
+        low = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0)
+        high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)), 1)
+        return np.log(np.maximum(low - delta, 1e-300) / high)
+
+    def both(tp, fp, total, other):  # calling members, and calling non-members
+        return np.array([bounds(tp, total, fp, other), bounds(other - fp, other, total - tp, total)])
+
+    tp, fp, thresholds = tally(scores[first], members[first])
+    some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
+    direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
+    threshold, inside = thresholds[some[best]], members[~first]
+    called = scores[~first] >= threshold
+    hit, miss, total, other = (called & inside).sum(), (called & ~inside).sum(), inside.sum(), (~inside).sum()
+    bound = float(both(hit, miss, total, other)[direction])
+    return max(0.0, bound), float(threshold), ("members", "non-members")[direction], float(hit / total), float(miss / other)
