@@ -343,25 +343,6 @@ def test_a_networks_scores_are_those_of_autograd_and_a_loop(architecture, loss):
         assert_allclose(score, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
-def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, loss):
-    it = network(architecture, loss)
-    damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
-    mean = it.gradients[it.members].mean(0)
-    product = hessian.operator(it.model, it.x[it.members], it.y[it.members], loss)
-
-    def solve(right):
-        return hessian.conjugate_gradient(product, right, damping, tolerance=1e-10).check().x
-
-    x = solve(np.vstack([it.gradients, mean]))
-    found = iha.from_solutions(x[:-1], x[-1], it.gradients, solve(x[:-1]))
-    exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
-    compare(found, exact, rtol=1e-6, atol=1e-8)
-    sgd = iha.Sgd(*RATES)
-    scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, sgd), sgd) for f in (found, exact)]
-    assert_allclose(*scores, rtol=1e-7, atol=1e-7)
-
-
 # Self-influence
 
 @pytest.mark.parametrize("inverse", (INVERSE, INVERSE.matrix()), ids=("spectrum", "matrix"))
