@@ -15,7 +15,7 @@ from mia_lib.papers.iha.measure import root, square
 from mia_lib.published import Bank, catalogue
 from mia_lib.signals import hessian
 
-GAME = {"dataset": "fashion_mnist_20k", "architecture": "mlp:1", "records": 120, "epochs": 12, "batch_size": 20,
+GAME = {"dataset": "fashion_mnist_20k", "architecture": "mlp:2", "records": 120, "epochs": 12, "batch_size": 20,
         "learning_rate": 0.05, "momentum": 0.8, "weight_decay": 0.01, "seed": 0}
 RATES = {name: GAME[name] for name in ("learning_rate", "momentum", "weight_decay")}
 ASKED = {"damping": 2.0, "inner": 120, "dampings": [0.01, 2.0, 4.0], "thresholds": [0.02], "swept": 90, "solved": 12,
