@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from contextlib import contextmanager
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 from mia_lib.errors import MiaError
@@ -80,9 +80,17 @@ class Fake(TorchDispatchMode):
 _on: list[Fake] = []
 
 
+def _each_tensor(function: Callable, value):
+    """`function` of each tensor in what an operation takes or gives: one, or sequences of them."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    return type(value)([_each_tensor(function, one) for one in value]) if isinstance(value, tuple | list) else value
+
+
 def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
     mode, name = mode or _on[-1], operation.overloadpacket.__name__
-    tensors = [one for one in tree_flatten((arguments, named))[0] if isinstance(one, torch.Tensor)]
+    tensors: list[torch.Tensor] = []
+    _each_tensor(tensors.append, (arguments, *named.values()))
     here = [one for one in tensors if not isinstance(one, Card)]
     target = named.get("device")
     if len(here) == len(tensors) and (target is None or torch.device(target).type != "card"):
@@ -106,7 +114,12 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
     if comes:
         mode.sent[name] += 1
     by_held = {id(one.held): one for one in tensors if isinstance(one, Card)}
-    given, options = tree_map(lambda one: one.held if isinstance(one, Card) else one, (arguments, named))
+
+    def of_the_processor(one: torch.Tensor) -> torch.Tensor:
+        return one.held if isinstance(one, Card) else one
+
+    given = _each_tensor(of_the_processor, arguments)
+    options = {name: _each_tensor(of_the_processor, value) for name, value in named.items()}
     if target is not None:
         options = {**options, "device": torch.device("cpu")}
     if name == "_to_copy" and (leaves or comes):  # both are on the CPU, but a copy is one
@@ -116,18 +129,18 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
     else:
         found = operation(*given, **options)
 
-    def back(one):
-        if not isinstance(one, torch.Tensor) or id(one) in by_held or leaves or name == "_local_scalar_dense":
-            if isinstance(one, torch.Tensor) and id(one) in by_held:
-                same = by_held[id(one)]
-                assert same.shape == one.shape, f"{operation} changes the shape of a tensor, which is not supported here"
-                return same
+    def back(one: torch.Tensor) -> torch.Tensor:
+        if id(one) in by_held:
+            same = by_held[id(one)]
+            assert same.shape == one.shape, f"{operation} changes the shape of a tensor, which is not supported here"
+            return same
+        if leaves:
             return one
         if one.dtype in mode.refused:
             raise TypeError(f"Cannot compute {operation} as {one.dtype}: this card does not have it")
         return Card(one)
 
-    return tree_map(back, found)
+    return _each_tensor(back, found)
 
 
 def _empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):

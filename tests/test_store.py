@@ -18,10 +18,7 @@ from mia_lib.errors import MiaError
 SPEC = {"kind": "test", "a": 1, "code": "of nothing"}
 ARRAYS = {"x": np.arange(1000.0), "flag": np.array(True)}
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(isolated_cache):
-    """Every test here starts with an empty cache of its own."""
+pytestmark = pytest.mark.usefixtures("isolated_cache")
 
 
 def path_of(spec, manifest=False):

@@ -92,29 +92,21 @@ print(mia_lib.__file__, runner.summarize(verbose=False).failed, "torch" in sys.m
     assert done.stdout.splitlines()[-1] == f"{wheel / 'mia_lib' / '__init__.py'} 0 False", done.stdout
 
 
-def test_what_is_not_there_says_how_to_get_it(wheel, tmp_path):
-    done = alone(wheel, """
-import importlib
+def test_what_is_not_there_says_how_to_get_it_and_commands_that_need_the_repository_refuse_outside_one(wheel, tmp_path):
+    commands = ("build", "run bayes", "params bayes", "sweep bayes -p seed 1,2", "sync", "serve")
+    done = alone(wheel, f"""
+import contextlib, importlib, io
 from mia_lib import data
 for module in ("training", "signals", "models", "curvature", "attacks.quantile.networks"):
     try:
         one = getattr(__import__("mia_lib"), module) if module == "curvature" else importlib.import_module("mia_lib." + module)
-        getattr(one, {"signals": "loss", "training": "train"}.get(module, "__name__"))  # these two import PyTorch when asked
+        getattr(one, dict(signals="loss", training="train").get(module, "__name__"))  # these two import PyTorch when asked
     except ModuleNotFoundError as error:
         print(module, error.name, "pip install 'mia_lib[train]'" in str(error))
 try:
     data.load("german_credit")
 except data.sets.MiaError as error:
     print("clone" in str(error), "gaussian" in str(error), "german_credit, gaussian" in str(error))
-""", tmp_path)
-    assert done.stdout.splitlines() == [*(f"{module} torch True" for module in (
-        "training", "signals", "models", "curvature", "attacks.quantile.networks")), "True True False"], done.stderr
-
-
-def test_commands_that_need_the_repository_refuse_outside_one(wheel, tmp_path):
-    commands = ("build", "run bayes", "params bayes", "sweep bayes -p seed 1,2", "sync", "serve")
-    done = alone(wheel, f"""
-import contextlib, io
 from mia_lib.publish import cli
 for words in {commands}:
     sys.argv, said = ["mia", *words.split()], io.StringIO()
@@ -124,4 +116,6 @@ for words in {commands}:
         except SystemExit as stopped:
             print(words, stopped.code, "clone" in said.getvalue())
 """, tmp_path)
-    assert done.stdout.splitlines() == [f"{words} 2 True" for words in commands], done.stderr
+    assert done.stdout.splitlines() == [
+        *(f"{module} torch True" for module in ("training", "signals", "models", "curvature", "attacks.quantile.networks")),
+        "True True False", *(f"{words} 2 True" for words in commands)], done.stderr

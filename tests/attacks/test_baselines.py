@@ -235,10 +235,6 @@ def test_the_test_at_a_level_agrees_with_the_p_value(level):
 
 # Difficulty calibration
 
-def test_calibration_by_hand():
-    assert_allclose(calibration.calibrate([1.0, 5.0], np.array([[0.0, 5.0], [1.0, 7.0]])), [0.5, -1.0])
-
-
 def test_calibration_leaves_references_that_were_trained_on_a_record_aside():
     references, members = np.array([[0.0, 5.0], [1.0, 7.0], [9.0, 3.0]]), np.array([[0, 0], [0, 1], [1, 0]], bool)
     assert_allclose(calibration.calibrate([1.0, 5.0], references, members), [0.5, 1.0])
@@ -362,17 +358,11 @@ OUTSIDE, INSIDE = lacking(False), lacking(True)
     (lambda: baselines.lira_online(SIGNAL, REFERENCES, OUTSIDE, True), "2 of 60 records have no reference that left it out"),
     (lambda: baselines.lira_offline(SIGNAL, REFERENCES, MEMBERS, variant="released"), "variant = 'released'"),
     (lambda: baselines.lira_online(VIEWS, REFERENCES, MEMBERS), r"\[N, A\] and \[R, N, A\]"),
-    (lambda: baselines.lira_online(VIEWS, REFERENCE_VIEWS, MEMBERS[1:]), "must agree"),
-    (lambda: baselines.lira_offline(SIGNAL * np.nan, REFERENCES, MEMBERS), "not finite"),
     (lambda: baselines.attack_r(VIEWS, REFERENCE_VIEWS, MEMBERS), r"\[N\] and \[R, N\] with"),
     (lambda: baselines.attack_r(SIGNAL, REFERENCES, MEMBERS, 2.0), "level = 2.0"),
-    (lambda: calibration.calibrate(SIGNAL, REFERENCES[:, 1:]), "are needed"),
     (lambda: calibration.calibrate(SIGNAL, REFERENCES[:0]), "R >= 1"),
-    (lambda: calibration.calibrate(SIGNAL, REFERENCES / 0), "not finite"),
-    (lambda: baselines.modified_entropy(REFERENCES * 9, np.zeros(R, int)), "probabilities run from .* with the sum 1"),
     (lambda: baselines.modified_entropy(REFERENCE_PROBABILITY[:, :1], np.zeros(R, int)), "of 1 classes: .* two classes"),
     (lambda: baselines.modified_entropy([[0.9, 0.9], [0.1, 0.2]], [0, 1]), "sums of rows from 0.3 to 1.8"),
-    (lambda: baselines.modified_entropy([[0.9, 0.1], [0.1, 0.9]], [0, 2]), "labels = .*2.* from 0 to 1"),
     (lambda: baselines.shadow_models([[0.5, 0.5]], [0], [[[2.0, -3.0]] * 30] * 2, [0] * 30, [[True, False] * 15] * 2),
      "shadow_probabilities run from -3 to 2"),
     (lambda: baselines.rmia(SIGNAL, *RMIA[1:]), "probability = .* out of range"),
@@ -381,7 +371,6 @@ OUTSIDE, INSIDE = lacking(False), lacking(True)
     (lambda: baselines.rmia(*RMIA, a=1.5), "a = 1.5"),
     (lambda: baselines.rmia(*RMIA[:2], INSIDE, *RMIA[3:]), "RMIA, online, needs 1"),
     (lambda: baselines.rmia(*RMIA[:2], OUTSIDE, *RMIA[3:], a=0.3), "RMIA, offline, needs 1")])
-@pytest.mark.filterwarnings("ignore:(divide|invalid)")
 def test_bad_input_says_what_is_wrong(call, words):
     with pytest.raises(MiaError, match=words):
         call()

@@ -1,6 +1,7 @@
 """Likelihood ratios of curvature against loops, the released code's formulas, invariances and the sheet's toy."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,10 +24,9 @@ DATA = VIEWS, REFERENCES, MEMBERS
 ONE_VIEW = VIEWS[:, 0], REFERENCES[..., 0], MEMBERS
 
 # Every score, by name.
-SCORES = {
-    **{f"{f.__name__} {variant}{' tied' * tied}": lambda *data, f=f, v=variant, t=tied: f(*data, variant=v, tied=t)
-       for f in (curvature.nll, curvature.likelihood_ratio)
-       for variant, tied in (("paper", False), ("paper", True), ("released_code", False))}}
+SCORES = {f"{score.__name__} {variant}{' tied' * tied}": partial(score, variant=variant, tied=tied)
+          for score in (curvature.nll, curvature.likelihood_ratio)
+          for variant, tied in (("paper", False), ("paper", True), ("released_code", False))}
 every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 both_views = pytest.mark.parametrize("data", (DATA, ONE_VIEW), ids=("views", "one view"))
 
@@ -162,8 +162,7 @@ def test_no_score_is_ever_nan(signal, references):
             assert not np.isnan(score(signal, references, members)).any(), name
 
 
-@pytest.mark.parametrize("name", [n for n in SCORES if n not in (
-    "likelihood_ratio released_code", "LR: 1e-22 in the denominator")])
+@pytest.mark.parametrize("name", [name for name in SCORES if name != "likelihood_ratio released_code"])
 def test_signals_that_cannot_be_squared_are_refused(name):
     with pytest.raises(MiaError, match="log_curvature"):
         SCORES[name](1e200 * VIEWS, 1e200 * REFERENCES, MEMBERS)
@@ -179,27 +178,21 @@ def with_lacking():
     return VIEWS, REFERENCES, members
 
 
-CALLS = {"nll": curvature.nll, "tied": lambda *d, **k: curvature.nll(*d, tied=True, **k),
-         "ratio": curvature.likelihood_ratio, "released": lambda *d, **k: curvature.nll(*d, variant="released_code", **k),
-         "released ratio": lambda *d, **k: curvature.likelihood_ratio(*d, variant="released_code", **k)}
-every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-
-
-@every_call
-def test_records_with_too_few_references_are_refused(call):
+@every_score
+def test_records_with_too_few_references_are_refused(score):
     with pytest.raises(MiaError, match="5 of 50 records cannot .* 2 have at most one reference that was trained on it and 3 "
                                        "have at most one reference that left it out"):
-        call(*with_lacking())
+        score(*with_lacking())
 
 
-@every_call
-def test_dropped_records_are_nan_and_the_others_scored_as_without_them(call):
+@every_score
+def test_dropped_records_are_nan_and_the_others_scored_as_without_them(score):
     signal, references, members = with_lacking()
     with pytest.warns(UserWarning, match="5 of 50 records .* NaN") as caught:
-        score = call(signal, references, members, lacking="drop")
+        scores = score(signal, references, members, lacking="drop")
     assert len(caught) == 1 and caught[0].filename == __file__
-    assert np.isnan(score[:5]).all()
-    assert_array_equal(score[5:], call(signal[5:], references[:, 5:], members[:, 5:]))
+    assert np.isnan(scores[:5]).all()
+    assert_array_equal(scores[5:], score(signal[5:], references[:, 5:], members[:, 5:]))
 
 
 # The Gaussian toy of the fact sheet
@@ -244,9 +237,6 @@ def test_with_equal_spreads_tying_costs_nothing():
     (lambda: curvature.nll(*DATA, variant="released"), "variant = 'released' .* Did you mean 'released_code'"),
     (lambda: curvature.likelihood_ratio(*DATA, variant="printed"), "Allowed: paper, released_code"),
     (lambda: curvature.nll(*DATA, lacking="ignore"), "lacking = 'ignore' .* refuse, drop"),
-    (lambda: curvature.nll(VIEWS, REFERENCES[..., 0], MEMBERS), r"\[N, A\] and \[R, N, A\]"),
-    (lambda: curvature.nll(VIEWS, REFERENCES, MEMBERS[1:]), "must agree"),
-    (lambda: curvature.nll(VIEWS * np.nan, REFERENCES, MEMBERS), "not finite"),
     (lambda: curvature.log_curvature([1.0], floor=0.0), "floor = 0.0 is out of range")])
 def test_bad_input_says_what_is_wrong(call, words):
     with pytest.raises(MiaError, match=words):

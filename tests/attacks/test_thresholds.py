@@ -203,27 +203,6 @@ def test_thresholds_move_along_with_the_scores_and_positions_stay(model, make):
     assert_allclose(moved.position(x, 8 * score - 5, y), plain.position(x, score, y), atol=0.02, rtol=0.02)
 
 
-@BOTH
-def test_validation_keeps_what_is_best_on_other_records(model):
-    x, y, score, *_ = world(100)
-    config = NetworkConfig("mlp:128", epochs=60, batch_size=16, learning_rate=1e-2) if model is MLP else TreeConfig(
-        iterations=200, learning_rate=0.3, depth=6)
-
-    def loss(validation):
-        fitted = PinballQuantile(config, GRID, 2).fit(x, score, y, validation)
-        fresh = world(3000, 2)
-        return pinball_loss(fitted.thresholds(fresh[0], 0.9, fresh[1])[0], fresh[2], 0.9)
-
-    assert loss(held_out(400)) < loss(None)
-
-
-def test_the_same_seed_gives_the_same_thresholds():
-    x, _, score, *_ = world(200)
-    for model in (MLP, TREES):
-        first, second = (GaussianQuantile(model).fit(x, score).thresholds(x, 0.9) for _ in range(2))
-        assert_array_equal(first, second)
-
-
 def test_images_and_features_are_taken():
     images, score = RNG.integers(0, 256, (40, 8, 8, 1), dtype=np.uint8), RNG.normal(size=40)
     config = NetworkConfig("strided_cnn:2,2,4", epochs=1)
@@ -320,6 +299,7 @@ def test_labels_are_given_if_and_only_if_there_are_classes(model, labels):
     (lambda: GaussianQuantile(MLP, 1), "classes = 1"), (lambda: PinballQuantile(MLP, (0.9,)), "at least two"),
     (lambda: PinballQuantile(MLP, (0.9, 0.5)), "must rise"), (lambda: PinballQuantile(MLP, (0.5, 1.0)), "below 1"),
     (lambda: GaussianQuantile(MLP).predict(X), "GaussianQuantile was not fitted"),
+    (lambda: GaussianQuantile(MLP, 2).fit(X, SCORE, Y[:9]), r"\[40\] is needed"),
 ])
 def test_bad_input_is_named(work, message):
     with pytest.raises(MiaError, match=message):
@@ -337,10 +317,3 @@ def test_public_records_that_do_not_fit_are_refused(given, message):
     for regression in (GaussianQuantile(MLP), PinballQuantile(TREES, GRID)):
         with pytest.raises(MiaError, match=message):
             regression.fit(*given)
-
-
-@pytest.mark.parametrize("labels, message", [
-    (Y[:9], r"\[40\] is needed"), (Y + 0.5, "no whole numbers"), (Y + 1, "labels = 2")])
-def test_labels_that_do_not_fit_are_refused(labels, message):
-    with pytest.raises(MiaError, match=message):
-        GaussianQuantile(MLP, 2).fit(X, SCORE, labels)

@@ -10,7 +10,6 @@ from scipy.special import expit, softmax
 from mia_lib.attacks.quantile import trees
 from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.errors import MiaError
-from mia_lib.metrics import pinball_loss
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -59,16 +58,6 @@ def test_gaussian_has_the_root_of_catboosts_variance():
     assert np.corrcoef(mean, MEAN)[0, 1] > 0.97 and np.corrcoef(spread, SPREAD)[0, 1] > 0.7  # of 60 trees
 
 
-def test_quantiles_reach_their_levels_and_beat_a_constant():
-    levels = (0.5, 0.9, 0.99)
-    model = trees.fit_quantiles(X, TARGET, levels, TreeConfig(iterations=200))
-    found = trees.predict_quantiles(model, X)
-    assert found.shape == (3, N) and found.dtype == np.float64
-    for level, quantile in zip(levels, found, strict=True):
-        assert abs((TARGET <= quantile).mean() - level) < 0.02
-        assert pinball_loss(quantile, TARGET, level) < pinball_loss(np.full(N, np.quantile(TARGET, level)), TARGET, level)
-
-
 def test_validation_chooses_the_number_of_trees():
     noise = RNG.normal(size=400)
     config = replace(CONFIG, learning_rate=0.3, depth=6)
@@ -89,16 +78,6 @@ def test_the_same_seed_grows_the_same_trees(config):
 
 
 # Errors
-
-def test_without_catboost_the_extra_is_named(monkeypatch):
-    assert trees.lacking() == ""
-    monkeypatch.setattr(trees, "find_spec", lambda name: None)
-    assert "CatBoost" in trees.lacking() and ".[tabular]" in trees.lacking()
-    for work in (lambda: trees.classifier_logits(X, TARGET > 0, 2, CONFIG), lambda: trees.fit_gaussian(X, TARGET, CONFIG),
-                 lambda: trees.fit_quantiles(X, TARGET, (0.5, 0.9), CONFIG)):
-        with pytest.raises(MiaError, match="extra tabular"):
-            work()
-
 
 @pytest.mark.parametrize("work, message", [
     (lambda: trees.fit_gaussian(np.zeros((5, 4, 4, 1)), TARGET[:5], CONFIG), "Dataset.as_table"),

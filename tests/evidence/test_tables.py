@@ -160,12 +160,3 @@ def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_reade
 def test_a_table_says_how_many_of_its_columns_are_labels(frame, labels):
     table = tables.plain_table(frame, "tab", "")
     assert table["labels"] == labels and table["columns"] == list(tables._flat(frame).columns)
-
-
-def test_show_table_is_valid_myst(displayed):
-    from markdown_it import MarkdownIt
-
-    tables.show_table(pd.DataFrame({"a": ["$|s|$"], "b": ["x|y"]}), "tab-two", "Caption.")
-    body = displayed[0][0]["text/markdown"].split("\n\n", 1)[1].rsplit(":::", 1)[0]
-    html = MarkdownIt().enable("table").render(body)
-    assert html.count("<td") == 2 and "$|s|$" in html and "x|y" in html

@@ -1,5 +1,7 @@
 """What the chapter on the inverse Hessian attack measures and shows: beside plain matrices, and beside the paper."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +54,11 @@ def partial(case, less):
         return study.partial_knowledge(case, [0.5, 1.0], True, 10, **GAME)
 
 
+@cache
+def matrices(target: int) -> "Matrices":
+    return Matrices(target)
+
+
 class Matrices:
     """Hessian, gradients and parameters of a target, without any of the chapter's shortcuts."""
 
@@ -68,12 +75,13 @@ class Matrices:
     def score(self, told, inverse, decay=0.0, loss=True):
         """Eq. 8, a record at a time."""
         rate, momentum, alpha = RATES.values()
-        a, found = rate / (1 + momentum), []
-        for z, flag in zip(self.rows, np.broadcast_to(told, len(self.rows)), strict=True):
-            x, others = inverse @ self.gradients[z], self.mean - flag * self.gradients[z] / self.n + decay * self.theta
-            x0 = inverse @ others
+        a, found, steps = rate / (1 + momentum), [], self.gradients[self.rows] @ inverse
+        whole = inverse @ (self.mean + decay * self.theta)
+        flags = np.broadcast_to(told, len(self.rows))
+        for z, flag, x, further in zip(self.rows, flags, steps, steps @ inverse, strict=True):
+            x0 = whole - flag * x / self.n  # of the other records
             terms = ((1 - a * alpha) * x @ x / self.n + 2 * (1 - a * alpha) * x0 @ x
-                     + alpha / (2 * self.n) * (2 - a * alpha) * x @ inverse @ x + alpha * (2 - a * alpha) * x0 @ inverse @ x)
+                     + alpha / (2 * self.n) * (2 - a * alpha) * x @ further + alpha * (2 - a * alpha) * x0 @ further)
             found.append(loss * self.loss[z] / (1 + momentum) - terms / rate)
         return np.array(found)
 
@@ -92,7 +100,7 @@ def near(found, wanted):
 
 def test_the_audit_is_what_matrices_say(case):
     for t in range(TARGETS):
-        by_hand, members = Matrices(t), case.audit.members
+        by_hand, members = matrices(t), case.audit.members
         inside = by_hand.inside[by_hand.rows]
         assert (members[t] == inside).all()
         inverse = damped(by_hand, 2.0)
@@ -100,9 +108,8 @@ def test_the_audit_is_what_matrices_say(case):
         near(study.scores(case, 0, few=True)[t], by_hand.score(0, inverse))
         flags = study.random_flags(members)
         near(study.scores(case, flags, few=True)[t], by_hand.score(flags[t], inverse))
-        near(square(case.audit.influence[t]), [by_hand.gradients[z] @ inverse @ by_hand.gradients[z] for z in by_hand.rows])
-        left = by_hand.mean + 0.01 * by_hand.theta
-        own = by_hand.gradients[by_hand.rows]
+        own, left = by_hand.gradients[by_hand.rows], by_hand.mean + 0.01 * by_hand.theta
+        near(square(case.audit.influence[t]), ((own @ inverse) * own).sum(1))
         rest = left - inside[:, None] * own / by_hand.n
         near(study.gradient_alone(case)[t], (rest**2).sum(1) - ((rest + own / by_hand.n) ** 2).sum(1))
         assert case.audit.norm[t] == pytest.approx(np.linalg.norm(left), rel=1e-5)
@@ -110,15 +117,15 @@ def test_the_audit_is_what_matrices_say(case):
 
 def test_the_weight_decay_joins_the_gradient_of_the_others(case):
     """In I2; in I4 it would be of second order and is left out."""
-    by_hand, members = Matrices(0), case.audit.members
-    a, inverse = RATES["learning_rate"] / 1.8, damped(Matrices(0), 2.0)
+    by_hand, members = matrices(0), case.audit.members
+    a, inverse = RATES["learning_rate"] / 1.8, damped(by_hand, 2.0)
     plain = by_hand.score(members[0], inverse)
-    added = [2 * (1 - a * 0.01) * 0.01 * (inverse @ by_hand.theta) @ (inverse @ by_hand.gradients[z]) for z in by_hand.rows]
-    near(study.scores(case, members, few=True, stationary=True)[0], plain - np.array(added) / RATES["learning_rate"])
+    added = 2 * (1 - a * 0.01) * 0.01 * by_hand.gradients[by_hand.rows] @ inverse @ (inverse @ by_hand.theta)
+    near(study.scores(case, members, few=True, stationary=True)[0], plain - added / RATES["learning_rate"])
 
 
 def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indefinite(case, frames):
-    audit, by_hand = case.audit, Matrices(1)
+    audit, by_hand = case.audit, matrices(1)
     assert np.isnan(audit.swept_shift[:, 0]).any() == (audit.least < -0.01).any()
     members = audit.members[:, :90]
     swept = frames["swept"]
@@ -160,8 +167,8 @@ def test_references_know_all_records_but_one(case, monkeypatch):
     monkeypatch.setattr(training, "train", lambda pool, members, *recipe, **how: seen.append((members, how)) or real(
         pool, members, *recipe, **how))
     found = bank_of("iha/fashion-left-out", 1, **GAME, judged=100, count=6, references=2)
-    sets, inside = next(members for members, how in seen if how["label"].startswith("leave")), Matrices(0).inside
-    chosen = Matrices(0).rows[found.place[0]]
+    sets, inside = next(members for members, how in seen if how["label"].startswith("leave")), matrices(0).inside
+    chosen = matrices(0).rows[found.place[0]]
     assert len(sets) == 2 * (3 + 1) and found.members[0].sum() == 3 and found.reference_margin.shape == (1, 2, 6)
     for k, record in enumerate(chosen[found.members[0]]):  # the members' own, and then one for all others
         assert all(np.flatnonzero(one != inside).tolist() == [record] for one in sets[2 * k:2 * k + 2])

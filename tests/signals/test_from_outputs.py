@@ -41,12 +41,16 @@ def test_losses_are_those_that_torch_computes_to_rounding(loss, scale):
 
 
 def test_nothing_but_models_needs_torch(tmp_path):
-    """Records, signals of answers, attacks, trees, what is published, metrics, tables, claims and figures."""
+    """Records, signals of answers, attacks, trees, what is published, metrics, tables, claims and figures, and a bound of
+    theory; and figures need no Altair."""
     np.savez(tmp_path / "mine.npz", x=X, y=np.arange(25) % 4)
     code = WITHOUT_TORCH + """
+sys.modules["altair"] = None
 import numpy as np
 from mia_lib import claims, data, metrics, plotting, published, results, signals
 from mia_lib.attacks import baselines, bayes, calibration, curvature, iha, per_class, quantile, registry
+from mia_lib.evidence import explore
+from mia_lib.papers.curvature import theory
 records = data.from_npz(sys.argv[1])
 def model(x):
     e = np.exp(x[:, :1] * [0, 1, 2, 3])

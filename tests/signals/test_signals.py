@@ -22,10 +22,7 @@ IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype
 TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
 CPU = torch.device("cpu")
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(isolated_cache):
-    """Every test here starts with an empty cache of its own."""
+pytestmark = pytest.mark.usefixtures("isolated_cache")
 
 
 def bank(records=TABLE, config=None, count=4, **kwargs):

@@ -30,10 +30,7 @@ TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), R
 CPU = torch.device("cpu")
 TOLERANCE = 2e-4  # stated in book/machines.md: of per-record losses, between back ends, after short trainings
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(isolated_cache):
-    """Every test here starts with an empty cache of its own."""
+pytestmark = pytest.mark.usefixtures("isolated_cache")
 
 
 def halves(records, count):
@@ -57,11 +54,9 @@ def losses(records, config, outcome):
 RECIPES = [
     (TABLE, TrainConfig("mlp:8,4", epochs=5, schedule="cosine")),
     (TABLE, TrainConfig("sigmoid_regression", epochs=5, loss="brier", optimizer="sgd", learning_rate=0.1, momentum=0.9)),
-
     (IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=3, batch_size=8, augmentation="flip_crop:2")),
     (IMAGES, TrainConfig("leino_cnn:2,3,8", epochs=3, batch_size=8, augmentation="flip_resized_crop")),  # with dropout
-
-    (IMAGES, TrainConfig("resnet10", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01))]  # batch normalisation
+    (IMAGES, TrainConfig("resnet9:2,3,4,5", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01))]  # batch norm
 
 
 @pytest.mark.parametrize("records,config", RECIPES, ids=lambda value: getattr(value, "architecture", ""))
@@ -208,7 +203,7 @@ def test_a_model_that_diverges_leaves_the_others_alone():
 @pytest.mark.parametrize("records, config, stacked", [
     (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9), True),
     (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02), True),
-    (IMAGES, TrainConfig("resnet10", epochs=2, batch_size=15), False)])
+    (IMAGES, TrainConfig("batchnorm_cnn:3,4,4", epochs=6, batch_size=5, learning_rate=0.05), False)])
 def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
     rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
     held = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]
@@ -442,28 +437,24 @@ def test_tf32_is_allowed_while_models_train_whose_recipe_says_so(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------- sharing
 
 
-SHARER = """
-import sys
-import numpy as np
-from mia_lib import data, membership, training
-rng = np.random.default_rng(0)
-table = data.Dataset("t", rng.normal(size=(2000, 20)).astype(np.float32), rng.integers(0, 2, 2000), 2000, ("a", "b"))
-if __name__ == "__main__":
-    config = training.TrainConfig("mlp:2000", epochs=3, batch_size=16)
-    members = membership.balanced_halves(2000, int(sys.argv[1]))
-    training.train(table, members, config, workers=1, label="shared models").fit()
-"""
+def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(monkeypatch):
+    real, keep, said, kept = pool.run_tasks, store.keep, [], []
+    monkeypatch.setattr(store.progress, "say", said.append)
+    monkeypatch.setattr(store, "keep", lambda spec, *given, **notes: kept.append(spec["kind"]) or keep(spec, *given, **notes))
 
+    def run_tasks(*given, **options):
+        deadline = time.time() + 60
+        while not said and time.time() < deadline:  # until the other waits
+            time.sleep(0.01)
+        return real(*given, **options)
 
-def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(tmp_path):
-    script = tmp_path / "share.py"
-    script.write_text(SHARER)
-    runs = [subprocess.Popen([sys.executable, str(script), count], stderr=subprocess.PIPE, text=True) for count in ("4", "6")]
-    said = [run.communicate(timeout=120)[1] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0]
-    assert sum("waiting for another process" in text and "training shared models" in text for text in said) == 1
-    dates = sorted(p.stat().st_mtime for p in (store.cache_dir() / "model").rglob("*.safetensors"))
-    assert len(dates) == 6
+    monkeypatch.setattr(pool, "run_tasks", run_tasks)
+    with ThreadPoolExecutor(2) as runs, ThreadPoolExecutor(1) as executor:
+        found = [runs.submit(training.train(TABLE, membership.balanced_halves(80, count), TrainConfig("mlp:4", epochs=1),
+                                            executor=executor, label="shared models").fit) for count in (4, 6)]
+        assert [run.result().missing() for run in found] == [[], []]
+    assert len(said) == 1 and "waiting for another process" in said[0] and "training shared models" in said[0]
+    assert kept == ["model"] * 6, "none twice"
 
 
 # ------------------------------------------------------------------------------------------------------ other machines

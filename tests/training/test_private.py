@@ -29,10 +29,7 @@ MLP = TrainConfig("mlp:7", epochs=2, batch_size=10, optimizer="sgd", learning_ra
 ONE_STEP = replace(MLP, epochs=1, batch_size=80)  # drawn with probability 80/80, so the batch is the training set
 SILENT = 1e14  # an epsilon that leaves next to no noise
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(isolated_cache):
-    """Every test here starts with an empty cache of its own."""
+pytestmark = pytest.mark.usefixtures("isolated_cache")
 
 
 def each(ensemble, name="epsilon"):
