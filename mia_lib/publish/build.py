@@ -18,7 +18,7 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
-from mia_lib.publish.parameters import PUBLISHED, find_root, validate
+from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, validate
 
 MARKER = "<!-- generated -->"
 EXTRA = "book/_extra/"  # in the staging folder, and in _config.yml: what goes beside the pages as it is, reports of audits
@@ -79,7 +79,8 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
             bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
         else:
             todo.append((name, values[name], path))
-    todo.reverse()  # the last chapters take longest, and none of them is to be left for the end alone
+    # those of many cells take longest, and none of them is to be left for the end alone
+    todo.sort(key=lambda one: -len(code_cells((root / "notebooks" / f"{one[0]}.py").read_text(encoding="utf-8"))))
     at_once = _at_once() if todo else 1
     if len(todo) > 1:
         bars.say(f"book: running {len(todo)} notebooks, {at_once} at once, and building the pages")

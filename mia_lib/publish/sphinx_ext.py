@@ -22,6 +22,7 @@ UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</fi
 def setup(app) -> dict:
     """Called by Sphinx."""
     app.connect("doctree-read", forget_where_it_was_read, priority=999)
+    app.connect("env-updated", write_side_by_side)
     app.connect("html-page-context", draw_charts)
     app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
     app.connect("build-finished", keep_what_pages_load, priority=900)  # after MathJax was copied
@@ -35,6 +36,11 @@ def forget_where_it_was_read(app, document) -> None:
     for node in document.findall():
         if node.__dict__.get("_document") not in (None, document):
             node._document = None
+
+
+def write_side_by_side(app, env) -> None:
+    """Let two processes write the pages. One has read them all, since what `sphinx_proof` knows of pages cannot be joined."""
+    app.parallel = 2
 
 
 def name_figures(app, pagename, templatename, context, doctree) -> None:
