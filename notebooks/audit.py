@@ -100,8 +100,8 @@ plotting.show(
 # - **a recipe** for the training: reference models, and what a change of the recipe would bring;
 # - **weights**: gradients, and of a small network the Hessian.
 #
-# Members and non-members must come from one distribution. If members are last year's patients and non-members this year's, a
-# classifier can tell them apart without any model. So every audit first lets one try, as a control.
+# Members and non-members must come from one distribution. If members are last year's patients and non-members this year's, a classifier can tell them
+# apart without any model. So every audit first lets one try, as a control.
 #
 # ## By hand
 #
@@ -117,8 +117,8 @@ hand = metrics.auc(bayes.malt(found["loss"]), inside)
 hand
 
 # %% [markdown]
-# An audit does the same, with what is easily forgotten: intervals, a control, corrections for the number of attacks, and refusals of
-# what cannot be right, such as members that are also non-members.
+# An audit does the same, with what is easily forgotten: intervals, a control, corrections for the number of attacks, and refusals of what cannot be
+# right, such as members that are also non-members.
 #
 # ## A forest, through its probabilities
 #
@@ -226,7 +226,7 @@ for kind in pair:
 # :::{finding}
 # :claims: A3 reproduced, A4 reproduced, A5 inconclusive
 # Over {param}`models` pairs of models privacy lowers the AUC of the loss by {ours}`points-dp:value` points. Whether it costs accuracy cannot be
-# told here: without noise the twins are {ours}`points-price` points more accurate on average, and the interval covers zero. The forests of the
+# told here: the twins' accuracy less that of the private models is {ours}`points-price` points on average, and the interval covers zero. The forests of the
 # first audit are more talkative than either: the AUC of their loss is {ours}`points-forest` points above what the records say by themselves.
 # :::
 #
@@ -235,12 +235,12 @@ for kind in pair:
 #
 # ## A test of the audit itself
 #
-# Would you notice if an audit had an error? A sign turned round, a score that is a constant, labels in another order: the report
-# would still look well, and say that nothing was found. So an audit is first tried where the truth is known.
+# Would you notice if an audit had an error? A sign turned round, a score that is a constant, labels in another order: the report would still look
+# well, and say that nothing was found. So an audit is first tried where the truth is known.
 #
-# Models are trained on records *apart*, so they never saw the "members". Their audits must stay quiet. Then a leak is planted: for
-# some of the members, a share of {param}`share`, the same model is made surer of the true class, by nine tenths of what is missing to certainty.
-# `mia audit --test` does both for the audit as it is installed at your place.
+# Models are trained on records *apart*, so they never saw the "members". Their audits must stay quiet. Then a leak is planted: for some of the
+# members, a share of {param}`share`, the same model is made surer of the true class, by nine tenths of what is missing to certainty. `mia audit
+# --test` does both for the audit as it is installed at your place.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -337,8 +337,8 @@ results.show_table(
 # %% [markdown]
 # ### More than one model
 #
-# A report is about one model. Behind the claims of this chapter are several, each with its own members: halves of one pool, so that
-# every record is a member of half of them.
+# A report is about one model. Behind the claims of this chapter are several, each with its own members: halves of one pool, so that every record is a
+# member of half of them.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -367,8 +367,8 @@ plotting.show(
 #
 # ### What to try on the network, with its price
 #
-# From the network's report: the recipe as it is and with one thing changed at a time, each trained once, so the chance of one training
-# is in every row.
+# From the network's report: the recipe as it is and with one thing changed at a time, each trained once, so the chance of one training is in every
+# row.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -380,9 +380,9 @@ results.show_table(
 #
 # The bounds on $\epsilon$ above judge records of one training as if each came from a training of its own. Steinke, Nasr and Jagielski
 # {cite:p}`steinke2023privacy` have a bound that needs one training and is exact about it. It needs *canaries*: a fair coin of its own decides of each
-# whether it is trained on. The auditor then says "in" of those with the highest scores, "out" of those with the lowest, and nothing of
-# the rest. If training is $(\epsilon, 0)$-private, a guess is right with a chance of at most $e^\epsilon / (1 + e^\epsilon)$, whatever came of the others, so
-# the right guesses are at most binomial. Too many of them refute that $\epsilon$:
+# whether it is trained on. The auditor then says "in" of those with the highest scores, "out" of those with the lowest, and nothing of the rest. If
+# training is $(\epsilon, 0)$-private, a guess is right with a chance of at most $e^\epsilon / (1 + e^\epsilon)$, whatever came of the others, so the
+# right guesses are at most binomial. Too many of them refute that $\epsilon$:
 
 # %%
 coins = np.random.default_rng(seed).random(1000) < 0.5  # before the training
@@ -391,8 +391,8 @@ metrics.epsilon_one_run(told, coins, guesses=(100, 100), delta=1e-5)
 
 # %% [markdown]
 # Small networks were trained by DP-SGD on 1,000 images and 2,000 canaries of three kinds: images as they come, images with a wrong class, and Dirac
-# canaries, which are gradients that are zero but at one parameter {cite:p}`nasr2021adversary`. The score of an image is by how much training has lowered its
-# loss, which is black-box; that of a Dirac canary is its dot product with all updates, which is white-box.
+# canaries, which are gradients that are zero but at one parameter {cite:p}`nasr2021adversary`. The score of an image is by how much training has
+# lowered its loss, which is black-box; that of a Dirac canary is its dot product with all updates, which is white-box.
 
 # %%
 trained_with = {one: measure.one_run(8, epsilon=one) for one in one_run.EPSILONS}
@@ -424,8 +424,8 @@ results.show_table(
 # {ours}`points-more:value`.
 # :::
 #
-# All bounds are far below what the accountant says, also in theory, where nothing but the noise is in the way: the accountant bounds the worst
-# canary under the worst attack, and one run shows what many canaries have in common.
+# All bounds are far below what the accountant says, also in theory, where nothing but the noise is in the way: the accountant bounds the worst canary
+# under the worst attack, and one run shows what many canaries have in common.
 #
 # What is easily got wrong, and makes the number too large:
 #

@@ -393,7 +393,8 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
         ticks(ax.xaxis, list(places.values()) if named else list(places), [
             str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
         ax.margins(x=0.1)
-        ax.set_xlabel(xlabel or x)
+        if ax.get_subplotspec().is_last_row() or len(axes) > len(titles):  # one whose place below is empty, too
+            ax.set_xlabel(xlabel or x)
         if percent:
             ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
     marks = {PRINTED: hollow()} if paper is not None else {}

@@ -104,8 +104,8 @@ def pinball_table(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int
                 for protocol in ("as fitted", "moved"):
                     loss = metrics.estimate(own, attack, f"pinball={rate:g}", study="pinball", protocol=protocol)
                     row[f"loss at {100 * rate:g} %, {protocol}"] = tables.cell(loss.value, ".4f")
-                found = metrics.estimate(own, attack, f"tpr_at_fpr={rate:g}", study="attacks").interval()
-                row[f"TPR at {100 * rate:g} %"] = tables.format_percent(found)
+                found = metrics.estimate(own, attack, f"tpr_at_fpr={rate:g}", study="attacks")
+                row[f"TPR at {100 * rate:g} %"] = tables.cell(100 * found.value, ".1f")
             rows.append(row)
     return pd.DataFrame(rows).set_index(["data", "attack", "n"])
 
