@@ -333,7 +333,8 @@ results.show_table(
 # ````{solution} bayes-exercise-epsilon
 # :class: dropdown
 # The bound is below one only for $\epsilon < 4(1-\lambda)$, so up to 2, 3.6 and 3.96. Without the last step of its proof it is
-# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$, the printed one $0.26$: protected, by a bound ten times too pessimistic.
+# $\sigma(t_\lambda + \epsilon)$. At $\lambda = 0.01$ and $\epsilon = 1$ that is $0.027$, the printed one $0.26$: protected, by a bound ten times too pessimistic. What one
+# training shows of its own $\epsilon$ is measured with canaries [in the audits](audit.ipynb).
 # ````
 #
 # ## Quiz

@@ -277,7 +277,8 @@ plotting.show(
 # **What did not.** The paper's largest gains are not reached. Small networks on few records, which fit them all, are better attacked by the loss as it is
 # ({numref}`calibration-figure-3`). Calibration costs accuracy. And when members are rare, most of the images that it calls first are not members.
 #
-# **What stays open.** Whether forgetting helps, and whether calibration helps an attacker who sees labels alone. Augmentation and DP-SGD are not measured.
+# **What stays open.** Whether forgetting helps, and whether calibration helps an attacker who sees labels alone. Augmentation is not measured, nor is
+# the attack on DP-SGD; how much of its epsilon canaries show in one run is [in the audits](audit.ipynb).
 # :::
 #
 # ## Exercises
