@@ -26,7 +26,8 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from mia_lib import claims, data, membership, metrics, plotting, published, results, signals
+from mia_lib import claims, data, membership, metrics
+from mia_lib import plotting, published, results, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.evidence import rules
 from mia_lib.papers.bank import exposed, study
@@ -210,8 +211,8 @@ results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
 # in a bank of pure noise one that is attacked and had a say in the ranking would look exposed.
 
 # %%
-other_of = {"bank/cifar10-small": "bank/cifar10",
-            "bank/cifar10": "bank/cifar10-small"}  # networks of another kind, same images
+other_of = {"bank/cifar10-small": "bank/cifar10",  # networks of another kind
+            "bank/cifar10": "bank/cifar10-small"}
 there = {bank: held}
 if bank in other_of:
     there["the other networks"] = published.load(other_of[bank], 64)

@@ -12,8 +12,8 @@ import pytest
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
 CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")]
-SEEN = ["book/index", "book/primer", "book/play", *CHAPTERS, "book/statistics", "book/findings", "book/scorecard",
-        "book/status", "book/guide"]
+SEEN = ["book/index", "book/primer", "book/play", *CHAPTERS, "notebooks/banks", "book/statistics", "book/findings",
+        "book/scorecard", "book/status", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics", "book/primer"}
 REACHABLE = """() => [...document.querySelectorAll(
   ".bd-article :is(.pst-scrollable-table-container, .mia-scroll, pre, div.math, .cell_output)")].every(
@@ -21,6 +21,7 @@ REACHABLE = """() => [...document.querySelectorAll(
     || !box.tabIndex)"""
 HEAVY = 3e6  # bytes of the first page
 LOOKS = [("light", 1280), ("dark", 390)]
+IN_BOTH = ("book/index", "notebooks/bayes")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -74,10 +75,18 @@ class Visit:
             self.page.wait_for_function(REACHABLE, timeout=15_000)
         return self._settled()
 
-    def check_fits_and_is_accessible(self, part: str = "article", grave: tuple[str, ...] = ()):
-        """Nothing sticks out to the right, and axe finds nothing in a part of the page, or nothing so `grave`."""
+    def check_fits(self):
+        """Nothing sticks out to the right."""
         wide, room = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert wide <= room, f"{wide - room} pixels stick out to the right"
+
+    def check_fits_and_is_accessible(self):
+        """Both of an article."""
+        self.check_fits()
+        self.check_is_accessible()
+
+    def check_is_accessible(self, part: str = "article", grave: tuple[str, ...] = ()):
+        """Axe finds nothing in a part of the page, or nothing so `grave`."""
         axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
         found = axe.run(self.page, context={"include": [[part]]}, options={"resultTypes": ["violations"]}).response
         self.page.wait_for_timeout(300)
@@ -97,24 +106,21 @@ class Visit:
         self.context.close()
 
 
-@pytest.fixture(scope="module", params=SEEN)
-def seen(request, browser, server):
-    """A page, loaded once for all looks, and its name."""
+@pytest.mark.parametrize("name", SEEN)
+def test_a_page_works(browser, server, name):
+    """In both looks; axe, which takes seconds, sees every other page in the same one, and two of them in both."""
     with Visit(browser) as tab:
-        tab.go(f"{server}/{request.param}.html")
-        yield request.param, tab
-
-
-@pytest.mark.parametrize("theme, width", LOOKS)
-def test_a_page_works(seen, theme, width):
-    name, visit = seen
-    page = visit.look(theme, width)
-    assert not visit.errors
-    assert not visit.elsewhere, "asked of others than the book itself"
-    assert page.evaluate("document.documentElement.dataset.theme") == theme
-    assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
-    assert page.locator("mjx-container").count() > 0 or name not in WITH_MATHEMATICS
-    visit.check_fits_and_is_accessible("html", grave=("serious", "critical"))
+        tab.go(f"{server}/{name}.html")
+        for theme, width in LOOKS:
+            page = tab.look(theme, width)
+            assert not tab.errors
+            assert not tab.elsewhere, "asked of others than the book itself"
+            assert page.evaluate("document.documentElement.dataset.theme") == theme
+            assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+            assert page.locator("mjx-container").count() > 0 or name not in WITH_MATHEMATICS
+            tab.check_fits()
+            if name in IN_BOTH or LOOKS[SEEN.index(name) % 2] == (theme, width):
+                tab.check_is_accessible("html", grave=("serious", "critical"))
 
 
 def test_the_first_page_is_light(browser, server):

@@ -10,7 +10,7 @@ from mia_lib.publish.parameters import find_root, notebooks
 
 ROOT = find_root()
 NOTEBOOKS = notebooks(ROOT)
-CHAPTERS = [name for name in NOTEBOOKS if (ROOT / "data" / "papers" / f"{name}_claims.yaml").is_file()]
+CHAPTERS = [name for name in NOTEBOOKS if (ROOT / "book" / "quiz" / f"{name}.yaml").is_file()]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 DEPTH = r"^## In more depth$"
 WORDS, EXHIBITS = 2200, 8
