@@ -207,8 +207,8 @@ results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
 #
 # A rate is about all members. Whom does it find? Each record is a member of half of a bank's models, so we can count for every single one: how
 # often is it *found*, under models that were trained on it, and how often *accused*, under models that were not? We rank records by how often they
-# are found in one half of the models, cut the ranking into tenths, and count in the other half. Each half has its own models alone for references:
-# in a bank of pure noise one that is attacked and had a say in the ranking would look exposed.
+# are found in one half of the models, cut the ranking into tenths, and count in the other half. Each half has only its own models for
+# references. Otherwise records of pure noise would look exposed: a model that ranks them would be a reference of those that are judged.
 
 # %%
 other_of = {"bank/cifar10-small": "bank/cifar10",  # networks of another kind
@@ -369,7 +369,7 @@ claims.show("banks", verdicts)
 # ```
 #
 # Better than LiRA? `mia course try FILE` ranks it beside the attacks of this page at equal references and queries
-# ([how](#course-competition)).
+# ([how](../book/course.md#course-competition)).
 # ````
 #
 # ````{solution} banks-exercise-own
