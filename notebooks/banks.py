@@ -369,7 +369,7 @@ claims.show("banks", verdicts)
 # ```
 #
 # Better than LiRA? `mia course try FILE` ranks it beside the attacks of this page at equal references and queries
-# ([how](../book/course.md#course-competition)).
+# ([how](../book/course.md)).
 # ````
 #
 # ````{solution} banks-exercise-own
