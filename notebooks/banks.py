@@ -30,7 +30,7 @@ from mia_lib import claims, data, membership, metrics
 from mia_lib import plotting, published, results, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.evidence import rules
-from mia_lib.papers.bank import exposed, study
+from mia_lib.papers.bank import exposure, study
 
 plotting.set_style()
 
@@ -216,33 +216,27 @@ other_of = {"bank/cifar10-small": "bank/cifar10",  # networks of another kind
 there = {bank: held}
 if bank in other_of:
     there["the other networks"] = published.load(other_of[bank], 64)
-single = exposed.compare(there, exposed_records, draws)
+single = exposure.by_ranking(there, exposed_records, draws)
 
 # %% tags=["hide-input"]
-def tenth(attack, metric, chosen="itself"):
-    rows = single[(single["tenth"] == 1) & (single["chosen"] == chosen)]
+def tenth(attack, metric, ranking):
+    rows = single[(single["tenth"] == 1) & (single["ranking"] == ranking)]
     return metrics.estimate(rows, attack, metric).value if len(rows) else "not run"
 
 
-results.name({f"{name.lower()}-{metric}": tenth(name, metric) for name in exposed.ATTACKS for metric in ("found", "accused")}, ".1%")
+results.name({f"{name.lower()}-{metric}": tenth(name, metric, name) for name in exposure.ATTACKS for metric in ("found", "accused")}, ".1%")
 results.name({"lira-by-rmia": tenth("LiRA", "found", "RMIA"), "rmia-by-lira": tenth("RMIA", "found", "LiRA"),
               "malt-by-lira": tenth("MALT", "found", "LiRA"), "lira-by-others": tenth("LiRA", "found", "the other networks"),
               "accused-by-others": tenth("LiRA", "accused", "the other networks")}, ".1%")
-rows = single[(single["chosen"] == "itself") & (single["metric"] != "auc")]
-fig, axes = plotting.panels(exposed.ATTACKS, 3.6, "share called members", sharey=True)
-for ax, name in zip(axes, exposed.ATTACKS, strict=True):
-    for metric, kind in (("found", "members"), ("accused", "non-members")):
-        look = plotting.STYLE[kind]
-        sns.lineplot(rows[(rows["attack"] == name) & (rows["metric"] == metric)], x="tenth", y="value", ax=ax, label=kind,
-                     color=look["color"], marker=look["marker"], linestyle=look["linestyle"], seed=0, legend=False)
-    ax.set(xlabel="tenth of the records", xticks=[1, 4, 7, 10])
-    ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-plotting.legend(fig)
+rows = single[(single["ranking"] == single["attack"]) & (single["metric"] != "auc")]
+rows = metrics.summary(rows, ["attack", "metric", "tenth"]).replace({"metric": {"found": "members", "accused": "non-members"}})
+fig = plotting.lineplot(rows, "tenth", "value", by="metric", panel="attack", percent=True, xlabel="tenth of the records",
+                        ylabel="share called members")
 plotting.show(
     fig, name="banks-exposed",
     caption=f"Whom attacks call members of {len(held) - len(held) // 2} models of {bank}, at 1 % false alarms of each. Records are ranked by how often the "
     f"same attack finds them in the other models of the bank, and cut into tenths; {exposed_records:,} training records, all models of the same half but "
-    "the partner for references. Bands are 95 % intervals over targets.",
+    "the partner for references. Bars are 95 % intervals over targets.",
     alt="Three panels with a line for members and one for non-members against the tenth of the records. Of MALT both lines coincide; of LiRA and RMIA "
     "that of members starts far above that of non-members and falls to zero.")
 
@@ -264,9 +258,9 @@ plotting.show(
 # %%
 few, images = published.load("bank/fashion-mlp"), data.load("fashion_mnist_20k")
 records = np.flatnonzero(few.members.any(0))
-score_of, is_in = exposed.attack(few, records, ["LiRA"])
-calls = exposed.call(score_of["LiRA"], is_in)
-ranking, often = exposed.order(calls, is_in), exposed.found(calls, is_in)
+score_of, is_in = exposure.attack_models(few, records, ["LiRA"])
+calls = exposure.call_members(score_of["LiRA"], is_in)
+ranking, often = exposure.rank_records(calls, is_in), exposure.detection_rate(calls, is_in)
 
 # %% tags=["hide-input"]
 tops = np.isin(images.y[records], [images.classes.index(name) for name in ("Shirt", "Pullover", "T-shirt/top", "Coat")])
@@ -290,21 +284,21 @@ plotting.show(
 # Half of the networks say who is found most often; the others are attacked, so that luck in the choice is not taken for exposure.
 
 # %%
-peeled = exposed.peel(few, {
+retrained = exposure.without_records(few, {
     "the exposed": published.load("onion/fashion-mlp", taken="exposed"),
     "drawn by lot": published.load("onion/fashion-mlp", taken="random")}, draws)
 
 # %% tags=["hide-input"]
 def left(taken, trained):
-    return metrics.estimate(peeled, "LiRA", "tpr_at_fpr=0.01", taken=taken, trained=trained).interval((0.0, 1.0))
+    return metrics.estimate(retrained, "LiRA", "tpr_at_fpr=0.01", taken=taken, trained=trained).interval((0.0, 1.0))
 
 
-whole, its_members = exposed.attack(few, np.arange(few.members.any(0).sum()), ["LiRA"], slice(len(few) // 2, None))
-results.name({"onion-all": float(metrics.tpr_at_fpr(whole["LiRA"], its_members, exposed.FPR).mean())}, ".1%")
+whole, its_members = exposure.attack_models(few, np.arange(few.members.any(0).sum()), ["LiRA"], slice(len(few) // 2, None))
+results.name({"onion-all": float(metrics.tpr_at_fpr(whole["LiRA"], its_members, exposure.FPR).mean())}, ".1%")
 results.name({f"onion-{word}-{how}": left(taken, trained) for word, taken in (("exposed", "the exposed"), ("lot", "drawn by lot"))
               for how, trained in (("with", "with them"), ("without", "without them"))}, ".1%")
 results.show_table(
-    results.percent_table(peeled.rename(columns={"taken": "taken out"}), "taken out", ("trained",), {
+    results.percent_table(retrained.rename(columns={"taken": "taken out"}), "taken out", ("trained",), {
         ("with them",): "found of the others, trained with them", ("without them",): "trained without them"}), name="banks-onion",
     caption="What LiRA finds of the records that are left, at 1 % false alarms, in percent with 95 % intervals over 16 networks and records: when the "
     "networks were trained with the eighth that is taken out, and when they were trained without it.")
@@ -319,7 +313,7 @@ results.show_table(
 # :::
 
 # %% tags=["hide-input"]
-verdicts = rules.judge_all("banks", pd.concat([single, peeled], ignore_index=True), {})
+verdicts = rules.judge_all("banks", pd.concat([single, retrained], ignore_index=True), {})
 claims.show("banks", verdicts)
 
 # %% [markdown]

@@ -19,7 +19,7 @@ SETTINGS_OF = {
               "noise": ["without", "private"], "promised": [1.0, 8.0]},
     "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 4, 8, 16, 30], "overlap": ["half", "nothing"],
                 "augmentation": ["none", "flips and crops"], "epochs": [5, 20]},
-    "banks": {"chosen": ["itself", "LiRA", "the other networks"], "taken": ["the exposed", "drawn by lot"],
+    "banks": {"ranking": ["MALT", "LiRA", "the other networks"], "taken": ["the exposed", "drawn by lot"],
               "trained": ["with them", "without them"]},
     "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
                     "reading": ["negative"], "references": [2, 30], "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]},

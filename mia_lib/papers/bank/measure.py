@@ -40,14 +40,14 @@ def fashion_onion(index: range, taken: str = "exposed", share: float = 0.125, ra
         margin: log odds of all training records, those that were taken out among them, float16 [M, N]; members: bool [M, N].
     """
     from mia_lib import signals
-    from mia_lib.papers.bank import exposed
+    from mia_lib.papers.bank import exposure
 
     check_choice("taken", taken, ("exposed", "random"))
     check_range("share", share, 0, 0.5)
     ensemble, pool = models_of(range(ranked + index.start, ranked + index.stop), **bank)
     known, rows = catalogue()["bank/fashion-mlp"](index=range(ranked), **bank), np.arange(pool.n_train)
-    scores, members = exposed.attack(known, rows, ["LiRA"])
-    ranking = exposed.order(exposed.call(scores["LiRA"], members), members)
+    scores, members = exposure.attack_models(known, rows, ["LiRA"])
+    ranking = exposure.rank_records(exposure.call_members(scores["LiRA"], members), members)
     if taken == "random":
         ranking = np.random.default_rng([31, bank["seed"]]).permutation(rows)
     inside = ensemble.members.copy()

@@ -24,49 +24,48 @@ from mia_lib.published import Bank
 
 ATTACKS = ("MALT", "LiRA", "RMIA")
 FPR = 0.01  # of each target, at which records are called members
-POPULATION = 2000  # records that no model was trained on, with which RMIA compares
-PARTS = 10  # of the records, of which the first is the exposed tenth
+TENTHS = 10
 
 
-def attack(bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTACKS, models: slice = slice(None)
-           ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def attack_models(bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTACKS, models: slice = slice(None)
+                  ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores [T, N] of every one of these models, with all others of them but its partner for references; and who is a member.
 
     Args:
         bank: with `margin` and `members`. records: numbers of those that are judged, int [N]. attacks: of the registry.
         models: of the bank, whole pairs.
     """
-    public = np.flatnonzero(~bank.members.any(0))[:POPULATION]
-    odds, members = bank.margin[models][:, records].astype(float), bank.members[models][:, records]
-    loss, public_loss = signals.loss_of(odds), signals.loss_of(bank.margin[models][:, public])
+    odds, members, public = bank.margin[models], bank.members[models][:, records], ~bank.members.any(0)
+    odds, public_loss = odds[:, records], signals.loss_of(odds[:, public][:, :registry.POPULATION])
+    values: dict[str, np.ndarray] = {registry.LOG_ODDS: odds.astype(float), "loss": signals.loss_of(odds)}
     scores: dict[str, list[np.ndarray]] = {name: [] for name in attacks}
     for target in range(len(odds)):
-        others = membership.references_of(target, len(odds))
-        rows = [target, *others]
-        view = registry.ArraySignals({registry.LOG_ODDS: odds[rows], "loss": loss[rows]}, members[others],
+        references = membership.references_of(target, len(odds))
+        rows = [target, *references]
+        view = registry.ArraySignals({name: value[rows] for name, value in values.items()}, members[references],
                                      {"loss": public_loss[rows]})
         for name in attacks:
             scores[name].append(registry.score(name, view))
     return {name: np.stack(rows) for name, rows in scores.items()}, members
 
 
-def call(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+def call_members(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Whom each target's threshold at a false positive rate of `FPR` calls a member, bool [T, N]."""
     return np.stack([row > np.quantile(row[~inside], 1 - FPR, method="higher")
                      for row, inside in zip(scores, members, strict=True)])
 
 
-def found(called: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Of each record, the share of the models trained on it that give it away, [N]."""
-    return (called & members).sum(0) / np.maximum(members.sum(0), 1)
+def detection_rate(calls: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Of each record, the share of the models trained on it under which it is called a member, [N]."""
+    return (calls & members).sum(0) / np.maximum(members.sum(0), 1)
 
 
-def order(called: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Records by how often they are found, most often first; int [N]."""
-    return np.argsort(-found(called, members), kind="stable")
+def rank_records(calls: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Records by their detection rate, the highest first; int [N]."""
+    return np.argsort(-detection_rate(calls, members), kind="stable")
 
 
-def compare(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFrame:
+def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFrame:
     """Study "exposed": are those whom an attack finds most often under one half of a bank's models found under the other half?
     And by another attack, and under networks of another kind that were trained on other halves?
 
@@ -75,35 +74,35 @@ def compare(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFrame
             many. draws: of the intervals. A half has its own models alone for references.
 
     Returns:
-        a row for each attack, `chosen` (by whom the records were ranked: the attack "itself" or another one under the first
-        half of the models, or LiRA under all networks of another bank), `tenth` from 1 on, judged target and metric: "found",
-        the share of its members that are called, and "accused", that of its non-members. Of the first tenth also the AUC of
-        the calls, by which exposure is 2 AUC - 1.
+        a row for each attack, `ranking` (the attack by which records were ranked under the first half of the models, or the
+        bank under all of whose networks LiRA ranked them), `tenth` from 1 on, judged target and metric: "found", the share of
+        its members that are called, and "accused", that of its non-members. Of the first tenth also the AUC of the calls, by
+        which exposure is 2 AUC - 1.
     """
-    (own, bank), *others = banks.items()
+    (title, bank), *others = banks.items()
     rows, half = np.arange(records), len(bank) // 4 * 2
-    scores, members = attack(bank, rows, models=slice(half))
-    rankings = {name: order(call(score, members), members) for name, score in scores.items()}
+    scores, members = attack_models(bank, rows, models=slice(half))
+    rankings = {name: rank_records(call_members(score, members), members) for name, score in scores.items()}
     for name, other in others:
-        scores, members = attack(other, rows, ["LiRA"])
-        rankings[name] = order(call(scores["LiRA"], members), members)
-    scores, members = attack(bank, rows, models=slice(half, 2 * half))
+        scores, members = attack_models(other, rows, ["LiRA"])
+        rankings[name] = rank_records(call_members(scores["LiRA"], members), members)
+    scores, members = attack_models(bank, rows, models=slice(half, 2 * half))
     frames = []
     for name, score in scores.items():
-        called = call(score, members)
-        for by, ranking in {"itself": rankings[name], **rankings}.items():
-            where = {"study": "exposed", "data": own, "chosen": by}
-            for tenth, part in enumerate(np.array_split(ranking, PARTS), 1):
-                calls, inside = called[:, part], members[:, part]
-                frames.append(by_repetition({name: {
-                    "found": [row[side].mean() for row, side in zip(calls, inside, strict=True)],
-                    "accused": [row[~side].mean() for row, side in zip(calls, inside, strict=True)]}}, tenth=tenth, **where))
+        calls = call_members(score, members)
+        for by, ranking in rankings.items():
+            where = {"study": "exposed", "data": title, "ranking": by}
+            for tenth, part in enumerate(np.array_split(ranking, TENTHS), 1):
+                of_part, inside = calls[:, part], members[:, part]
+                rates = {metric: [row[side].mean() for row, side in zip(of_part, sides, strict=True)]
+                         for metric, sides in (("found", inside), ("accused", ~inside))}
+                frames.append(by_repetition({name: rates}, tenth=tenth, **where))
                 if tenth == 1:
-                    frames.append(by_target({name: calls.astype(float)}, inside, ("auc",), draws=draws, tenth=1, **where))
+                    frames.append(by_target({name: of_part.astype(float)}, inside, ("auc",), draws=draws, tenth=1, **where))
     return pd.concat(frames, ignore_index=True)
 
 
-def peel(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.DataFrame:
+def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.DataFrame:
     """Study "onion": what LiRA finds of the records that are left when others are taken out of all training sets.
 
     Args:
@@ -118,7 +117,7 @@ def peel(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.DataFrame:
         left, first = np.flatnonzero(bank.members.any(0)), bank.parameters["ranked"]
         models = {"with them": (before, slice(first, first + len(bank))), "without them": (bank, slice(None))}
         for trained, (one, judged) in models.items():
-            scores, members = attack(one, left, ["LiRA"], judged)
+            scores, members = attack_models(one, left, ["LiRA"], judged)
             frames.append(by_target(scores, members, ("tpr_at_fpr=0.01",), draws=draws, study="onion", taken=taken,
                                     trained=trained))
     return pd.concat(frames, ignore_index=True)
