@@ -166,7 +166,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     from mia_lib.publish import primer_page  # draws, and what draws is slow to load
 
     for name, notebook in executed.items():
-        pages.check_title(notebook, name)
+        runner.check_title(notebook, name)
     files = _sources(root)
     runs = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
     resolved = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}

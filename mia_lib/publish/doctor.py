@@ -103,7 +103,7 @@ def _kernel() -> str:
 
     with tempfile.TemporaryDirectory(prefix="mia-doctor-") as folder:
         (Path(folder) / "notebooks").mkdir()
-        (Path(folder) / "notebooks" / "probe.py").write_text("# %%\n1 + 1\n", encoding="utf-8")
+        (Path(folder) / "notebooks" / "probe.py").write_text("# %% [markdown]\n# # Probe\n\n# %%\n1 + 1\n", encoding="utf-8")
         record = execute("probe", {}, Path(folder) / "probe.ipynb", root=Path(folder),
                          bars=Bars(Console(quiet=True)))
     return f"started, ran a cell and ended in {duration(record['seconds'])}"

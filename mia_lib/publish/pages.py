@@ -60,13 +60,6 @@ def page(notebook: dict, explorable: bool = True, audits: str = "../audits/", ag
     return {**notebook, "cells": cells}
 
 
-def check_title(notebook: dict, name: str) -> None:
-    """Refuse a notebook, as JSON, of which no page can be made, for it has no title."""
-    first = next(iter(notebook["cells"]), {"cell_type": "none"})
-    if first["cell_type"] != "markdown" or not "".join(first["source"]).startswith("# "):
-        raise MiaError(f"notebooks/{name}.py has no title: its first cell must be Markdown that begins with `# `.")
-
-
 def _charts(cell: dict, explorable: bool) -> list[dict]:
     """Take the chart of an explorable figure out of its cell, into one where `explore.js` finds it, with what it says.
 

@@ -61,7 +61,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     root, notebook = find_root(root), Path(notebook).resolve()
     content = json.loads(notebook.read_text(encoding="utf-8"))
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
-    pages.check_title(content, record["notebook"])
+    runner.check_title(content, record["notebook"])
     base = f"{Path(os.path.relpath(built, notebook.parent)).as_posix()}/" if (built / "objects.inv").is_file() else None
     changes = changed_from_preset(record, root)
     # What draws explorable figures would be a fifth of the file.

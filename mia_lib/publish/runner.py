@@ -153,6 +153,13 @@ def with_current_text(notebook: dict, name: str, root: Path | None = None) -> di
     return {**notebook, "cells": cells}
 
 
+def check_title(notebook: dict, name: str) -> None:
+    """Refuse a notebook, as JSON, of which no page can be made, for it has no title."""
+    first = next(iter(notebook["cells"]), {"cell_type": "none"})
+    if first["cell_type"] != "markdown" or not "".join(first["source"]).startswith("# "):
+        raise MiaError(f"notebooks/{name}.py has no title: its first cell must be Markdown that begins with `# `.")
+
+
 def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
             bars: Bars | None = None) -> dict:
     """Execute one notebook, whatever was run before; arguments, result and errors as of `execute_all`."""
@@ -175,10 +182,12 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
 
     Raises:
         NotebookFailed: a cell raised, or the kernel died.
-        MiaError: the disk is full; a data set cannot be had.
+        MiaError: a notebook without a title, before anything runs; the disk is full; a data set cannot be had.
         KeyboardInterrupt: after the kernels and their child processes have ended.
     """
     root, waiting, running = find_root(root), list(jobs), []
+    for name, _, _ in jobs:
+        check_title(read(root / "notebooks" / f"{name}.py"), name)
     with bars or Bars() as drawn:
         try:
             while waiting or running:

@@ -77,7 +77,7 @@ def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):
 
 @pytest.mark.kernel
 def test_a_real_process_exits_1_when_a_cell_fails(tiny, repo):
-    (tiny / "notebooks" / "fails.py").write_text("# %%\n1 / 0\n")
+    (tiny / "notebooks" / "fails.py").write_text("# %% [markdown]\n# # Toy\n\n# %%\n1 / 0\n")
     done = subprocess.run([sys.executable, "-m", "mia_lib.publish.cli", "run", "fails"], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(repo)})
     assert done.returncode == 1 and "Traceback" not in done.stderr

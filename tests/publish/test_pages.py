@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from mia_lib.errors import MiaError
 from mia_lib.evidence import explore, plotting
 from mia_lib.papers.audit import exhibits
 from mia_lib.publish import outputs, pages
@@ -70,13 +69,6 @@ def test_a_report_is_a_link_to_a_page_of_its_own(options, href):
     [output] = pages.page(executed, **options)["cells"][0]["outputs"]
     assert set(output["data"]) == {"text/markdown", "text/plain"}
     assert f'<a href="{href}">The whole report on a &lt;forest&gt;</a>' in output["data"]["text/markdown"]
-
-
-@pytest.mark.parametrize("cells", [[], [{"cell_type": "code", "source": "# x"}], [{"cell_type": "markdown", "source": ["x"]}]])
-def test_a_notebook_without_a_title_is_refused(cells):
-    with pytest.raises(MiaError, match="notebooks/n.py has no title: its first cell must be Markdown"):
-        pages.check_title({"cells": cells}, "n")
-    pages.check_title({"cells": [{"cell_type": "markdown", "source": ["# A title"]}]}, "n")
 
 
 # Charts in words: what a loop over the records counts, at settings that the reader is told

@@ -24,6 +24,9 @@ def times_run(root) -> int:
     return len(log.read_text().split()) if log.exists() else 0
 
 
+TITLE = "# %% [markdown]\n# # Toy\n\n"
+
+
 @pytest.mark.kernel
 def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     ran = runner.run("tiny", {"steps": 2})
@@ -73,9 +76,19 @@ def test_the_key_follows_the_code_of_the_library_and_of_modules_of_the_readers_o
     assert keys[0] == keys[1] == keys[2] and len(set(keys)) == 3
 
 
+@pytest.mark.parametrize("source", ["", "# %%\nx = 1\n", "# %% [markdown]\n# no title\n\n# %%\nx = 1\n"])
+def test_a_notebook_without_a_title_is_refused_before_anything_runs(tiny, source):
+    (tiny / "notebooks" / "untitled.py").write_text(source)
+    values = parameters.validate("tiny", {})
+    with pytest.raises(MiaError, match="notebooks/untitled.py has no title: its first cell must be Markdown"):
+        list(runner.execute_all([("tiny", values, tiny / "a.ipynb"), ("untitled", {}, tiny / "b.ipynb")]))
+    assert times_run(tiny) == 0
+
+
 def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     (tiny / "notebooks" / "fails.py").write_text(
-        "# %%\nprint('before')\n\n# %%\n# breaks here\nraise ValueError('first\\nlast word')\n\n# %%\nprint('after')\n")
+        "# %% [markdown]\n# # Fails\n\n# %%\nprint('before')\n\n"
+        "# %%\n# breaks here\nraise ValueError('first\\nlast word')\n\n# %%\nprint('after')\n")
     with pytest.raises(runner.NotebookFailed) as error:
         runner.run("fails")
     kept = next((tiny / "runs").glob("fails-*/fails.ipynb"))
@@ -138,7 +151,10 @@ def test_the_same_parameters_by_another_preset_are_shown_under_its_name(tiny):
     assert runner.run_record(first)["preset"] == "other"
 
 
-OWN = '''# %% tags=["parameters"]
+OWN = '''# %% [markdown]
+# # Toy
+
+# %% tags=["parameters"]
 dataset: str = "german_credit"  # records [data set]
 net: str = "mlp:4"  # network [architecture]
 
@@ -163,7 +179,7 @@ def test_a_run_takes_records_and_a_network_from_the_folder_in_which_it_is_asked_
 
 @pytest.mark.kernel
 def test_a_dead_kernel_is_explained(tiny):
-    (tiny / "notebooks" / "dies.py").write_text("# %%\nimport os\n\n# %%\nos.kill(os.getpid(), 9)\n")
+    (tiny / "notebooks" / "dies.py").write_text(TITLE + "# %%\nimport os\n\n# %%\nos.kill(os.getpid(), 9)\n")
     with pytest.raises(runner.NotebookFailed, match=r"cell \[2\].*the kernel died"):
         runner.run("dies")
 
@@ -188,11 +204,14 @@ def test_the_kernel_is_this_interpreter_whatever_is_installed(tiny, monkeypatch)
     (spec / "kernel.json").write_text(json.dumps(trap))
     monkeypatch.setenv("JUPYTER_PATH", str(tiny / "jupyter"))
     (tiny / "notebooks" / "who.py").write_text(
-        "# %%\nimport os, sys, mia_lib\nprint(sys.executable, os.environ['OMP_NUM_THREADS'], os.getcwd())\n")
+        TITLE + "# %%\nimport os, sys, mia_lib\nprint(sys.executable, os.environ['OMP_NUM_THREADS'], os.getcwd())\n")
     assert f"{sys.executable} 1 {tiny}" in runner.run("who").read_text()
 
 
-SLOW = '''# %%
+SLOW = '''# %% [markdown]
+# # Toy
+
+# %%
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open("pids", "w").write(str(child.pid))
@@ -225,7 +244,10 @@ def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
-MEETS = '''# %%
+MEETS = '''# %% [markdown]
+# # Toy
+
+# %%
 import time
 from pathlib import Path
 Path("{me}.here").touch()
@@ -253,7 +275,8 @@ def test_notebooks_run_side_by_side_as_many_as_asked(tiny):
 def test_when_one_of_several_fails_the_others_are_ended(tiny):
     (tiny / "notebooks" / "slow.py").write_text(SLOW)
     (tiny / "notebooks" / "fails.py").write_text(
-        "# %%\nimport time\nfrom pathlib import Path\nwhile not Path('pids').exists() or not Path('pids').read_text():\n"
+        TITLE + "# %%\nimport time\nfrom pathlib import Path\n"
+        "while not Path('pids').exists() or not Path('pids').read_text():\n"
         "    time.sleep(0.1)\n1 / 0\n")
     with pytest.raises(runner.NotebookFailed, match="notebooks/fails.py.*division by zero"):
         list(runner.execute_all([(name, {}, tiny / f"{name}.ipynb") for name in ("slow", "fails")], at_once=2))

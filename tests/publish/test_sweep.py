@@ -21,7 +21,10 @@ from mia_lib.progress import Bars
 from mia_lib.publish import outputs, runner, sweep
 from mia_lib.publish.cli import app
 
-NOTEBOOK = '''# %% tags=["parameters"]
+NOTEBOOK = '''# %% [markdown]
+# # Toy
+
+# %% tags=["parameters"]
 steps: int = 3  # how many steps [1..10]
 rate: float = 0.5  # step size [0..10]
 mode: str = "plain"  # which kind [plain | fancy | a,b]
