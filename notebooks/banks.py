@@ -260,7 +260,8 @@ few, images = published.load("bank/fashion-mlp"), data.load("fashion_mnist_20k")
 records = np.flatnonzero(few.members.any(0))
 score_of, is_in = exposure.attack_models(few, records, ["LiRA"])
 calls = exposure.call_members(score_of["LiRA"], is_in)
-ranking, often = exposure.rank_records(calls, is_in), exposure.detection_rate(calls, is_in)
+ranking = exposure.rank_records(calls, is_in)
+often = exposure.detection_rate(calls, is_in)
 
 # %% tags=["hide-input"]
 tops = np.isin(images.y[records], [images.classes.index(name) for name in ("Shirt", "Pullover", "T-shirt/top", "Coat")])
