@@ -46,7 +46,7 @@ def check_range(argument: str, value, low=None, high=None):
         raise MiaError(f"{argument} = {value!r} is {'text' if isinstance(value, str) else 'no number'}: a number is needed"
                        f"{', without quotes' if isinstance(value, str) else ''}.")
     if (low is not None and value < low) or (high is not None and value > high) or value != value:
-        span = "any number" if low is None and high is None else (
+        span = "any number but NaN" if low is None and high is None else (
             f"from {low} to {high}" if low is not None and high is not None else
             f"at least {low}" if high is None else f"at most {high}")
         raise MiaError(f"{argument} = {value!r} is out of range: allowed is {span}.")

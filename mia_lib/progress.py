@@ -9,6 +9,7 @@ bars, so that nothing of them lands in the rendered page. Otherwise tqdm draws o
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -105,7 +106,6 @@ class Bars:
             Progress,
             TextColumn,
             TimeElapsedColumn,
-            TimeRemainingColumn,
         )
 
         self.console = console or Console()
@@ -113,7 +113,7 @@ class Bars:
         if self.console.is_terminal:
             self._drawn = Progress(
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-                TextColumn("left"), TimeRemainingColumn(), console=self.console, transient=True)
+                TextColumn("{task.fields[left]}"), console=self.console, transient=True)
         self._tasks: dict[str, dict] = {}
 
     def __enter__(self) -> Bars:
@@ -129,8 +129,11 @@ class Bars:
         """Print a line above the bars."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def update(self, label: str, done: int, total: int) -> None:
-        """Set the bar `label` to `done` of `total` steps; a finished bar goes away."""
+    def update(self, label: str, done: int, total: int, left: float | None = None) -> None:
+        """Set the bar `label` to `done` of `total` steps; a finished bar goes away.
+
+        `left` are the seconds to go: from the pace so far when None, not said when not a number.
+        """
         task = self._tasks.get(label)
         if task is None or done < task["done"] or total != task["total"]:
             self._remove(label)
@@ -138,10 +141,10 @@ class Bars:
             now = time.monotonic()
             task = self._tasks[label] = {"began": now, "from": done, "told": now, "total": total}
             if self._drawn:
-                task["id"] = self._drawn.add_task(label, total=total, completed=done)
-        task["done"] = done
+                task["id"] = self._drawn.add_task(label, total=total, completed=done, left="")
+        task |= {"done": done, "left": left}
         if self._drawn:
-            self._drawn.update(task["id"], completed=done)
+            self._drawn.update(task["id"], completed=done, left=self._left(task))
         self._tell(label)
         if done >= total:
             self._remove(label)
@@ -151,10 +154,14 @@ class Bars:
         if self._drawn or now - task["told"] < EVERY:
             return
         task["told"] = now
-        moved = task["done"] - task["from"]
-        seconds = (now - task["began"]) / moved * (task["total"] - task["done"]) if moved else 0
-        left = f", about {duration(seconds)} left" if moved else ""
-        self.say(f"{label}: {task['done']}/{task['total']}{left}")
+        self.say(", ".join(filter(None, (f"{label}: {task['done']}/{task['total']}", self._left(task)))))
+
+    @staticmethod
+    def _left(task: dict) -> str:
+        seconds, moved = task["left"], task["done"] - task["from"]
+        if seconds is None:
+            seconds = (time.monotonic() - task["began"]) / moved * (task["total"] - task["done"]) if moved else math.nan
+        return "" if math.isnan(seconds) else f"about {duration(seconds)} left"
 
     def _remove(self, label: str) -> None:
         task = self._tasks.pop(label, None)

@@ -22,6 +22,17 @@ def test_plain_lines_say_counts_and_time_left(capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines() == ["models: 6/10, about 20 s left", "models: 7/10, about 19 s left"]
 
 
+def test_whoever_knows_better_says_what_is_left(capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    with Bars() as bars:
+        bars.update("cells", 0, 3)
+        for left in (100.0, float("nan")):
+            clock[0] += 20
+            bars.update("cells", 1, 3, left)
+    assert capsys.readouterr().out.splitlines() == ["cells: 1/3, about 1 min 40 s left", "cells: 1/3"]
+
+
 def test_bars_are_drawn_in_a_terminal():
     out = io.StringIO()
     with Bars(Console(file=out, force_terminal=True, width=100)) as bars:

@@ -399,7 +399,7 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
                          ("population_reference_probability", population_reference)):
         check_finite(name, values, "rows", "Give probabilities, or leave those records out.")
         for value in (values.min(), values.max()) if values.size else ():
-            check_range(name, value, 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
+            check_range(name, float(value), 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
     check_direction(reference_probability, reference_members, "reference_probability", higher=True)
     check_present(reference_members, "RMIA, online," if a is None else "RMIA, offline,", inside=int(a is None))
     tiny = np.finfo(np.float64).tiny  # for a record to which every reference gives probability 0

@@ -37,8 +37,8 @@ def log_curvature(curvature: np.ndarray, floor: float = 1e-22) -> np.ndarray:
     Algorithm 2 as printed takes the curvature itself, whose values under different models spread over orders of magnitude.
 
     Args:
-        curvature: float [...]. floor: what a curvature of zero counts as, so that its logarithm is -50.66 for the released
-            code's; one that is not positive, or too small for the type of the curvature, is refused.
+        curvature: float [...]. floor: is added to all, so that the logarithm of a zero is -50.66 with the released code's; one
+            that is not positive, or too small for the type of the curvature, is refused.
 
     Returns:
         [...], float64, or float32 where the curvature is.

@@ -143,9 +143,9 @@ def score(name: str, view: TargetSignals, **options) -> np.ndarray:
 
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
     """What a score function gives whose arguments are called like what is seen: `labels`, `reference_members`, a signal of
-    `SIGNALS` for the target's (`signal` for the log odds), `reference_loss` and the like for those of the references; options
-    are its other arguments."""
-    arguments = dict(options)
+    `SIGNALS` for the target's (`signal` for the log odds, `correct` for correctness), `reference_loss` and the like for those
+    of the references; options are its other arguments."""
+    arguments = {}
     for name in inspect.signature(attack).parameters:
         signal = {"signal": LOG_ODDS, "correct": "correctness"}.get(own := name.removeprefix("reference_"), own)
         if name == "labels":
@@ -154,7 +154,7 @@ def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
             arguments[name] = view.own(signal)
         elif signal in SIGNALS:
             arguments[name], arguments["reference_members"] = view.references(signal)
-    return attack(**arguments)
+    return attack(**arguments, **options)
 
 
 def _negative(view: TargetSignals, signal: str) -> np.ndarray:

@@ -178,9 +178,12 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
     target, seed = inputs.target, inputs.options.seed
     if target.kind == "network":
         network = evaluation.in_precision(target.model, "float64")
-        records = evaluation.inputs(x, 0, len(x), evaluation.device_of(network), torch.float64, target.fed)
-        return curvature.hutchinson_trace(lambda part, labels: precise_loss(network(part), labels, target.loss), records,
-                                          probes, seed, y=y)
+        blocks = []
+        for start in range(0, len(x), 500):  # all records in float64 would take gigabytes
+            part = evaluation.inputs(x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed)
+            blocks.append(curvature.hutchinson_trace(lambda at, labels: precise_loss(network(at), labels, target.loss), part,
+                                                     probes, seed, y=y[start:start + 500], first=start))
+        return np.concatenate(blocks)
 
     def of_outputs(part: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         outputs = target.ask(part.numpy()).astype(np.float64)

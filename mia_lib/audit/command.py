@@ -21,6 +21,10 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
 
     Returns:
         what to print, and whether something that `fail_on` names was found.
+
+    Raises:
+        MiaError: as `audit`; files that are missing or not safe to read, an output folder that holds something, or a `fail_on`
+            that cannot be decided.
     """
     AuditOptions(**options)
     gates, scores = check_gates(fail_on), paths.get("scores")

@@ -98,7 +98,10 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
             of_references = float(known[models.members].mean()), float(known[~models.members].mean())
     scores: dict[str, np.ndarray] = {}
     for name, attack in ATTACKS.items():
-        if plan.state(name) != RUNS or attack.takes_references and view.models is None:
+        if plan.state(name) != RUNS:
+            continue
+        if attack.takes_references and view.models is None:
+            ended[name] = TOO_DEAR, "no references: out of time"
             continue
         if left() < 0 and scores:
             ended[name] = TOO_DEAR, "the budget was spent"

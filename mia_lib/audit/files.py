@@ -55,15 +55,15 @@ def model(name: str, state: str | None = None):
     if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
         raise MiaError(f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
                        f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`.")
-    found = _import(name)
-    if state is None and isinstance(found, type) and issubclass(found, nn.Module):
+    factory = _import(name)
+    if state is None and isinstance(factory, type) and issubclass(factory, nn.Module):
         raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors.")
     if state is None:
-        return found.eval() if isinstance(found, nn.Module) else found
+        return factory.eval() if isinstance(factory, nn.Module) else factory
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    network = _build(name, found)
+    network = _build(name, factory)
     try:
         network.load_state_dict(load_file(Path(state).expanduser()))
     except (SafetensorError, OSError, ValueError) as error:
@@ -85,11 +85,13 @@ def _build(name: str, factory) -> nn.Module:
             raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
                            f"that builds the network, such as `def build(): return {attribute}(...)` in "
                            f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
-        factory = factory()
-    if not isinstance(factory, nn.Module):
-        raise MiaError(f"MODEL = {name} gives a {type(factory).__name__}: with --state a function or class is needed that "
+        network = factory()
+    else:
+        network = factory
+    if not isinstance(network, nn.Module):
+        raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
                        "returns a torch.nn.Module.")
-    return factory
+    return network
 
 
 def add_working_folder() -> None:

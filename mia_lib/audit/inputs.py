@@ -268,8 +268,8 @@ def accuracies_differ(accuracy: tuple[float, float], of_model: tuple[float, floa
 
 
 def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
-    """What a classifier sees of records x with labels y, [N, C]: their numbers, or random projections of them; simple
-    statistics; the class."""
+    """What a classifier sees of N records (x in the form of `Dataset.x`, labels y int [N] of so many classes), [N, C]: their
+    numbers, or random projections of them; simple statistics; the class."""
     flat = x.reshape(len(x), -1).astype(np.float64)
     spread = flat.std(0)
     flat = (flat - flat.mean(0)) / np.where(spread > 0, spread, 1)
@@ -310,11 +310,11 @@ def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarr
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rows, chance = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
+    rows, random_state = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
     table, inside, score = describe(pool.x[rows], pool.y[rows], len(pool.classes), seed), inside[rows], np.zeros(len(rows))
-    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=chance).split(table, inside):
+    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(table, inside):
         for classifier in (make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")),
-                           ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced", random_state=chance)):
+                           ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced", random_state=random_state)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
                 p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]

@@ -17,10 +17,14 @@ CONDITIONS = """It holds if
 
 @dataclass(frozen=True, eq=False)
 class CanaryAudit:
-    """What the canaries of one run show; as text the answer, with the conditions on which it holds."""
+    """What the canaries of one run show; as text the answer, with the conditions on which it holds.
 
-    bound: metrics.OneRunBound  # on epsilon, with the guesses that gave it
-    inside: int  # canaries that were in
+    Attributes:
+        bound: on epsilon, with the guesses that gave it. inside: canaries that were in.
+    """
+
+    bound: metrics.OneRunBound
+    inside: int
 
     def __str__(self) -> str:
         found = self.bound

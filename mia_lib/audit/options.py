@@ -140,11 +140,13 @@ def check_gates(texts: Sequence[str]) -> dict[str, float | None]:
     for text in texts:
         name, _, bound = text.partition("=")
         check_choice("--fail-on", name, ("leak", *GATES))
+        if text == "leak":
+            gates[name] = None
+            continue
         try:
-            gates[name] = None if text == "leak" else float(bound if name in GATES else "none")
+            gates[name] = float(bound if name in GATES else "")
         except ValueError as error:
             raise MiaError(f"--fail-on {text}: write --fail-on leak, or a bound, such as auc=0.6, tpr=0.05 or "
                            "epsilon=1.") from error
-        if text != "leak":
-            check_range(f"--fail-on {name}", gates[name], *GATES[name])
+        check_range(f"--fail-on {name}", gates[name], *GATES[name])
     return gates

@@ -208,7 +208,9 @@ def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
     except MiaError as problem:
         return ("the model does not answer records in float64 that the audit has moved by a small step: "
                 f"{_first_sentence(problem)}")
-    return "outputs do not move with small steps of the records, as those of trees" * bool((here == there).all(1).mean() > 0.5)
+    if (here == there).all(1).mean() > 0.5:
+        return "outputs do not move with small steps of the records, as those of trees"
+    return ""
 
 
 def _first_sentence(problem: Exception) -> str:
@@ -307,8 +309,8 @@ def measure_changes(inputs: AuditInputs, accuracy: tuple[float, float]) -> list[
                           metrics.bootstrap("auc", -loss, inside, **how))
             if not prices:
                 base_loss, base_right = loss, right
-                same = not accuracies_differ((right[inside].mean(), right[~inside].mean()), accuracy, inputs)
-                prices.append(replace(price, alike=same))
+                alike = not accuracies_differ((right[inside].mean(), right[~inside].mean()), accuracy, inputs)
+                prices.append(replace(price, alike=alike))
             else:
                 prices.append(replace(
                     price, less=metrics.compare("auc", -base_loss, -loss, inside, **how),

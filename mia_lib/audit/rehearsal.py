@@ -34,7 +34,7 @@ class Rehearsal:
     network: Report  # on a planted leak, as the next
     function: Report
     alarms: int  # audits without a leak that said there was one
-    games: int  # of so many
+    games: int  # audits without a leak
     allowed: int  # alarms that the stated level allows, but for one test in a thousand
 
     @property

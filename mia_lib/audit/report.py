@@ -44,17 +44,25 @@ DARK = {"#ffffff": "#14181e", plotting.INK: "#ced6dd", "#262626": "#ced6dd",
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What an audit found; as text, its answer."""
+    """What an audit found; as text, its answer.
 
-    inputs: AuditInputs | ScoreTable = field(repr=False)  # what it had
-    plan: Plan | None = field(repr=False)  # what ran and what did not; None where scores alone were given
-    minutes: Mapping[str, float] = field(repr=False)  # that each part took
-    scores: Mapping[str, np.ndarray] = field(repr=False)  # attack -> float64 [N], members first, higher for members
+    Attributes:
+        inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
+        scores: attack -> float64 [N], members first, higher for members. result: what they say. prices: of changes of the
+            recipe.
+        accuracy: of the model on members and on non-members, None of scores alone. reference_accuracy: on average on what each
+            reference was trained on, and on the rest; None without. provenance: plain data.
+    """
+
+    inputs: AuditInputs | ScoreTable = field(repr=False)
+    plan: Plan | None = field(repr=False)
+    minutes: Mapping[str, float] = field(repr=False)
+    scores: Mapping[str, np.ndarray] = field(repr=False)
     result: AuditResult = field(repr=False)
-    prices: Sequence[Price] = field(repr=False)  # of changes of the recipe
-    accuracy: tuple[float, float] | None  # of the model on members and on non-members, None of scores alone
-    reference_accuracy: tuple[float, float] | None  # on average on what each reference was trained on, and on the rest
-    provenance: Mapping = field(repr=False)  # plain data
+    prices: Sequence[Price] = field(repr=False)
+    accuracy: tuple[float, float] | None
+    reference_accuracy: tuple[float, float] | None
+    provenance: Mapping = field(repr=False)
 
     def __str__(self) -> str:
         return f"{self.answer}\n{self.low_rates}"
@@ -91,11 +99,15 @@ class Report:
         return sentences(html.unescape("".join(template.blocks[block](template.new_context(self._values())))))
 
     def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
-        """What was found of what must not be, a sentence each; a `MiaError` where that cannot be said.
+        """What was found of what must not be, a sentence each.
 
         Args:
             gates: "leak" -> None; "auc" or "tpr" (at the highest false positive rate) -> a bound for the attack that speaks;
                 "epsilon" -> a bound for the largest lower bound.
+
+        Raises:
+            MiaError: members and non-members differ without the model, it knows its members no better than a guess would, or
+                the rate of "tpr" is not resolved.
         """
         result, best = self.result, self.result.best
         if gates and (result.differ or result.guessed):
@@ -236,7 +248,9 @@ def roc_figure(report: Report) -> Figure:
 def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
     """Histograms of an attack's scores; what lies far out is in the last bins."""
     ends = np.quantile(score, [0.002, 0.998])
-    return plotting.histograms({"": (np.clip(score, *ends), inside)}, xlabel=f"score of {name}" if name != "score" else name)
+    figure = plotting.histograms({"": (np.clip(score, *ends), inside)}, xlabel=f"score of {name}" if name != "score" else name)
+    figure.set_size_inches(5.4, 3.3)
+    return figure
 
 
 # ------------------------------------------------------------------------------------------------------------------- numbers
@@ -269,8 +283,9 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
         return general | {"recipe": {}, "model": None, "data": {"scores": {
             "records": len(inputs.scores), "fingerprint": store.fingerprint(inputs.scores)}}}
     target, sets = inputs.target, {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public}
-    weights = "" if target.kind != "network" else store.fingerprint(np.concatenate([np.empty(0), *(
-        value.detach().cpu().double().numpy().ravel() for value in target.model.state_dict().values())]))
+    weights = "" if target.kind != "network" else store.fingerprint(np.array([
+        f"{name} {store.fingerprint(value.detach().cpu().double().numpy())}"
+        for name, value in target.model.state_dict().items() if hasattr(value, "detach")]))  # of the rest the answers tell
     return general | {
         "recipe": inputs.recipe.spec() if inputs.recipe else {},
         "model": {"kind": target.kind, "outputs": target.outputs, "unpacked": sorted(target.queries.unpacked),

@@ -193,7 +193,8 @@ def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
 
 
 def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
-    """p-value of no leak against a higher AUC, as `auc_p`; exact for few records, whose ties and tails no Gaussian has.
+    """p-value of no leak against a higher AUC, as `auc_p`, of scores [n], inside bool [n]; exact for few records, whose
+    ties and tails no Gaussian has.
 
     It is the share of all ways to deal out membership whose sum of ranks is as high. These are counted for the rarer side,
     one record after the other, by how many are dealt and what their ranks add up to.
@@ -268,13 +269,13 @@ def judge_rates(score: np.ndarray, inside: np.ndarray, rates: Sequence[float], s
     where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was
     found, or all, and resamples have no spread.
     """
-    members, error, results = int(inside.sum()), (1 - level) / 2, []
+    members, tail, results = int(inside.sum()), (1 - level) / 2, []
     names = [f"conformal_tpr_at_fpr={float(rate)!r}" for rate in rates]
     resampled = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed)
     for rate, drawn in zip(rates, map(resampled.get, names), strict=True):
         count = drawn.value * members
-        low = betaincinv(count, members - count + 1, error) if count > 0 else 0.0
-        high = betaincinv(count + 1, members - count, 1 - error) if count < members else 1.0
+        low = betaincinv(count, members - count + 1, tail) if count > 0 else 0.0
+        high = betaincinv(count + 1, members - count, 1 - tail) if count < members else 1.0
         tpr = Interval(drawn.value, min(float(low), drawn.low), max(float(high), drawn.high), level, drawn.covers)
         results.append(Rate(float(rate), tpr, metrics.resolves(inside, rate)))
     return tuple(results)
@@ -307,7 +308,8 @@ def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[Gro
 
 
 def groups_p(score: np.ndarray, inside: np.ndarray, groups: Iterable[np.ndarray]) -> list[float]:
-    """p-values of no leak in each group, of which the rows are given, by `rank_p`, corrected by Holm's method for all."""
+    """p-values of no leak in each group of records, of which the rows are given, by `rank_p` (score [N], inside bool [N]),
+    corrected by Holm's method for all."""
     alone = [rank_p(score[rows], inside[rows]) for rows in groups]
     return metrics.holm(alone).tolist() if alone else []
 

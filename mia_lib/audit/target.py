@@ -7,10 +7,12 @@ cost money, or fail in the middle.
 
 from __future__ import annotations
 
+import secrets
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -68,9 +70,14 @@ class Target:
         """How images are fed to a network."""
         return self.scaling or architectures.fed(self.model) or "-1 to 1"
 
+    @cached_property
+    def folder(self) -> Path:
+        """Where a function's answers are kept."""
+        return self.keep or store.cache_dir() / "answers" / secrets.token_hex(6)
+
     def kept(self, x: np.ndarray) -> Path | None:
-        """The file of a function's answers about such records, where they are kept."""
-        return self.keep / f"{store.fingerprint(x)[:32]}.npz" if self.keep and self.kind == "function" else None
+        """The file of a function's answers about such records."""
+        return self.folder / f"{store.fingerprint(x)[:32]}.npz" if self.kind == "function" else None
 
     def ask(self, x: np.ndarray, again: bool = True) -> np.ndarray:
         """Outputs [N, K], checked.
@@ -78,14 +85,22 @@ class Target:
         Args:
             x: in the form of `Dataset.x`. again: whether a function is asked whatever it answered before; that is left as it
                 is.
+
+        Raises:
+            MiaError: outputs of another form; a function that fails, which says where its answers until then are.
         """
         keep = None if again else self.kept(x)
         if keep is not None:
             keep.parent.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `check_outputs` refuses
-            answers = signals.from_function(self._answer, x, self.outputs, len(x) if self.kind == "network" else BATCH, keep,
-                                            self.loss)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `check_outputs` refuses
+                batch = len(x) if self.kind == "network" else BATCH
+                answers = signals.from_function(self._answer, x, self.outputs, batch, keep, self.loss)
+        except MiaError as problem:
+            if getattr(problem, "answered", None) is None or keep is None:
+                raise
+            raise MiaError(f"{problem} In an audit keep is the folder of that file: keep={str(self.folder)!r}.") from problem
         columns = self.classes if self.places is None else len(self.places)
         if answers.shape[1] != columns:
             raise MiaError(f"outputs have {answers.shape[1]} columns, but {columns} are needed, one for each class of the "
@@ -141,7 +156,7 @@ def check_model(model, classes: Sequence[str], options: AuditOptions, scaling: s
     """A model as it may be audited. Something else, a network in training mode and columns that are no classes raise
     `MiaError`."""
     kind = "network" if isinstance(model, nn.Module) else "function"
-    if problem := _find_no_model(model):
+    if problem := _find_model_problem(model):
         raise MiaError(f"model = {problem}.")
     if kind == "network" and not isinstance(model, torch.fx.GraphModule):
         training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
@@ -159,10 +174,10 @@ def check_model(model, classes: Sequence[str], options: AuditOptions, scaling: s
     if outputs == "probabilities" and loss == "squared_error":  # which is one of other outputs
         loss = "cross_entropy"
     return Target(model, kind, outputs, len(classes), places, labels, scaling,
-                  None if options.keep is None else Path(options.keep), loss)
+                  None if options.keep is None else Path(options.keep).expanduser(), loss)
 
 
-def _find_no_model(model) -> str:
+def _find_model_problem(model) -> str:
     """What was given in the place of a model, and what to give, or ""."""
     if isinstance(model, type):
         return f"{model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its weights loaded"

@@ -117,7 +117,8 @@ class Dataset:
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
 
     def of_classes(self, labels: Sequence[int]) -> Dataset:
-        """Only the records of some classes, at least two, which are numbered 0, 1, ... in the order given."""
+        """Only the records of some classes, at least two, which are numbered 0, 1, ... in the order given; a class that the
+        set does not have is refused."""
         labels = [int(label) for label in labels]
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise MiaError(f"labels = {labels}: name at least two different classes.")
@@ -129,7 +130,7 @@ class Dataset:
         return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
 
     def mirrored(self) -> Dataset:
-        """Images with left and right exchanged: the second view of attacks that take several."""
+        """Images with left and right exchanged: the second view of attacks that take several. Tables are refused."""
         if not self.is_image:
             raise MiaError(f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
                            "use one view, or images.")

@@ -182,7 +182,8 @@ def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.nda
 
 
 def from_npz(path: str | Path, name: str | None = None) -> Dataset:
-    """A data set from an `.npz` file with x and y, and n_train and classes where there are any, as for `from_arrays`.
+    """A data set from an `.npz` file with x and y, and n_train and classes where there are any, as for `from_arrays`,
+    which refuses what does not fit.
 
     Args:
         path: of the file, as `np.savez` writes it; nothing in it is unpickled. name: the file's when None.

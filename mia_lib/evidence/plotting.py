@@ -329,7 +329,10 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
     fig, axes = panels(list(scores), 3.4, "density")
     for ax, (title, of_panel) in zip(axes, scores.items(), strict=True):
         values, members, _ = ranking.check_scores(*of_panel)
-        edges = np.histogram_bin_edges(values, bins=min(40, max(12, int(np.sqrt(values.size) * 1.6))))
+        low, high = values.min(), values.max()
+        coarse = 64 * np.spacing(max(abs(low), abs(high)))  # no bin is narrower than the rounding of the values
+        margin = 0.0 if high - low > coarse else max(coarse, 0.5)
+        edges = np.linspace(low - margin, high + margin, 1 + min(40, max(12, int(np.sqrt(values.size) * 1.6))))
         for name, kind in (("members", members), ("non-members", ~members)):
             look = STYLE[name]
             ax.hist(values[kind], edges, density=True, histtype="stepfilled", color=look["color"], alpha=0.3)
@@ -368,7 +371,8 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
     places = {value: place for place, value in enumerate(frame[x].unique())}
     step = np.diff(np.sort([np.log10(v) if log else v for v in (range(len(places)) if named else places)]))
     gap = 0.04 * (step.min() if len(step) else 1)
-    for ax, title in zip(axes, titles, strict=True):
+    for position, (ax, title) in enumerate(zip(axes, titles, strict=False)):  # empty places come last
+        is_lowest = position + len(axes) // rows >= len(titles)
         part = frame if panel is None else frame[frame[panel] == title]
         last = {}
         for place, name in enumerate(names):
@@ -393,7 +397,7 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
         ticks(ax.xaxis, list(places.values()) if named else list(places), [
             str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
         ax.margins(x=0.1)
-        if ax.get_subplotspec().is_last_row() or len(axes) > len(titles):  # one whose place below is empty, too
+        if is_lowest:
             ax.set_xlabel(xlabel or x)
         if percent:
             ax.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")

@@ -126,13 +126,13 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
             return str(how(value))
         return format(value, how if how is not None else ".3f" if isinstance(value, float) else "")
 
-    def flush(values: Sequence, texts: Sequence[str]) -> bool:
+    def is_flush_right(values: Sequence, texts: Sequence[str]) -> bool:
         lines = [text for text in texts if text not in ("", DASH, NOT_RUN, BELOW_RESOLUTION)]
         return any(isinstance(value, Interval | Cell | int | float) for value in values) or bool(lines) and all(
             text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
 
     cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
-    return pd.DataFrame(cells, dtype=object), [flush(frame[c], cells[str(c)]) for c in frame.columns]
+    return pd.DataFrame(cells, dtype=object), [is_flush_right(frame[c], cells[str(c)]) for c in frame.columns]
 
 
 def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:
@@ -223,8 +223,8 @@ def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None, furth
     """Display a numbered table that `{numref}` can point at by `name`: lower-case letters, digits and hyphens, unique in the
     book. Frame and formats are as in `markdown_table`; in the caption mathematics and `{cite}` work. Further forms of it, by
     their MIME types, are for programs."""
-    display_bundle({**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption), **(further or
-    {})})
+    bundle = {**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)}
+    display_bundle(bundle | dict(further or {}))
 
 
 def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") -> None:

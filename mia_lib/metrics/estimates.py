@@ -141,6 +141,11 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     """
     import pandas as pd
 
+    if not scores:
+        raise MiaError("scores is empty: give at least one attack, {name: scores}.")
+    if len(set(shapes := [np.shape(of_attack) for of_attack in scores.values()])) > 1:
+        raise MiaError(f"scores have the shapes {dict(zip(scores, shapes, strict=True))}: all attacks need those of the same "
+                       "targets, [T, N].")
     checked = {attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()}
     inside = next(iter(checked.values()))[1]
     targets = np.arange(len(inside))
@@ -172,8 +177,8 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
 
 
 def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
-    """The estimate that the rows of an attack and a metric make, with values of further columns; that there are none, or rows
-    of several settings, is refused."""
+    """The estimate that the rows of an attack and a metric make in a frame of `by_target` or `by_repetition`, with values of
+    further columns; that there are none, or rows of several settings, is refused."""
     for column, value in {"attack": attack, "metric": metric, **where}.items():
         check_choice(column, value, list(frame[column].unique()))
         frame = frame[frame[column] == value]
@@ -188,8 +193,8 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
 
 
 def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd.DataFrame:
-    """A row for each setting, told apart by the columns `by`, attack and metric among them: these, then value, low, high and
-    the `interval` itself, ends not a number for a peak."""
+    """A row for each setting of a frame of `by_target` or `by_repetition`, told apart by the columns `by`, attack and metric
+    among them: these, then value, low, high and the `interval` itself, ends not a number for a peak."""
     import pandas as pd
 
     rows = []

@@ -134,7 +134,7 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     bounds = []
     for guessed_in, guessed_out in pairs:
         right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out:]).sum())
-        bound = _refuted_in_one_run(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
+        bound = _bound_in_one_run(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
         bounds.append(OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence))
     return max(bounds)
 
@@ -166,7 +166,7 @@ def _check_coins(inside: int, canaries: int) -> None:
                        "were left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
 
 
-def _refuted_in_one_run(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
+def _bound_in_one_run(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
     """An epsilon up to which guesses so often right are rarer than `level`. Any that is refuted may be given, the largest or
     not: where the true one is below it, the guesses were as rare as it says."""
     from scipy import special
@@ -245,12 +245,12 @@ def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, co
         first = np.zeros(len(scores), bool)
         for side in map(np.flatnonzero, (members, ~members)):
             first[rng.permutation(side)[:len(side) // 2]] = True
-        bounds.append(_refuted(scores, members, first, delta, alpha))
+        bounds.append(_bound_of_split(scores, members, first, delta, alpha))
     bounds.sort(key=lambda bound: bound[0])
     return EpsilonBound(*bounds[(splits - 1) // 2], delta, confidence, np.array([bound[0] for bound in bounds]))
 
 
-def _refuted(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
+def _bound_of_split(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
     """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
     from scipy import stats
 

@@ -52,7 +52,7 @@ def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.nda
         the thresholds [U + 1], falling from infinity. A record is called a member when score >= threshold.
     """
     order = np.argsort(scores)[::-1]
-    ranked, inside = scores[order], members[order]
+    ranked, inside = scores[order], members[order].astype(bool)
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # the last record of each tie
     thresholds = np.append(np.inf, ranked[last])
     if weights is None:
@@ -199,7 +199,7 @@ def conformal_tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTar
 
     A score that knows nothing has a mean of exactly `fpr`. `tpr_at_fpr`, the field's definition, gives it `chance_tpr`, which
     is more, and nothing where non-members tie at the top. So verdicts that compare a rate with chance, or with a level, take
-    this one. Below the resolution it says no more than that, see `resolves`.
+    this one. Below the resolution it says no more than that, see `resolves`. `fpr` is from 0 to below 1.
     """
     _check_fpr(fpr)
     return per_target(lambda tp, fp: _conformal_tpr_at_fpr(tp, fp, fpr), scores, members)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, validate
+from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
 EXTRA = "book/_extra/"  # in the staging folder, and in _config.yml: what goes beside the pages as it is, reports of audits
@@ -79,11 +80,13 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
             bars.say(f"{name}: nothing changed since {record['date'][:10]}, used again")
         else:
             todo.append((name, values[name], path))
-    # those of many cells take longest, and none of them is to be left for the end alone
-    todo.sort(key=lambda one: -len(code_cells((root / "notebooks" / f"{one[0]}.py").read_text(encoding="utf-8"))))
+    seconds = {name: sum(cells) for name, cells in runner.paces(root).items()}
+    todo.sort(key=lambda one: -seconds.get(one[0], math.inf))  # those that take long are not to be left for the end alone
     at_once = _at_once() if todo else 1
     if len(todo) > 1:
-        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once, and building the pages")
+        took = duration(sum(seconds.get(name, 0.0) for name, _, _ in todo) / at_once)
+        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once ({took} when last published, on two cores), "
+                 "and building the pages")
     for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
         bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
     noted.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ import errno
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import shutil
@@ -34,6 +35,8 @@ from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, import_
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
+PACE = "notebooks/pace.json"
+ENOUGH = 3.0  # seconds that known cells must have taken before they say how fast this machine is
 SAMPLED_EVERY = 1.0  # seconds between two looks at the memory of a notebook that runs
 
 
@@ -137,6 +140,13 @@ def run_record(path: Path) -> dict | None:
         return None
 
 
+def paces(root: Path) -> dict[str, list[float]]:
+    """Seconds of each code cell of a notebook when the book was last published, on two cores: name -> list. They say how much
+    of a run is done, and which notebook is to begin first."""
+    path = root / PACE
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
     """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's."""
     source = read(find_root(root) / "notebooks" / f"{name}.py")
@@ -177,8 +187,8 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
         preset: name for the records.
 
     Yields:
-        The record of each run when it is done: notebook, preset, parameters, changed, date, seconds, peak_memory_mb, device,
-        versions, key. It also stands in the executed notebook's metadata under "mia".
+        The record of each run when it is done: notebook, preset, parameters, changed, date, seconds, seconds_of_cells,
+        peak_memory_mb, device, versions, key. It also stands in the executed notebook's metadata under "mia".
 
     Raises:
         NotebookFailed: a cell raised, or the kernel died.
@@ -222,8 +232,10 @@ class _Session:
         self.notebook = read(root / "notebooks" / f"{name}.py")
         self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.changed)
         self.done, self.peak, self.cell, self.stopped, self.sampled = 0, 0, None, False, 0.0
+        self.pace, self.took = [0.0] * bool(self.changed) + paces(root).get(name, []), []  # seconds of cells: known, and here
         self.kernel, self.result, self.error, self.family = None, None, None, {}
         self.key, self.began = key(name, values, root), time.monotonic()
+        self.cell_began = self.began
         self.date = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         with _disk_may_be_full(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
@@ -240,9 +252,17 @@ class _Session:
                 self.bars.say(self.prefix + line["say"])
             else:
                 self.bars.update(self.prefix + line["label"], line["done"], line["total"])
-        self.bars.update(f"{self.name}, cells", self.done, self.cells)
+        self.bars.update(f"{self.name}, cells", self.done, self.cells, self.left())
         if time.monotonic() - self.sampled > SAMPLED_EVERY:
             self.sample()
+
+    def left(self) -> float:
+        """Seconds to go, if cells take in proportion what they took before; not a number where that is not known."""
+        if len(self.pace) != self.cells:
+            return math.nan
+        known, rest = sum(self.pace[:self.done]), self.pace[self.done:]
+        slower = sum(self.took) / known if known > ENOUGH else 1.0
+        return max(slower * sum(rest) - min(time.monotonic() - self.cell_began, slower * sum(rest[:1])), 0.0)
 
     def interrupt(self) -> None:
         """Ask the kernel to stop, as Ctrl-C does."""
@@ -271,6 +291,7 @@ class _Session:
             record = {
                 "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.changed,
                 "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
+                "seconds_of_cells": [round(seconds, 1) for seconds in self.took[bool(self.changed):]],
                 "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
             self.result.metadata["mia"] = record
@@ -298,9 +319,10 @@ class _Session:
     def _begin_cell(self, cell, cell_index) -> None:
         if self.stopped:
             raise RuntimeError("stopped")
-        self.cell = cell
+        self.cell, self.cell_began = cell, time.monotonic()
 
     def _end_cell(self, cell, cell_index, execute_reply) -> None:
+        self.took.append(time.monotonic() - self.cell_began)
         self.done += 1
         self.sample()
 

@@ -1,5 +1,6 @@
-"""What `mia sync` writes: the pair of each notebook, the part of README.md that says what was found, from the book as it was
-last built with the published parameters, and the part of book/measured.md that says what was measured."""
+"""What `mia sync` writes: the pair of each notebook; from the book as it was last built with the published parameters the part
+of README.md that says what was found, and how long each cell takes; and the part of book/measured.md that says what was
+measured."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
-from mia_lib.publish import measured, prose
+from mia_lib.publish import measured, prose, runner
 from mia_lib.publish.parameters import PUBLISHED, find_root, notebooks, read
 
 FINDINGS = "book/found.json"  # in the staging folder
@@ -26,7 +27,7 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
         MiaError: a page without the marks between which a part stands.
     """
     root = find_root(root)
-    return [*pairs(check, root), *readme(check, root), *pieces(check, root)]
+    return [*pairs(check, root), *readme(check, root), *pieces(check, root), *pace(check, root)]
 
 
 def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
@@ -55,6 +56,22 @@ def readme(check: bool, root: Path) -> list[Path]:
     if book["preset"] != PUBLISHED:
         return []
     return _between(path, OF_BOOK, tables.markdown_table(pd.DataFrame(book["rows"])), check)
+
+
+def pace(check: bool, root: Path) -> list[Path]:
+    """Seconds of the cells of each notebook, where the built book's are others by half or more. See `sync`."""
+    known = runner.paces(root)
+    for path in sorted((root / "_build" / "executed").glob("*.ipynb"), key=lambda one: one.stat().st_mtime):
+        if (record := runner.run_record(path)) and record["preset"] == PUBLISHED and not record["changed"]:
+            now, before = record["seconds_of_cells"], known.get(record["notebook"], [])
+            if len(now) != len(before) or not sum(before) / 1.5 < sum(now) < 1.5 * sum(before):
+                known[record["notebook"]] = now
+    if check or known == runner.paces(root):
+        return []
+    path = root / runner.PACE
+    path.write_text("{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known)) + "\n}\n",
+                    encoding="utf-8")
+    return [path]
 
 
 def pieces(check: bool, root: Path) -> list[Path]:

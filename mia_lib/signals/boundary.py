@@ -121,6 +121,9 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
 
     Returns:
         distances float32 [M, N], not a number where not judged, and queries int64 [M, N].
+
+    Raises:
+        MiaError: a budget that does not pay for a walk, or for so many `starts`.
     """
     check_budget(queries, math.prod(records.shape), 100, starts)
     how = {"queries": int(queries), "seed": int(seed), "signed": bool(signed), "starts": int(starts)}

@@ -83,7 +83,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
     check_choice("variant", variant, VARIANTS)
     _check(iterations, "iterations", h)
 
-    def of_records(losses, part, start):
+    def make_terms(losses, part, start):
         def terms(low, high):
             u, v = _pairs(part, seed, start, low, high)
             difference = _difference(losses, part, u, v, h)
@@ -95,7 +95,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         return terms
 
     with torch.no_grad():
-        return _streamed(of_records, loss, x, y, batch, first, iterations, losses_each=4) / iterations
+        return _streamed(make_terms, loss, x, y, batch, first, iterations, losses_each=4) / iterations
 
 
 def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None) -> np.ndarray:
@@ -110,7 +110,7 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
     """
     _check(iterations, "iterations")
 
-    def of_records(losses, part, start):
+    def make_terms(losses, part, start):
         times_hessian = _hessian(losses, part)
 
         def terms(low, high):
@@ -119,7 +119,7 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
 
         return terms
 
-    return _streamed(of_records, loss, x, y, None, 0, iterations) / iterations
+    return _streamed(make_terms, loss, x, y, None, 0, iterations) / iterations
 
 
 def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,
@@ -136,7 +136,7 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     """
     _check(probes, "probes")
 
-    def of_records(losses, part, start):
+    def make_terms(losses, part, start):
         times_hessian = _hessian(losses, part)
 
         def terms(low, high):
@@ -145,7 +145,7 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
 
         return terms
 
-    return _streamed(of_records, loss, x, y, batch, first, probes) / probes
+    return _streamed(make_terms, loss, x, y, batch, first, probes) / probes
 
 
 def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int | None = None) -> np.ndarray:
@@ -157,7 +157,9 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
     Returns:
         float64 [N].
     """
-    def of_records(losses, part, start):
+    x = torch.as_tensor(x)
+
+    def make_terms(losses, part, start):
         times_hessian, size = _hessian(losses, part), part[0].numel()
 
         def terms(low, high):
@@ -167,7 +169,7 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 
         return terms
 
-    return _streamed(of_records, loss, x, y, batch, 0, x[0].numel() if len(x) else 1)
+    return _streamed(make_terms, loss, x, y, batch, 0, x[0].numel() if len(x) else 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- an ensemble
@@ -268,9 +270,9 @@ def _check(count: int, name: str, h: float | None = None) -> None:
         raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
 
 
-def _streamed(of_records: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,
+def _streamed(make_terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,
               losses_each: int = 1) -> np.ndarray:
-    """Sums over the probes of one slice of records after the other, float64 [N]: `of_records(losses, inputs, number of the
+    """Sums over the probes of one slice of records after the other, float64 [N]: `make_terms(losses, inputs, number of the
     first)` gives the function of the first and last probe that gives their terms [k, B], of which each takes so many losses.
     """
     if batch is not None:
@@ -287,7 +289,7 @@ def _streamed(of_records: Callable, loss: Callable, x: torch.Tensor, y, batch: i
 
     def part(start: int, stop: int) -> np.ndarray:
         losses = _of_points(loss, None if y is None else y[start:stop])
-        terms, together = of_records(losses, x[start:stop], first + start), max(1, most // (losses_each * (stop - start)))
+        terms, together = make_terms(losses, x[start:stop], first + start), max(1, most // (losses_each * (stop - start)))
         total = torch.zeros(stop - start, dtype=x.dtype, device=x.device)
         for low in range(0, probes, together):
             total += terms(low, min(probes, low + together)).sum(0)

@@ -411,7 +411,8 @@ def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold:
 
     Args:
         matrix: H [P, P], or its `spectrum`, which serves any number of inverses.
-        damping, rank_threshold: as for `Spectrum.inverse`, with its errors; a damping of 0.2 is the paper's.
+        damping, rank_threshold: as for `Spectrum.inverse`, with its errors; a damping of 0.2 is the paper's, which is not
+            used when a threshold is given.
     """
     decomposed = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
     return decomposed.inverse(damping) if rank_threshold is None else decomposed.inverse(rank_threshold=rank_threshold)

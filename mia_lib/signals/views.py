@@ -17,8 +17,8 @@ from mia_lib.training import recipe
 
 
 def viewed(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
-    """N images, each as one view of it, rounded to whole numbers: of an augmentation as in `TrainConfig` those that the
-    numbers [N, 5] of `training.recipe.draw_views` fix."""
+    """N images, each as one view of it, rounded to whole numbers: the one that an augmentation of `TrainConfig` makes with the
+    image's row of `views` [N, 5], as `training.recipe.draw_views` draws them. Tables are refused."""
     if not records.is_image:
         raise MiaError(f"{records.name} is a table: views are of images.")
     x = recipe.augment(to_input(records.x), augmentation, views)

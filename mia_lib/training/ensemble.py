@@ -339,8 +339,8 @@ def _check_start(models: Ensemble, numbers: Sequence[int], members: np.ndarray, 
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Ensemble):
-    """M models that are looked up and never trained: number of the model -> its `state_dict` by name, tensors that hold no
-    floating numbers left out."""
+    """M models that are looked up and never trained. `weights`: number of the model -> its `state_dict` by name, tensors that
+    hold no floating numbers left out."""
 
     weights: dict[int, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 

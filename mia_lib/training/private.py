@@ -14,7 +14,6 @@ differential privacy ("rdp"), with C = 1 and delta = 1/n, as in the released cod
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 import warnings
@@ -45,7 +44,7 @@ class Privacy:
 
     Attributes:
         epsilon: above 0. delta: between 0 and 1; 1/n for n training records when None.
-        clip: norm C that the gradient of each record's loss is clipped to, above 0.
+        clip: norm C that the gradient of each record's loss is clipped to, above 0; others are refused.
     """
 
     epsilon: float
@@ -78,8 +77,11 @@ def _calm():
 
 def lacking() -> str:
     """Why nothing can be trained privately here, or an empty string."""
-    return "" if importlib.util.find_spec("opacus") else (
-        "Private training needs Opacus: install the extra, pip install 'mia_lib[dp]' (in a clone: pip install -e '.[dp]').")
+    try:
+        import opacus  # noqa: F401
+    except ImportError:
+        return "Private training needs Opacus: install it, pip install 'mia_lib[dp]' (in a clone: pip install -e '.[dp]')"
+    return ""
 
 
 @lru_cache
@@ -88,7 +90,7 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
     accountant; an epoch has n / batch size steps, rounded up. That Opacus is not installed or no noise suffices is an
     error."""
     if lacking():
-        raise MiaError(lacking())
+        raise MiaError(f"{lacking()}.")
     from opacus.accountants.utils import get_noise_multiplier
 
     steps, delta = config.epochs * -(-size // config.batch_size), privacy.delta_for(size)
@@ -105,7 +107,7 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
 def _check_layers(models: Ensemble) -> None:
     """Refuse layers that have no gradient of a single record."""
     if lacking():
-        raise MiaError(lacking())
+        raise MiaError(f"{lacking()}.")
     from opacus.validators import ModuleValidator
 
     for name, layer in models.untrained().named_modules():

@@ -140,6 +140,7 @@ def test_features_of_a_backbone_train_a_head_alone():
     config = replace(CNN, frozen=True, hidden=(8,))
     features = networks.features(config, IMAGES)
     assert features.shape == (60, 8) and features.dtype == np.float32
+    assert networks.features(replace(config, backbone="logistic_regression"), TABLE).shape == TABLE.shape  # it has no weights
     model = networks.fit(features, TARGET[:60], config, 2, networks.gaussian_loss)
     assert model.body is None and networks.predict(model, features).shape == (60, 2)
     with pytest.raises(MiaError, match="networks.features"):

@@ -109,6 +109,8 @@ def test_margins_alone_are_enough_for_what_reads_losses_and_options_stand_in_pla
     assert_array_equal(registry.score("LiRA", VIEW, fixed_variance=False), DIRECT["LiRA, own spreads"])
     few = baselines.rmia(*RMIA[:3], RMIA[3][:10], RMIA[4][:, :10])
     assert_array_equal(registry.score("RMIA", VIEW, population=10), few)
+    with pytest.raises(TypeError, match="multiple values.*signal"):
+        registry.score("LiRA", VIEW, signal="loss")
     with pytest.raises(MiaError, match="values has no 'probabilities', which the attack reads, but logit_scaled_confidence"):
         registry.score("modified entropy", margins)
     with pytest.raises(MiaError, match="public_values has no 'loss'.*nothing"):

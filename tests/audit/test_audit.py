@@ -294,9 +294,12 @@ def test_an_attack_that_fails_is_said_to_have_failed_in_the_terms_of_an_audit(se
     members, others = sets[0].take(np.arange(120)), sets[1]
     monkeypatch.setattr(attacks.hessian, "exact", lambda network, *given, **how: -np.eye(276))
     monkeypatch.setattr(plans, "list_changes", lambda inputs: [])
-    found = audit.audit(memorised, members, others, recipe=RECIPE, references=0, minutes=5)
+    monkeypatch.setattr(execution, "train_references", lambda inputs, plan, left: (None, plan))
+    found = audit.audit(memorised, members, others, recipe=RECIPE, references=4, minutes=5)
     step = next(one for one in found.plan.steps if one.name == "IHA")
     assert step.state == plans.FAILED and "smallest eigenvalue is -1, and the audit adds 0.2" in step.why
+    step = next(one for one in found.plan.steps if one.name == "LiRA")
+    assert step.state == plans.TOO_DEAR and "LiRA" in found.html(), "references that were not there in time"
     assert "rank_threshold" not in found.html() and "IHA" not in found.scores
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -269,8 +270,9 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
             raise ConnectionError("503 Service Unavailable")
         return logits(x)
 
-    with pytest.raises(MiaError, match="503.*goes on there"):
+    with pytest.raises(MiaError, match="503.*goes on there") as told:
         audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS, keep=tmp_path)
+    assert f"keep='{tmp_path}'" in str(told.value)
     assert len(list(tmp_path.glob("*.npz"))) == 1  # of the pool, as far as it came
     with pytest.raises(MiaError, match="of another model"):
         audit.audit(lambda x: logits(x) + 1 + x[:, :3], MEMBERS, OTHERS, keep=tmp_path)
@@ -280,6 +282,11 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     whole = found.target.ask(found.pool.x, again=False)
     assert asked == [40]  # the last third
     np.testing.assert_array_equal(whole, logits(found.pool.x))
+    asked.clear()
+    with pytest.raises(MiaError, match="In an audit keep is the folder") as told:  # nobody asked for them to be kept
+        audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS)
+    assert len(list(Path(re.search(r"keep='(.*)'", str(told.value))[1]).glob("*.npz"))) == 1
+    assert inputs.check_inputs(logits, MEMBERS, OTHERS, AuditOptions(keep="~/a")).target.folder == Path.home() / "a"
 
 
 @pytest.mark.parametrize("change", [

@@ -38,6 +38,10 @@ def test_numbers_are_those_of_the_metrics():
     assert report.answer.startswith("The scores tell members from non-members, to a severe degree: of 100 pairs of")
 
 
+def test_scores_apart_by_their_rounding_alone_have_a_page():
+    audit.audit_scores(1e9 + 1e-7 * SCORES, MEMBERS).html()
+
+
 def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about():
     report = audit.audit_scores(RNG.permutation(SCORES), MEMBERS)
     assert not report.leak and "No attack found anything beyond chance" in report.answer

@@ -31,6 +31,12 @@ class Packed(torch.nn.Module):
     def forward(self, x):
         return self.pack(self.inside(x))
 
+    def get_extra_state(self):
+        return {"what": "no tensor"}
+
+    def set_extra_state(self, state):
+        pass
+
 
 @pytest.mark.parametrize("pack", [lambda z: {"logits": z}, lambda z: SimpleNamespace(logits=z)])
 def test_logits_of_what_a_network_returns_are_taken(sets, memorised, pack):

@@ -233,6 +233,9 @@ def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
     ends = np.concatenate([bars.get_segments() for bars in fig.axes[0].collections])[..., 1]
     np.testing.assert_allclose(sorted(map(tuple, ends)), [(y, y + 0.3) for y in many.y], err_msg="never beyond the estimate")
     assert_tidy(fig)
+    three = pd.concat([many.assign(panel=panel) for panel in "xyz"])
+    assert [ax.get_xlabel() for ax in plotting.lineplot(three, "x", "y", "who", panel="panel", rows=2).axes[:3]] == [
+        "", "x", "x"], "the place below the second is empty"
     uneven = frame[(frame.attack == "0-1") | (frame.model == "ResNet-101")]
     assert plotting.lineplot(uneven, "x", "value", "attack", panel="model").legends
     with pytest.raises(MiaError, match="lacks the columns z"):

@@ -62,6 +62,9 @@ def test_a_rate_without_spread_has_its_exact_binomial_interval():
 
 
 def test_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
+    for scores, words in (({}, "at least one attack"), ({"a": SCORES["weak"], "b": SCORES["weak"][0]}, r"'b': \(600,\)")):
+        with pytest.raises(MiaError, match=words):
+            metrics.by_target(scores, MEMBERS, ("auc",))
     frame = metrics.by_target(SCORES, MEMBERS, ("tpr_at_fpr=0.001", "balanced_accuracy"), draws=20)
     rows = metrics.summary(frame).set_index(["attack", "metric"])
     assert np.isnan(rows.loc[("weak", "tpr_at_fpr=0.001"), "value"])

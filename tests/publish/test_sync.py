@@ -1,5 +1,6 @@
 """What `mia sync` writes is what sources, the last book and the published pieces say."""
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
-from mia_lib.publish import prose, sync
+from mia_lib.publish import prose, runner, sync
 
 RUN = prose.Run("bayes", "published", True, answer="MAST {ours}`lead`", results={"lead": {"text": "leads"}})
 
@@ -33,6 +34,24 @@ def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
     assert not any(cell.get("outputs") for cell in notebook.cells)
     (tiny / "notebooks" / "stray.ipynb").write_text("{}")
     assert sync.sync(check=True) == [tiny / "notebooks" / "stray.ipynb"]
+
+
+def test_the_pace_of_cells_is_written_where_it_is_another(tmp_path):
+    executed = tmp_path / "_build" / "executed"
+    executed.mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+
+    def ran(name, seconds, changed=()):
+        record = {"notebook": name, "preset": "published", "changed": dict(changed), "seconds_of_cells": seconds}
+        (executed / f"{name}-{len(list(executed.iterdir()))}.ipynb").write_text(json.dumps({"metadata": {"mia": record}}))
+        return sync.pace(False, tmp_path)
+
+    path = tmp_path / runner.PACE
+    assert ran("bayes", [1.0, 2.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 2.0]}
+    assert ran("bayes", [1.2, 2.6]) == [], "a quarter more is the machine's mood"
+    assert ran("bayes", [9.0, 2.0], {"seed": 1}) == [], "a run with other parameters"
+    assert ran("bayes", [1.0, 1.0, 1.0]) == [path], "the notebook has another cell"
+    assert ran("iha", [5.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 1.0, 1.0], "iha": [5.0]}
 
 
 def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(repo, tmp_path):

@@ -285,7 +285,7 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
 
 def _in_batches(network: nn.Module, config: NetworkConfig, *arrays: torch.Tensor | None) -> torch.Tensor:
     """Outputs of records, and labels, that may lie elsewhere than the network."""
-    where, size = next(network.parameters()).device, AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
+    where, size = _where(config), AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
     return torch.cat([network(*(a if a is None else a[i:i + size].to(where) for a in arrays))
                       for i in range(0, len(arrays[0]), size)])
 
@@ -309,10 +309,10 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
     x, labels = _records(x, labels)
-    target, validation_set = torch.as_tensor(np.asarray(target, np.float32)), None
+    target, validation_set = torch.as_tensor(np.array(target, np.float32)), None
     if validation is not None:
         validation_set = (*_records(validation[0], validation[2], x.shape[1:]),
-                          torch.as_tensor(np.asarray(validation[1], np.float32)))
+                          torch.as_tensor(np.array(validation[1], np.float32)))
     where = _where(config)
     model = build(config, tuple(x.shape[1:]), classes, outputs).to(where)
     x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))
