@@ -112,7 +112,7 @@ class Visit:
 
 @pytest.mark.parametrize("name", SEEN)
 def test_a_page_works(browser, server, name):
-    """In both looks; axe, which takes a quarter of a minute for a large page, sees little of most, every other in the same look."""
+    """In both looks; axe takes a quarter of a minute for a large page."""
     with Visit(browser) as tab:
         tab.go(f"{server}/{name}.html")
         for theme, width in LOOKS:
