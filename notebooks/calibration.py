@@ -114,8 +114,7 @@ plotting.explore(
 # %% [markdown]
 # ## One target by hand
 #
-# This cell runs the attack on the German credit data, which lie in the repository: 200 members, one reference, stopped where it is best on other
-# public records.
+# This cell attacks 200 members of German credit, which lies in the repository, with one reference, stopped where it is best on other public records.
 
 # %%
 pool = data.load("german_credit").take(np.arange(800))
@@ -409,14 +408,13 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: A1 reproduced
-# Stopping the reference is worth {ours}`stopping-gain` points of AUC on average over the tables. A network that is trained far beyond its best epoch is sure of
-# itself everywhere, also where it is wrong, and its loss on a record that it never saw is partly chance.
+# Stopping the reference is worth {ours}`stopping-gain` points of AUC on average over the tables. Far beyond its best epoch a network is sure of
+# itself everywhere, also where it is wrong, and its loss on a new record is partly chance.
 # :::
 #
 # ### Every claim, with its verdict
 #
-# Each claim is put as one number that the paper says is above zero; the verdict is computed from its interval
-# ([how a verdict is found](../book/statistics.md)).
+# Each claim is put as one number that the paper says is above zero; its interval decides ([how](../book/statistics.md)).
 
 # %%
 on_images = {"dataset": image_dataset, "architecture": image_architecture,

@@ -320,9 +320,8 @@ plotting.show(
 # uses the IN spread for both Gaussians, so that the terms in $c^2$ cancel. LR makes another one: it adds the likelihoods of the two views, where
 # independent views would be multiplied. {numref}`curvature-queries` has both beside the log ratio itself.
 #
-# The code computes losses in float32. Where a network is sure of an image, the four losses are equal in float32, and the curvature is exactly zero. The
-# code adds $10^{-22}$ before it takes the logarithm, so that such an image has a log curvature of $-50.66$. Of references the paper says that at low rates
-# LR with 64 is about where LiRA is with 256.
+# The code computes losses in float32. Where a network is sure of an image all four are equal, and the curvature is exactly zero; the code adds
+# $10^{-22}$ before it takes the logarithm, which is then $-50.66$. At low rates, the paper says, LR with 64 references is about where LiRA is with 256.
 #
 # :::{finding}
 # :claims: A3 no difference, A5 reproduced, C7 reproduced

@@ -62,7 +62,8 @@ def pace(check: bool, root: Path) -> list[Path]:
     """Seconds of the cells of each notebook, where the built book's are others by half or more. See `sync`."""
     known = runner.paces(root)
     for path in sorted((root / "_build" / "executed").glob("*.ipynb"), key=lambda one: one.stat().st_mtime):
-        if (record := runner.run_record(path)) and record["preset"] == PUBLISHED and not record["changed"]:
+        record = runner.run_record(path) or {}
+        if record.get("preset") == PUBLISHED and not record["changed"] and "seconds_of_cells" in record:
             now, before = record["seconds_of_cells"], known.get(record["notebook"], [])
             if len(now) != len(before) or not sum(before) / 1.5 < sum(now) < 1.5 * sum(before):
                 known[record["notebook"]] = now
