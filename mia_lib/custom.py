@@ -238,8 +238,9 @@ def imported(tree: ast.AST, package: str | None = None) -> list[str]:
 def sources(text: str) -> list[Path]:
     """Files with the code behind a text that names a module of the user's own: it, and those that it imports, but no installed
     packages; by the names of modules, from files as they are now. [] of any other text. Nothing is imported."""
-    match = FORM.fullmatch(text)
-    waiting, files = [match[1]] if match else [], {}
+    if not (match := FORM.fullmatch(text)):
+        return []
+    waiting, files = [match[1]], {}
     importlib.invalidate_caches()
     while waiting:
         name = waiting.pop()
