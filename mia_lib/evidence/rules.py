@@ -110,10 +110,10 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
 
 def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> bool:
     for attack, metric, further in named:
-        rows = frame[(frame["attack"] == attack) & (frame["metric"] == metric)]
-        for column, value in further.items() if len(rows) else ():
-            rows = rows[rows[column].notna() if value in ("first", "last") else rows[column].map(written) == value]
-        if rows.empty:
+        rows = (frame["attack"] == attack) & (frame["metric"] == metric)
+        for column, value in further.items() if rows.any() else ():
+            rows &= frame[column].notna() if value in ("first", "last") else frame[column].map(written) == value
+        if not rows.any():
             return False
     return True
 

@@ -179,11 +179,13 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
 def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
     """The estimate that the rows of an attack and a metric make in a frame of `by_target` or `by_repetition`, with values of
     further columns; that there are none, or rows of several settings, is refused."""
+    rows = np.ones(len(frame), bool)
     for column, value in {"attack": attack, "metric": metric, **where}.items():
-        check_choice(column, value, list(frame[column].unique()))
-        frame = frame[frame[column] == value]
-    if frame.empty:
-        raise MiaError(f"no result of {attack}, {metric}" + "".join(f", {c} = {v}" for c, v in where.items()))
+        among = rows & (frame[column] == value).to_numpy(bool)
+        if not among.any():
+            check_choice(column, value, list(frame[column][rows].unique()))
+        rows = among
+    frame = frame[rows]
     if frame["repetition"].duplicated().any():
         varying = [c for c in frame.columns if c not in COLUMNS and frame[c].nunique() > 1]
         raise MiaError(f"{attack}, {metric} has several results, apart by {', '.join(varying)}: name one value of each.")
