@@ -120,11 +120,11 @@ plotting.explore(
 #
 # ## One target by hand
 #
-# This cell trains eight small networks, each on half of 2,000 images of FashionMNIST, which lie in the repository, and attacks the first one twice.
+# This cell trains eight small networks, each on half of 1,000 images of FashionMNIST, which lie in the repository, and attacks the first one twice.
 
 # %%
-images = data.load("fashion_mnist_20k").take(np.arange(2000))
-members = membership.balanced_halves(2000, models=8, seed=seed)
+images = data.load("fashion_mnist_20k").take(np.arange(1000))
+members = membership.balanced_halves(1000, models=8, seed=seed)
 config = training.TrainConfig("tanh_cnn:8,16,64", epochs=hand_epochs,
                               learning_rate=0.002, seed=seed)
 models = training.train(images, members, config)

@@ -94,12 +94,12 @@ plotting.show(
 #
 # A network that was trained on an image should have a loss there that is low and flat. Around an image that it has not seen, the loss should rise and
 # bend ({numref}`curvature-figure-2`). How much it bends also depends on the image. So the attack compares the curvature under the target with two
-# Gaussians, one of networks that were trained on the image and one of others. This cell trains eight small networks on halves of 1,000 images of
+# Gaussians, one of networks that were trained on the image and one of others. This cell trains eight small networks on halves of 600 images of
 # FashionMNIST, which lie in the repository, measures how the loss curves around each image, and attacks the first network.
 
 # %%
-images = data.load("fashion_mnist_20k").take(np.arange(1000))
-inside = membership.balanced_halves(1000, models=8, seed=seed)
+images = data.load("fashion_mnist_20k").take(np.arange(600))
+inside = membership.balanced_halves(600, models=8, seed=seed)
 config = training.TrainConfig("strided_cnn:4,8,32", epochs=hand_epochs, batch_size=64,
                               optimizer="sgd", learning_rate=0.05, momentum=0.9,
                               seed=seed)
