@@ -40,12 +40,13 @@ def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     return scores, np.broadcast_to(members, scores.shape), single
 
 
-def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def tally(scores, members, weights=None, work: dict | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count members and non-members at or above each distinct score.
 
     Args:
         scores: float [N], higher = more likely a member. members: bool [N].
-        weights: [B, N] how often each record counts; once each by default.
+        weights: [B, N] how often each record counts, whole numbers; once each by default.
+        work: keeps the arrays of one call for the next, which writes over them: fresh memory costs more than the sums in it.
 
     Returns:
         tp, fp: [U + 1] or [B, U + 1], from nobody called a member to everybody, for U distinct scores; and
@@ -58,16 +59,22 @@ def tally(scores, members, weights=None) -> tuple[np.ndarray, np.ndarray, np.nda
     if weights is None:
         tp = np.append(0, np.cumsum(inside)[last])
         return tp, np.append(0, last + 1) - tp, thresholds
-    weights = weights.take(order, axis=1)
-    counts = np.zeros((2, len(weights), len(thresholds)), np.int64)
-    for count, side in zip(counts, (inside, ~inside), strict=True):
-        reached = (weights * side).cumsum(axis=1)
-        count[:, 1:] = reached if len(last) == len(order) else reached.take(last, axis=1)
-    return *counts, thresholds
+    work = {} if work is None else work
+    if "drawn" not in work or work["drawn"].shape != weights.shape or work["drawn"].dtype != weights.dtype:
+        work |= {"drawn": np.empty_like(weights), "counts": np.zeros((2, len(weights), len(order) + 1), np.int64)}
+    drawn, (tp, fp) = work["drawn"], work["counts"]
+    weights.take(order, axis=1, out=drawn, mode="clip")
+    drawn.cumsum(axis=1, out=fp[:, 1:])
+    drawn *= inside
+    drawn.cumsum(axis=1, out=tp[:, 1:])
+    fp -= tp
+    if len(last) == len(order):
+        return tp, fp, thresholds
+    return *(count.take(np.append(0, last + 1), axis=1) for count in (tp, fp)), thresholds
 
 
 def _auc(tp, fp):
-    area = (np.diff(fp) * (tp[..., 1:] + tp[..., :-1])).sum(-1)  # twice the trapezoids; exact in integers
+    area = np.einsum("...u,...u", np.diff(fp), tp[..., 1:] + tp[..., :-1])  # twice the trapezoids; exact in integers
     return area / (2.0 * tp[..., -1] * fp[..., -1])
 
 
@@ -77,7 +84,10 @@ def _balanced_accuracy(tp, fp):
 
 def _at_fpr(tp, fp, fpr):
     """tp and fp at the lowest threshold whose FPR does not exceed `fpr`."""
-    at = (fp / fp[..., -1:] <= fpr).sum(-1, keepdims=True) - 1
+    count = fp[..., -1:]
+    most = np.floor(float(fpr) * count)
+    most += ((most + 1) / count <= fpr).astype(float) - (most / count > fpr)  # the product may be rounded past a whole number
+    at = (fp <= most).sum(-1, keepdims=True) - 1
     return np.take_along_axis(tp, at, -1)[..., 0], np.take_along_axis(fp, at, -1)[..., 0]
 
 

@@ -40,7 +40,7 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
         unit: int [T].
     """
     rng, count, pool = np.random.default_rng(seed), np.bincount(unit), 1 + records.max()
-    chunks = []
+    chunks, work = [], {}
     for start in range(0, draws, step := max(1, CELLS // pool)):
         size = min(step, draws - start)
         if len(unit) == 1:  # members and non-members apart
@@ -56,7 +56,7 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
             for t, u in enumerate(unit):
                 of_target = weights[:, records[t]]
                 for attack, score in zip(means, scores, strict=True):
-                    tp, fp, _ = tally(score[t], members[t], of_target)
+                    tp, fp, _ = tally(score[t], members[t], of_target, work)
                     attack[:, u] += np.array([core(tp, fp) for core in cores]) / count[u]
         chunks.append(means)
     drawn = np.concatenate(chunks, axis=3)
