@@ -40,7 +40,8 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
         unit: int [T].
     """
     rng, count, pool = np.random.default_rng(seed), np.bincount(unit), 1 + records.max()
-    chunks, work = [], {}
+    chunks: list = []
+    work: dict = {}
     for start in range(0, draws, step := max(1, CELLS // pool)):
         size = min(step, draws - start)
         if len(unit) == 1:  # members and non-members apart
