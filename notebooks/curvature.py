@@ -49,7 +49,8 @@ first, by_heart = sets[0], published.catalogue()["curvature/memorised"].usual()
 
 
 def number(attack, metric, **where):
-    return metrics.estimate(frame, attack, metric, data=first, **where).interval()
+    interval = metrics.estimate(frame, attack, metric, data=first, **where).interval()
+    return "too few" if np.isnan(interval.value) else interval
 
 # %%
 recipe = {"records": records or None, "architecture": architecture, "epochs": epochs,
@@ -416,9 +417,8 @@ results.name({f"core-{word}": metrics.estimate(frame, study.NLL, "auc", kind="co
 frame = pd.concat([frame, study.theorems(seed)])
 of_first = frame[frame["data"].isna() | (frame["data"] == first)]
 own = {"dataset": first, "architecture": architecture, "epochs": epochs}
-ran = {name: by_heart[name] for name in own} if memorised else own
-if memorised:
-    ran["members"] = by_heart["records"] // 2
+ran = own if not memorised else {name: by_heart[name] for name in own} | {
+    "members": by_heart["records"] // 2}
 by_exhibit = {claim["exhibit"]: ran for claim in claims.claims("curvature").values()}
 by_exhibit |= dict.fromkeys(("Figure 6", "Figure 7"), own | {"dataset": "cifar100"})
 claims.show("curvature", rules.judge_all("curvature", of_first, by_exhibit))

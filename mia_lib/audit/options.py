@@ -97,7 +97,7 @@ class AuditOptions:
         for rate in self.rates:
             if not 0 < check_range("fpr", rate) < 1:
                 raise MiaError(f"fpr = {rate!r} is out of range: a rate above 0 and below 1 is needed, such as 0.01 for 1 %.")
-        if not isinstance(self.keep, str | Path | None) or self.keep is not None and Path(self.keep).is_file():
+        if not isinstance(self.keep, str | Path | None) or self.keep is not None and Path(self.keep).expanduser().is_file():
             raise MiaError(f"keep = {str(self.keep)!r}: the name of a folder for the answers is needed, and no file.")
 
     @property

@@ -143,9 +143,9 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
 
     if not scores:
         raise MiaError("scores is empty: give at least one attack, {name: scores}.")
-    if len(set(shapes := [np.shape(of_attack) for of_attack in scores.values()])) > 1:
-        raise MiaError(f"scores have the shapes {dict(zip(scores, shapes, strict=True))}: all attacks need those of the same "
-                       "targets, [T, N].")
+    shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
+    if len(set(shapes.values())) > 1:
+        raise MiaError(f"scores have the shapes {shapes}: all attacks need those of the same targets, [T, N].")
     checked = {attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()}
     inside = next(iter(checked.values()))[1]
     targets = np.arange(len(inside))
@@ -181,10 +181,10 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
     further columns; that there are none, or rows of several settings, is refused."""
     rows = np.ones(len(frame), bool)
     for column, value in {"attack": attack, "metric": metric, **where}.items():
-        among = rows & (frame[column] == value).to_numpy(bool)
-        if not among.any():
+        matching = rows & (frame[column] == value).to_numpy(bool)
+        if not matching.any():
             check_choice(column, value, list(frame[column][rows].unique()))
-        rows = among
+        rows = matching
     frame = frame[rows]
     if frame["repetition"].duplicated().any():
         varying = [c for c in frame.columns if c not in COLUMNS and frame[c].nunique() > 1]

@@ -59,14 +59,16 @@ def tally(scores, members, weights=None, work: dict | None = None) -> tuple[np.n
     if weights is None:
         tp = np.append(0, np.cumsum(inside)[last])
         return tp, np.append(0, last + 1) - tp, thresholds
+    if weights.dtype.kind not in "iu":
+        raise MiaError(f"weights are of type {weights.dtype}: whole numbers are needed, how often each record counts.")
     work = {} if work is None else work
-    if "drawn" not in work or work["drawn"].shape != weights.shape or work["drawn"].dtype != weights.dtype:
-        work |= {"drawn": np.empty_like(weights), "counts": np.zeros((2, len(weights), len(order) + 1), np.int64)}
-    drawn, (tp, fp) = work["drawn"], work["counts"]
-    weights.take(order, axis=1, out=drawn, mode="clip")
-    drawn.cumsum(axis=1, out=fp[:, 1:])
-    drawn *= inside
-    drawn.cumsum(axis=1, out=tp[:, 1:])
+    if "weights" not in work or work["weights"].shape != weights.shape or work["weights"].dtype != weights.dtype:
+        work |= {"weights": np.empty_like(weights), "counts": np.zeros((2, len(weights), len(order) + 1), np.int64)}
+    by_score, (tp, fp) = work["weights"], work["counts"]
+    weights.take(order, axis=1, out=by_score, mode="clip")
+    by_score.cumsum(axis=1, out=fp[:, 1:])
+    by_score *= inside
+    by_score.cumsum(axis=1, out=tp[:, 1:])
     fp -= tp
     if len(last) == len(order):
         return tp, fp, thresholds

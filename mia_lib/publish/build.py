@@ -84,8 +84,8 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
     todo.sort(key=lambda one: -seconds.get(one[0], math.inf))  # those that take long are not to be left for the end alone
     at_once = _at_once() if todo else 1
     if len(todo) > 1:
-        took = duration(sum(seconds.get(name, 0.0) for name, _, _ in todo) / at_once)
-        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once ({took} when last published, on two cores), "
+        usual = duration(sum(seconds.get(name, 0.0) for name, _, _ in todo) / at_once)
+        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once ({usual} when last published, on two cores), "
                  "and building the pages")
     for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
         bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")

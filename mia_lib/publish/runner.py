@@ -36,7 +36,7 @@ INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parame
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
 PACE = "notebooks/pace.json"
-ENOUGH = 3.0  # seconds that known cells must have taken before they say how fast this machine is
+LEAST_SECONDS = 3.0  # of cells, before these say how fast this machine is
 SAMPLED_EVERY = 1.0  # seconds between two looks at the memory of a notebook that runs
 
 
@@ -147,6 +147,15 @@ def paces(root: Path) -> dict[str, list[float]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
+def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: float) -> float:
+    """Seconds to go, if cells take in proportion what they `usual`ly take, [C]; not a number where one takes more than twice as
+    long, as one does that measures. Seconds of the `finished` ones, the first of the C, and so far of the next, `in_cell`."""
+    before, rest = sum(usual[:len(finished)]), usual[len(finished):]
+    ratio = sum(finished) / before if before > LEAST_SECONDS else 1.0
+    of_cell = ratio * sum(rest[:1])
+    return math.nan if in_cell > 2 * of_cell + LEAST_SECONDS else ratio * sum(rest) - min(in_cell, of_cell)
+
+
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
     """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's."""
     source = read(find_root(root) / "notebooks" / f"{name}.py")
@@ -232,7 +241,7 @@ class _Session:
         self.notebook = read(root / "notebooks" / f"{name}.py")
         self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.changed)
         self.done, self.peak, self.cell, self.stopped, self.sampled = 0, 0, None, False, 0.0
-        self.pace, self.took = [0.0] * bool(self.changed) + paces(root).get(name, []), []  # seconds of cells: known, and here
+        self.pace, self.seconds = [0.0] * bool(self.changed) + paces(root).get(name, []), []  # of cells: usual ones, and here
         self.kernel, self.result, self.error, self.family = None, None, None, {}
         self.key, self.began = key(name, values, root), time.monotonic()
         self.cell_began = self.began
@@ -252,17 +261,10 @@ class _Session:
                 self.bars.say(self.prefix + line["say"])
             else:
                 self.bars.update(self.prefix + line["label"], line["done"], line["total"])
-        self.bars.update(f"{self.name}, cells", self.done, self.cells, self.left())
+        left = seconds_left(self.pace, self.seconds, time.monotonic() - self.cell_began)
+        self.bars.update(f"{self.name}, cells", self.done, self.cells, left if len(self.pace) == self.cells else math.nan)
         if time.monotonic() - self.sampled > SAMPLED_EVERY:
             self.sample()
-
-    def left(self) -> float:
-        """Seconds to go, if cells take in proportion what they took before; not a number where that is not known."""
-        if len(self.pace) != self.cells:
-            return math.nan
-        known, rest = sum(self.pace[:self.done]), self.pace[self.done:]
-        slower = sum(self.took) / known if known > ENOUGH else 1.0
-        return max(slower * sum(rest) - min(time.monotonic() - self.cell_began, slower * sum(rest[:1])), 0.0)
 
     def interrupt(self) -> None:
         """Ask the kernel to stop, as Ctrl-C does."""
@@ -291,7 +293,7 @@ class _Session:
             record = {
                 "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.changed,
                 "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
-                "seconds_of_cells": [round(seconds, 1) for seconds in self.took[bool(self.changed):]],
+                "seconds_of_cells": [round(seconds, 1) for seconds in self.seconds[bool(self.changed):]],
                 "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
             self.result.metadata["mia"] = record
@@ -322,7 +324,7 @@ class _Session:
         self.cell, self.cell_began = cell, time.monotonic()
 
     def _end_cell(self, cell, cell_index, execute_reply) -> None:
-        self.took.append(time.monotonic() - self.cell_began)
+        self.seconds.append(time.monotonic() - self.cell_began)
         self.done += 1
         self.sample()
 

@@ -94,6 +94,8 @@ def test_weights_equal_duplicated_records(pair, data):
         _, core, _ = ranking.look_up_metric(name)
         twins = [value(name, np.repeat(scores, w), np.repeat(members, w)) for w in weights]
         np.testing.assert_allclose(core(tp, fp), twins)
+    with pytest.raises(MiaError, match="float64: whole numbers are needed"):
+        metrics.tally(scores, members, weights / 2)
 
 
 @given(judged(), st.integers(0, 20))

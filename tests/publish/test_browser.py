@@ -22,9 +22,9 @@ REACHABLE = """() => [...document.querySelectorAll(
     || !box.tabIndex)"""
 HEAVY = 3e6  # bytes of the first page
 LOOKS = [("light", 1280), ("dark", 390)]
-WHOLE = ("book/index", "notebooks/bayes")  # seen by axe whole and in both looks
-ONCE = ("book/play", "notebooks/audit", "book/scorecard", "book/status")  # without what is alike, in one look
-ALIKE = ["tbody tr:nth-child(n + 4)", "svg", "pre", "mjx-container"]  # thousands of parts, all made by the same few rules
+AXE_IN_BOTH = ("book/index", "notebooks/bayes")  # which axe sees whole and in both looks
+AXE_IN_ONE = ("book/play", "notebooks/audit", "book/scorecard", "book/status")  # but for repeated parts, in one look
+REPEATED = ["tbody tr:nth-child(n + 4)", "svg", "pre", "mjx-container"]  # thousands of parts, all made by the same few rules
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -91,8 +91,8 @@ class Visit:
     def check_is_accessible(self, part: str = "article", grave: tuple[str, ...] = (), without: Sequence[str] = ()):
         """Axe finds nothing in a part of the page, or nothing so `grave`."""
         axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-        there = [[one] for one in without if self.page.locator(one).count()]  # axe refuses to leave out what is not there
-        found = axe.run(self.page, context={"include": [[part]]} | ({"exclude": there} if there else {}),
+        parts = [[one] for one in without if self.page.locator(one).count()]  # axe refuses to leave out what is not there
+        found = axe.run(self.page, context={"include": [[part]]} | ({"exclude": parts} if parts else {}),
                         options={"resultTypes": ["violations"]}).response
         self.page.wait_for_timeout(300)
         self.errors.clear()  # axe asks for style sheets by names that only it can think of
@@ -124,8 +124,8 @@ def test_a_page_works(browser, server, name):
             assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
             assert page.locator("mjx-container").count() > 0 or name not in WITH_MATHEMATICS
             tab.check_fits()
-            if name in WHOLE or name in ONCE and LOOKS[SEEN.index(name) % 2] == (theme, width):
-                tab.check_is_accessible("html", grave=("serious", "critical"), without=() if name in WHOLE else ALIKE)
+            if name in AXE_IN_BOTH or name in AXE_IN_ONE and LOOKS[SEEN.index(name) % 2] == (theme, width):
+                tab.check_is_accessible("html", grave=("serious", "critical"), without=() if name in AXE_IN_BOTH else REPEATED)
 
 
 def test_the_first_page_is_light(browser, server):

@@ -14,6 +14,7 @@ FLOOR = 1e-22  # that the released code adds before it takes a logarithm
 SHIFTED = "flip_crop:4"  # how views of an image differ that LiRA is given for as many queries
 SHIFTED_MEANS = (18, 80)  # views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
 KINDS = ("random", "coreset")
+ASKED_AT_ONCE = 10_000  # shifted images, whose views are asked about together
 
 
 @with_models
@@ -72,7 +73,11 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
     arrays |= {"entropy": np.log(entropy + FLOOR),
                "outside": log_odds(signals.loss(models, tested)) if len(tested) else np.empty((len(index), 0))}
     if shifted:
-        seen = [log_odds(signals.loss(models, view)) for view in augmented(records, SHIFTED, max(SHIFTED_MEANS))]
+        views_of_all, seen = augmented(records, SHIFTED, max(SHIFTED_MEANS)), []
+        for start in range(0, len(views_of_all), at_once := max(1, ASKED_AT_ONCE // len(records))):
+            part = views_of_all[start:start + at_once]
+            joined = replace(records, x=np.concatenate([view.x for view in part]), y=np.tile(records.y, len(part)))
+            seen += np.split(log_odds(signals.loss(models, joined)), len(part), axis=1)
         arrays["shifted"] = np.stack([np.mean(seen[:count], 0) for count in SHIFTED_MEANS], -1)
     if exactly:
         whole = records.take(np.arange(check_whole("exactly", exactly, 1, len(records))))
