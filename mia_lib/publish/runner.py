@@ -148,8 +148,12 @@ def paces(root: Path) -> dict[str, list[float]]:
 
 
 def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: float) -> float:
-    """Seconds to go, if cells take in proportion what they `usual`ly take, [C]; not a number where one takes more than twice as
-    long, as one does that measures. Seconds of the `finished` ones, the first of the C, and so far of the next, `in_cell`."""
+    """Seconds to go, if cells take in proportion what they usually take; not a number where one takes more than twice as long,
+    as one does that measures.
+
+    Args:
+        usual: seconds of all cells. finished: of the first ones, here. in_cell: of the next one, so far.
+    """
     before, rest = sum(usual[:len(finished)]), usual[len(finished):]
     ratio = sum(finished) / before if before > LEAST_SECONDS else 1.0
     of_cell = ratio * sum(rest[:1])

@@ -77,7 +77,7 @@ def test_the_key_follows_the_code_of_the_library_and_of_modules_of_the_readers_o
 
 
 @pytest.mark.parametrize("finished, in_cell, left", [
-    ([], 0.0, 62.0), ([2.0], 1.0, 28.0), ([8.0, 16.0], 5.0, 95.0), ([8.0, 16.0], 204.0, np.nan), ([8.0, 16.0, 99.0], 1.0, 0.0)])
+    ([], 0.0, 62.0), ([2.0], 1.0, 28.0), ([8.0, 16.0], 5.0, 95.0), ([8.0, 16.0], 204.0, np.nan), ([8.0, 16.0, 9.0], 1.0, 0.0)])
 def test_what_is_left_is_what_cells_usually_take_at_the_pace_of_this_run(finished, in_cell, left):
     assert runner.seconds_left([4.0, 8.0, 50.0], finished, in_cell) == pytest.approx(left, nan_ok=True)
 
