@@ -43,7 +43,7 @@ RATE = "tpr_at_fpr=0.01"
 
 def number(frame, attack, metric=RATE, **where):
     interval = metrics.estimate(frame, attack, metric, **where).interval((0.0, 1.0) if metric == RATE else (-1.0, 1.0))
-    return "too few" if np.isnan(interval.value) else interval
+    return "a share that cannot be told" if np.isnan(interval.value) else interval
 
 
 def points(frame, sign=1, **claims_of):

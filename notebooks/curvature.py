@@ -50,7 +50,7 @@ first, by_heart = sets[0], published.catalogue()["curvature/memorised"].usual()
 
 def number(attack, metric, **where):
     interval = metrics.estimate(frame, attack, metric, data=first, **where).interval()
-    return "too few" if np.isnan(interval.value) else interval
+    return "a share that cannot be told" if np.isnan(interval.value) else interval
 
 # %%
 recipe = {"records": records or None, "architecture": architecture, "epochs": epochs,
