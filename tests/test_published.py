@@ -280,6 +280,8 @@ def test_a_probe_allows_the_last_digit_and_no_other_member():
     one = {"members": np.zeros(1000, bool), "correct": np.zeros(1000, bool)}
     other = {name: np.arange(1000) == 3 for name in one}
     assert published.differences(one, other) == "members is another in 0.1% of its entries"
+    none = {"steps": np.zeros((3, 0), int)}
+    assert published.differences(none, none) == ""
 
 
 def test_a_file_that_is_edited_while_it_is_measured_is_said(tmp_path):
@@ -448,6 +450,9 @@ def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
     assert one.seconds(1, one.complete({"records": 200, "width": 2})) == pytest.approx(20 * 2)
     assert one.cost_in_words(2, one.complete({"width": 2})) == (
         "measuring toy/study of 2 models (records 100, epochs 10): about 40 s here")
+    longer = made(study, "toy/study-longer", epochs=40)  # nothing of this name is there, but of what asks the same
+    register(monkeypatch, one, longer)
+    assert longer.seconds(1, longer.complete({})) == pytest.approx(2 * 4)
     asked = made(study, "toy/study", cost=lambda parameters: parameters["width"] ** 3)
     assert asked.seconds(1, one.complete({"width": 4, "records": 200})) == pytest.approx(20 * 8)
     monkeypatch.setenv("MIA_MOST_SECONDS", "30")

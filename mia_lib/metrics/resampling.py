@@ -25,9 +25,9 @@ CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps a
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
-    """How often each of `count` things is drawn in `draws` resamples with replacement, [draws, count]."""
-    drawn = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
-    return np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count)
+    """How often each of `count` things is drawn in `draws` resamples with replacement, [count, draws]."""
+    drawn = rng.integers(0, count, (draws, count)) * draws + np.arange(draws)[:, None]
+    return np.bincount(drawn.ravel(), minlength=count * draws).reshape(count, draws)
 
 
 def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, records: np.ndarray, unit: np.ndarray,
@@ -45,17 +45,17 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
     for start in range(0, draws, step := max(1, CELLS // pool)):
         size = min(step, draws - start)
         if len(unit) == 1:  # members and non-members apart
-            weights = np.zeros((size, pool), int)
+            weights = np.zeros((pool, size), int)
             for side in (True, False):
                 drawn = np.unique(records[0][members[0] == side])
-                weights[:, drawn] = _weights(rng, size, len(drawn))
+                weights[drawn] = _weights(rng, size, len(drawn))
         else:
             weights = _weights(rng, size, pool)
-        weights = weights.astype(np.int32)
+        weights = weights.astype(np.int8 if weights.max() < 128 else np.int32)
         means = np.zeros((len(scores), len(cores), len(count), size))
         with np.errstate(invalid="ignore", divide="ignore"):
             for t, u in enumerate(unit):
-                of_target = weights[:, records[t]]
+                of_target = weights[records[t]].T
                 for attack, score in zip(means, scores, strict=True):
                     tp, fp, _ = tally(score[t], members[t], of_target, work)
                     attack[:, u] += np.array([core(tp, fp) for core in cores]) / count[u]

@@ -339,10 +339,13 @@ class Measurement:
         return nearest and models * nearest[0]
 
     def _nearest(self, parameters: dict, alike: bool) -> tuple[float, dict] | None:
-        """Seconds a model, and the parameters that they were measured at."""
+        """Seconds a model, and the parameters that they were measured at: by what has this name, else by what asks the same of
+        other data or at other settings."""
         here, known = disk.device_kind(), []
-        for piece in self.all_pieces():
-            measured = self.usual() | piece.manifest["parameters"]
+        like = [(self, piece) for piece in self.all_pieces()] or [
+            (other, piece) for other in catalogue().values() if other.function is self.function for piece in other.all_pieces()]
+        for other, piece in like:
+            measured = other.usual() | piece.manifest["parameters"]
             of_all = bool(parameters.get("records")) != bool(measured.get("records"))  # one of all records, one of some
             if piece.manifest["device_kind"] == here and not of_all and not (alike and _unlike(parameters, measured)):
                 scale = self.cost(parameters) / self.cost(measured)
@@ -471,7 +474,7 @@ def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray],
             spread = float(np.std(a[np.isfinite(a)])) if np.isfinite(a).any() else 0.0
             if not gap <= tolerance * max(spread, 1e-12):
                 apart.append(f"{name} is apart by {gap:.3g}, of a spread of {spread:.3g}")
-        elif np.mean(a != b) > (0 if name == "members" else 0.01):
+        elif a.size and np.mean(a != b) > (0 if name == "members" else 0.01):
             apart.append(f"{name} is another in {np.mean(a != b):.1%} of its entries")
     return "; ".join(apart)
 
