@@ -342,8 +342,8 @@ class Measurement:
         """Seconds a model, and the parameters that they were measured at: by what has this name, else by what asks the same of
         other data or at other settings."""
         here, known = disk.device_kind(), []
-        like = [(self, piece) for piece in self.all_pieces()] or [
-            (other, piece) for other in catalogue().values() if other.function is self.function for piece in other.all_pieces()]
+        kin = [other for other in catalogue().values() if other.function is self.function]
+        like = [(self, piece) for piece in self.all_pieces()] or [(one, piece) for one in kin for piece in one.all_pieces()]
         for other, piece in like:
             measured = other.usual() | piece.manifest["parameters"]
             of_all = bool(parameters.get("records")) != bool(measured.get("records"))  # one of all records, one of some

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,15 @@ def page(template: Path, filters: Mapping[str, Callable] | None = None, **values
 
 def environment(template: Path, filters: Mapping[str, Callable] | None = None) -> jinja2.Environment:
     """Where a template is found; arguments as for `page`."""
-    import jinja2
-
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]), autoescape=True,
-                              trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    made = _environment(template.parent)
     made.filters |= filters or {}
     return made
+
+
+@cache
+def _environment(folder: Path) -> jinja2.Environment:
+    """One a folder, which keeps what it has compiled."""
+    import jinja2
+
+    return jinja2.Environment(loader=jinja2.FileSystemLoader([folder, Path(__file__).parent]), autoescape=True,
+                              trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)

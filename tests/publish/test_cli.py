@@ -184,5 +184,5 @@ def test_the_doctor_says_that_a_cache_is_no_folder(monkeypatch):
     from mia_lib.publish import doctor
 
     monkeypatch.setenv("MIA_CACHE", __file__)
-    [found] = [one for one in doctor.examine() if one.what == "cache"]
+    found = next(one for one in doctor.examine() if one.what == "cache")
     assert not found.good and "is no folder" in found.found
