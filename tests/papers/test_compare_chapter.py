@@ -147,6 +147,12 @@ def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
         assert ATTACKS[name].kind in means[what][1]
 
 
+def test_the_guide_stands_whatever_numbers_of_references_are_asked_for(case):
+    frame, _ = study.attack_case(case, 2, [4], draws=2, whole=study.all_with([case], [4], 2))
+    assert set(frame["references"]) == {0, 1, 2, 4}
+    assert len(study.guide(frame, 2)) == len(exhibits.guide_table(frame, 2)) == len(exhibits.HAVE)
+
+
 def test_every_exhibit_has_a_row_an_attack(case, attacked):
     frame, scores = attacked
     table = exhibits.main_table(frame, 8)

@@ -218,8 +218,8 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     """Attacks on one model of each of the first pairs, or with step 1 on both.
 
     Args:
-        names: of `ENTRIES`; all of them when None. whole: numbers of references with which they are all run, the first that
-            `MANY_QUERY_ENTRIES` are; with other numbers only the `CURVES`. All numbers when None.
+        names: of `ENTRIES`; all of them when None. whole: numbers of references, `counts` or further ones, with which they are all
+            run, the first that `MANY_QUERY_ENTRIES` are; with other numbers only the `CURVES`. All numbers when None.
 
     Returns:
         columns `references`, 0 of attacks that have none, `queries`, and `asks`, the attack that has so many; and scores
@@ -232,7 +232,7 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
         raise MiaError(f"targets = {targets}: of the {case.fewest} models of {case.name} one of each pair is attacked, "
                        f"{case.fewest // 2} at most.")
     attacked, scores = range(0, 2 * targets, step), {}
-    for count in (0, *counts):
+    for count in (0, *sorted({*counts, *(whole or ())})):
         run = names or [name for name in ENTRIES if whole is None or (
             name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))]
         able = [name for name in run if fits(ENTRIES[name], case, count) and (ENTRIES[name].kind == "none") == (count == 0)]
