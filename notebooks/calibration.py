@@ -49,8 +49,7 @@ title = exhibits.TITLES.get(image_dataset, data.title(image_dataset))
 
 
 def number(attack, metric, **where):
-    interval = metrics.estimate(frame, attack, metric, score="loss", **where).interval((0.0, 1.0))
-    return "a share that so few records do not resolve" if np.isnan(interval.value) else interval
+    return metrics.estimate(frame, attack, metric, score="loss", **where).interval((0.0, 1.0))
 
 # %%
 images = measure.cifar10(
@@ -225,7 +224,7 @@ for name in banks:
 # %% tags=["hide-input"]
 results.name({f"bank-{word}": number(attack, "tpr_at_fpr=0.01", data=exhibits.TITLES[banks[0]], references=counts[-1])
               for attack, word in (("Cal.", "cal"), ("RMIA, offline", "rmia"))}, ".1%")
-results.name({"bank-gain": rules.number_of("calibration", "C13", frame), "bank-lira": -rules.number_of("calibration", "A3", frame)}, ".1f")
+results.name({"bank-gain": rules.number_of("calibration", "C13", frame), "bank-lira": rules.number_of("calibration", "A3", frame, -1)}, ".1f")
 results.show_table(
     exhibits.today(plays_frame), name="calibration-today",
     caption="The calibrated loss, offline LiRA and offline RMIA in percent, with the same single reference; 95 % intervals over plays. TPR at 1 % FPR: "

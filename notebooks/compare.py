@@ -42,13 +42,11 @@ RATE = "tpr_at_fpr=0.01"
 
 
 def number(frame, attack, metric=RATE, **where):
-    interval = metrics.estimate(frame, attack, metric, **where).interval((0.0, 1.0) if metric == RATE else (-1.0, 1.0))
-    return "a share that cannot be told" if np.isnan(interval.value) else interval
+    return metrics.estimate(frame, attack, metric, **where).interval((0.0, 1.0) if metric == RATE else (-1.0, 1.0))
 
 
 def points(frame, sign=1, **claims_of):
-    found = {f"points-{word}": rules.number_of("compare", claim, frame) for word, claim in claims_of.items()}
-    results.name({word: value if isinstance(value, str) else sign * value for word, value in found.items()}, ".1f")
+    results.name({f"points-{word}": rules.number_of("compare", claim, frame, sign) for word, claim in claims_of.items()}, ".1f")
 
 # %%
 cases = [study.of_bank(name, records) for name in (*banks, "resnet9")]

@@ -49,8 +49,7 @@ first, by_heart = sets[0], published.catalogue()["curvature/memorised"].usual()
 
 
 def number(attack, metric, **where):
-    interval = metrics.estimate(frame, attack, metric, data=first, **where).interval()
-    return "a share that cannot be told" if np.isnan(interval.value) else interval
+    return metrics.estimate(frame, attack, metric, data=first, **where).interval()
 
 # %%
 recipe = {"records": records or None, "architecture": architecture, "epochs": epochs,
@@ -181,7 +180,7 @@ plotting.explore(
 # %% tags=["hide-input"]
 results.name({f"{word}-auc": number(name, "auc", study="methods", protocol="as released") for word, name in (
     ("nll", study.NLL), ("yeom", "Yeom"), ("lira-released", study.RELEASED), ("lira-true", study.TRUE))}, ".3f")
-results.name({word: sign * rules.number_of("curvature", claim, frame[frame["data"] == first]) for word, sign, claim in (
+results.name({word: rules.number_of("curvature", claim, frame[frame["data"] == first], sign) for word, sign, claim in (
     ("behind-released", -1, "C3"), ("behind-one-view", -1, "C3v"), ("behind-lira", -1, "A1"), ("second-view", 1, "C6"))}, ".1f")
 right, trained = (curved[first].true == curved[first].top)[..., 0], curved[first].members
 results.name({"fit-in": right[trained].mean(), "fit-out": right[~trained].mean()}, ".1%")

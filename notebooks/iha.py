@@ -225,22 +225,23 @@ trained = study.concat_rows(
 
 # %% tags=["hide-input"]
 if len(trained):
-    after = trained[(trained["data"] == first.name) & (trained["told"] == "membership")]
-    for short, count in (("few", after["epochs"].min()), ("many", after["epochs"].max())):
-        results.name({f"{short}-epochs": int(count), **{f"{key}-{short}": number(after, name, epochs=count) for key, name in (
-            ("iha", "IHA"), ("decay", study.DECAY), ("gradient", study.ALONE))}})
+    after = [trained[(trained["data"] == case.name) & (trained["told"] == "membership")] for case in (first, last)]
+    for rows, of in zip(after, ("", "-last"), strict=False):
+        for short, count in (("few", rows["epochs"].min()), ("many", rows["epochs"].max())) if len(rows) else ():
+            named = {"iha": "IHA", "decay": study.DECAY, "gradient": study.ALONE}
+            results.name({f"{short}-epochs{of}": int(count)} | {f"{key}-{short}{of}": number(rows, name, epochs=count) for key, name in named.items()})
     plotting.show(
         exhibits.epochs_figure(trained), name="iha-epochs",
-        caption="After so many epochs, with a learning rate that falls along a cosine, this is the AUC of the audit, of random flags that it was told, of "
-                "the audit with the weight decay in $I_2$, of the gradient alone, and of the loss; 95 % intervals. Dashed: guessing.",
+        caption="AUC after so many epochs, at a rate that falls along a cosine: the audit, random flags that it was told, the audit with the weight decay in $I_2$, "
+                "the gradient alone, and the loss; 95 % intervals. Dashed: guessing.",
         alt="A panel for each data set: AUC against epochs on a logarithmic axis for five tests.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: A7 reproduced
-# On {ours}`first-name` the audit has {ours}`iha-few` after {ours}`few-epochs` epochs and {ours}`iha-many` after {ours}`many-epochs`, and random flags are
-# found along with it. With the weight decay in $I_2$ it goes from {ours}`decay-few` to {ours}`decay-many`; the gradient alone, which needs no Hessian, from
-# {ours}`gradient-few` to {ours}`gradient-many`. The loss finds nobody at either end.
+# On {ours}`first-name` the audit has {ours}`iha-few` after {ours}`few-epochs` epochs and {ours}`iha-many` after {ours}`many-epochs`, and random flags are found along with it. With the weight
+# decay in $I_2$ it goes from {ours}`decay-few` to {ours}`decay-many`; the gradient alone, which needs no Hessian, from {ours}`gradient-few` to {ours}`gradient-many`. The loss finds nobody.
+# On {ours}`last-name`, from {ours}`few-epochs-last` epochs to {ours}`many-epochs-last`, the audit rises from {ours}`iha-few-last` to {ours}`iha-many-last`, with the weight decay to {ours}`decay-many-last`.
 # :::
 #
 # ## The paper's Table 2 and Figure 1
@@ -369,8 +370,7 @@ results.show_table(
 # ### Section 4.4 and Tables 5 and 7 to 9: other attacks that know the rest, training sets, conditioning, and knowing less
 #
 # With the same knowledge one can train reference models on exactly the other records, and compare *losses*: the {term}`L-attack` and LiRA-L.
-# **Table 5 of the paper** takes 50,100 networks for one target, and is not measured here. A smaller form, 8,160 networks on FashionMNIST, stands in the queue of measurements
-# (`mia run iha -p left_out_targets 8 --yes`, seven hours of two cores).
+# **Table 5 of the paper** takes 50,100 networks for one target, and is not measured here. A smaller form, 8,160 networks on FashionMNIST, stands in the queue of measurements (`mia run iha -p left_out_targets 8 --yes`, seven hours of two cores).
 #
 # For **Table 7** a network has half of {param}`sizes` records of {ours}`last-name`, and as many *steps* of training as the network with {ours}`members-each`
 # members: at equal epochs a small training set is further from its minimum, which alone lowers the AUC. These networks are trained

@@ -155,11 +155,13 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
     return claims.judge(paper, claim_id, number.interval(), cases=of_cases, data=data)
 
 
-def number_of(paper: str, claim_id: str, frame: pd.DataFrame) -> float | str:
-    """The number of a claim for a sentence, in points where it has that unit; "not run" where a run has no results of it."""
+def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> float | str:
+    """The number of a claim for a sentence, in points where it has that unit, or with `sign` -1 its negative; "not run" where
+    a run has no results of it, or none that its records resolve."""
     claim = claims.claims(paper)[claim_id]
     cases = cases_of(claim, frame)
-    return combined(claim, cases).value * (100 if claim.get("unit") == "points" else 1) if cases else NOT_RUN
+    number = combined(claim, cases).value if cases else np.nan
+    return NOT_RUN if np.isnan(number) else sign * number * (100 if claim.get("unit") == "points" else 1)
 
 
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:

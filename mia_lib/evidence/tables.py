@@ -20,7 +20,7 @@ import pandas as pd
 from mia_lib import LIBRARY
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.metrics.estimates import summary
-from mia_lib.metrics.interval import Interval
+from mia_lib.metrics.interval import UNRESOLVED, Interval
 
 PAPERS = LIBRARY.parent / "data" / "papers"
 BELOW_RESOLUTION = "below resolution"
@@ -231,7 +231,8 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
     """Name results of this run, so that text can say them, by the role `ours` in a cell, in a caption or on another page.
 
     Args:
-        values: name, as of a table and used once in a notebook -> finite number, `Interval` or text.
+        values: name, as of a table and used once in a notebook -> finite number, `Interval` or text. Of a rate that the
+            non-members do not resolve it is said that they do not.
         spec: how numbers that are not whole are written, as for `format`.
     """
     results = {}
@@ -239,6 +240,9 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
         check_name(title)
         if isinstance(value, str):
             results[title] = {"text": value}
+            continue
+        if isinstance(value, Interval) and value.covers == UNRESOLVED:
+            results[title] = {"text": "a share that so few records do not resolve"}
             continue
         number = value.value if isinstance(value, Interval) else value
         if not math.isfinite(number):

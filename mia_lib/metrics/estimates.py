@@ -14,7 +14,7 @@ import numpy as np
 
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.metrics import ranking, resampling
-from mia_lib.metrics.interval import Interval, t_interval
+from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ class Estimate:
         """The mean with an interval that covers which repetitions and which records were drawn; rules as of `bootstrap`. A
         rate that is 0 or 1 throughout has its exact binomial interval."""
         if np.isnan(self.values).any():
-            return Interval(np.nan, np.nan, np.nan, level, "below the resolution", bounds=bounds)
+            return Interval(np.nan, np.nan, np.nan, level, UNRESOLVED, bounds=bounds)
         count = np.bincount(self.unit)
         units = np.bincount(self.unit, self.values) / count
         if self.trials and len(np.unique(self.values)) == 1 and self.value in (0.0, 1.0):

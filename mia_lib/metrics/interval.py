@@ -16,6 +16,7 @@ from mia_lib.errors import MiaError, check_range
 
 LEAST = 3  # units from which on there is an interval
 UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
+UNRESOLVED = "below the resolution"  # what the interval of a rate covers that the non-members do not resolve: no number
 
 
 @dataclass(frozen=True)

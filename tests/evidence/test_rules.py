@@ -434,3 +434,11 @@ def test_a_regime_is_data_architecture_and_sizes_within_a_factor_of_two():
     for change in ({"dataset": "cifar100"}, {"architecture": "mlp:64"}, {"members": 7000}, {"epochs": 101}):
         assert claims.regime("bayes", "Table 2", {"Table 2": table_2 | change}) == claims.STAND_IN
     assert claims.regime("bayes", "Theorem 2", own) == ""
+
+
+def test_the_number_of_a_claim_is_said_with_either_sign_and_only_where_there_is_one():
+    frame = world("calibration", strengths("calibration"), only="A3")
+    number = rules.number_of("calibration", "A3", frame)
+    assert number == -rules.number_of("calibration", "A3", frame, -1) != 0
+    for none in (frame.assign(value=np.nan), frame[:0]):  # not resolved, not there
+        assert rules.number_of("calibration", "A3", none, -1) == claims.NOT_RUN

@@ -206,6 +206,14 @@ def test_a_result_has_one_name():
         outputs.displayed(notebook(one, one))
 
 
+def test_of_a_rate_that_is_not_resolved_a_sentence_says_so(monkeypatch):
+    shown = []
+    monkeypatch.setattr(tables, "display_bundle", shown.append)
+    few = metrics.by_target({"coin": np.arange(20.0)}, np.arange(20) % 2 == 0, ["tpr_at_fpr=0.01"])
+    tables.name({"rate": metrics.estimate(few, "coin", "tpr_at_fpr=0.01").interval()})
+    assert shown[0][outputs.RESULTS]["rate"] == {"text": "a share that so few records do not resolve"}
+
+
 @pytest.mark.parametrize("given, words", [({"Lead": 1.0}, "cannot be linked"), ({"lead": float("nan")}, "cannot be said")])
 def test_a_result_that_cannot_be_said_is_refused(given, words):
     with pytest.raises(MiaError, match=words):

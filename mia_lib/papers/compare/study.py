@@ -218,8 +218,9 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     """Attacks on one model of each of the first pairs, or with step 1 on both.
 
     Args:
-        names: of `ENTRIES`; all of them when None. whole: numbers of references, `counts` or further ones, with which they are all
-            run, the first that `MANY_QUERY_ENTRIES` are; with other numbers only the `CURVES`. All numbers when None.
+        names: of `ENTRIES`; all of them when None.
+        whole: numbers of references, `counts` or further ones, with which they are all run, the first that
+            `MANY_QUERY_ENTRIES` are; with other numbers only the `CURVES`. All numbers when None.
 
     Returns:
         columns `references`, 0 of attacks that have none, `queries`, and `asks`, the attack that has so many; and scores
