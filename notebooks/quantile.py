@@ -81,7 +81,7 @@ titles = {name: case.data for name, case in cases.items()}
 of_images, of_tables = [titles[name] for name, _ in sizes], [titles[name] for name in tables]
 first = next((case.data for case in cases.values() if XY in case.regressions), of_images[0])
 begun = next(name for name, title in titles.items() if title == first)
-few = [n for n in counts if n <= 8 and n <= min(models) - 2]
+few = [n for n in counts if n <= 8 and n <= min(models) - 2] or counts[:1]
 plotting.show(
     exhibits.cost_figure(everything, [*of_images, *of_tables]), name="quantile-models",
     caption="Share of members found at one false alarm in a hundred, against the number of models that the attacker trains; means over {param}`targets` targets "

@@ -225,3 +225,8 @@ def test_figures_have_a_panel_a_case():
 
 def test_a_regression_that_is_not_published_is_left_out():
     assert study._where_measured("quantile/cifar10-small", 32, False, judged=77) is None
+
+
+def test_that_no_number_of_references_fits_the_bank_is_refused():
+    with pytest.raises(MiaError, match=f"Give one from 2 to {len(CASE.bank) - 2}, the models but the target and its partner"):
+        study.attacks(CASE, [])
