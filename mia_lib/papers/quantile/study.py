@@ -194,8 +194,8 @@ def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.Data
         MiaError: no counts, as where all asked for are more than the bank has.
     """
     if not counts:
-        raise MiaError(f"{case.data}: no number of references is left. Give one from 2 to {len(case.bank) - 2}, the models but "
-                       "the target and its partner.")
+        raise MiaError(f"{case.data}: no number of references is left. Give one from 2 to {len(case.bank) - 2}, the models "
+                       "but the target and its partner.")
     rows = [scores_of(case, target, counts) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     parts = [case.split(target) for target in case.targets]
