@@ -152,6 +152,6 @@ def _bavaria(signal, reference_signal, reference_members, predictive, spread, me
             center = (mean_weight * prior_mean + count * mean) / weight
             return stats.t.logpdf(signal, 2 * shape_n, center, np.sqrt(scale_n * (weight + 1) / (shape_n * weight)))
         spread_n = scale_n / np.where(shape_n > 1, shape_n - 1, 1)
-        return stats.norm.logpdf(signal, mean, np.sqrt(spread_n))
+        return -((signal - mean) ** 2 / spread_n + np.log(2 * np.pi * spread_n)) / 2  # of a Gaussian
 
     return (log_density(inside, online) - log_density(~inside, True)).sum(1)
