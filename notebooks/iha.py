@@ -226,10 +226,10 @@ trained = study.concat_rows(
 # %% tags=["hide-input"]
 if len(trained):
     after = [trained[(trained["data"] == case.name) & (trained["told"] == "membership")] for case in (first, last)]
-    for rows, of in zip(after, ("", "-last"), strict=False):
+    for rows, suffix in zip(after, ("", "-last"), strict=False):
         for short, count in (("few", rows["epochs"].min()), ("many", rows["epochs"].max())) if len(rows) else ():
             named = {"iha": "IHA", "decay": study.DECAY, "gradient": study.ALONE}
-            results.name({f"{short}-epochs{of}": int(count)} | {f"{key}-{short}{of}": number(rows, name, epochs=count) for key, name in named.items()})
+            results.name({f"{short}-epochs{suffix}": int(count)} | {f"{key}-{short}{suffix}": number(rows, name, epochs=count) for key, name in named.items()})
     plotting.show(
         exhibits.epochs_figure(trained), name="iha-epochs",
         caption="AUC after so many epochs, at a rate that falls along a cosine: the audit, random flags that it was told, the audit with the weight decay in $I_2$, "
@@ -382,8 +382,8 @@ results.show_table(
 left_out = study.left_out(last, study.further("fashion-left-out", left_out_targets, True, **of_last)) if left_out_targets else None
 sized = study.sizes(last, sizes, size_targets, make, draws, **of_last)
 swept = study.concat_rows(study.conditioning(case, draws) for case in cases)
-steady = study.measured(targets, 0, True, False, **recipes[0], schedule="constant")
-for rate, case in ("constant", steady), ("cosine", study.Case(first.name, study.first_records(first, 1000).audit)):
+constant = study.measured(targets, 0, True, False, **recipes[0], schedule="constant")
+for rate, case in ("constant", constant), ("cosine", study.Case(first.name, study.first_records(first, 1000).audit)):
     results.name({f"{rate}-rate": "not measured" if case is None else number(metrics.by_target({"IHA": study.scores(case, case.audit.members)}, case.audit.members, ["auc"], draws=draws), "IHA")})
 partial = study.concat_rows(study.partial_knowledge(case, fractions, make, draws, **recipe) for case, fractions, recipe in
                        zip(cases, (first_fractions, second_fractions), recipes, strict=False))

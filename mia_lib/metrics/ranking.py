@@ -62,14 +62,14 @@ def tally(scores, members, weights=None, work: dict | None = None) -> tuple[np.n
         return tp, np.append(0, last + 1) - tp, thresholds
     if weights.dtype.kind not in "iu":
         raise MiaError(f"weights are of type {weights.dtype}: whole numbers are needed, how often each record counts.")
-    work, like = {} if work is None else work, (weights.shape, weights.dtype)
-    if work.get("like") != like:
+    work, layout = {} if work is None else work, (weights.shape, weights.dtype)
+    if work.get("layout") != layout:
         count = np.int32 if weights.dtype.itemsize == 1 else np.int64
-        work |= {"like": like, "drawn": np.empty(weights.shape[::-1], weights.dtype), "weights": np.empty(*like),
+        work |= {"layout": layout, "by_record": np.empty(weights.shape[::-1], weights.dtype), "by_score": np.empty(*layout),
                  "counts": np.zeros((2, len(weights), len(order) + 1), count)}
-    drawn, by_score, (tp, fp) = work["drawn"], work["weights"], work["counts"]
-    weights.T.take(order, axis=0, out=drawn, mode="clip")  # all weights of a record at once, which lie together
-    by_score[:] = drawn.T
+    by_record, by_score, (tp, fp) = work["by_record"], work["by_score"], work["counts"]
+    weights.T.take(order, axis=0, out=by_record, mode="clip")  # all weights of a record at once, which lie together
+    by_score[:] = by_record.T
     by_score.cumsum(axis=1, dtype=fp.dtype, out=fp[:, 1:])
     by_score *= inside
     by_score.cumsum(axis=1, dtype=tp.dtype, out=tp[:, 1:])

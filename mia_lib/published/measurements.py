@@ -342,10 +342,10 @@ class Measurement:
         """Seconds a model, and the parameters that they were measured at: by what has this name, else by what asks the same of
         other data or at other settings."""
         here, known = disk.device_kind(), []
-        kin = [other for other in catalogue().values() if other.function is self.function]
-        like = [(self, piece) for piece in self.all_pieces()] or [(one, piece) for one in kin for piece in one.all_pieces()]
-        for other, piece in like:
-            measured = other.usual() | piece.manifest["parameters"]
+        same_function = [other for other in catalogue().values() if other.function is self.function]
+        for measurement, piece in [(self, piece) for piece in self.all_pieces()] or [
+                (other, piece) for other in same_function for piece in other.all_pieces()]:
+            measured = measurement.usual() | piece.manifest["parameters"]
             of_all = bool(parameters.get("records")) != bool(measured.get("records"))  # one of all records, one of some
             if piece.manifest["device_kind"] == here and not of_all and not (alike and _unlike(parameters, measured)):
                 scale = self.cost(parameters) / self.cost(measured)

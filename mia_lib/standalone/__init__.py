@@ -24,9 +24,9 @@ def page(template: Path, filters: Mapping[str, Callable] | None = None, **values
 
 def environment(template: Path, filters: Mapping[str, Callable] | None = None) -> jinja2.Environment:
     """Where a template is found; arguments as for `page`."""
-    made = _environment(template.parent)
-    made.filters |= filters or {}
-    return made
+    of_folder = _environment(template.parent)
+    of_folder.filters |= filters or {}
+    return of_folder
 
 
 @cache
