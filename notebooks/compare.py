@@ -12,9 +12,9 @@
 # # Which attack should I use?
 #
 # **Take RMIA, and as many references as you can train. With {param}`compared` references it finds {ours}`rmia-first:value` of the members on
-# {ours}`first` and {ours}`rmia-third:value` on {ours}`third`, if one in a hundred of the others may be accused; guessing finds 1 %. RMIA finds
-# {ours}`rmia-third-most:value` and LiRA {ours}`lira-third-most:value` with {ours}`most-third` references on {ours}`third`. Where networks know
-# their members by heart, {param}`compared` references let RMIA, offline, find {ours}`rmia-off-heart:value` and LiRA {ours}`lira-heart:value`.**
+# {ours}`first`, if one in a hundred of the others may be accused; guessing finds 1 %. With {ours}`most-third` on {ours}`third` it finds
+# {ours}`rmia-third-most:value`, and LiRA {ours}`lira-third-most:value`. Where networks know their members by heart, LiRA finds
+# {ours}`lira-heart:value` with {param}`compared`.**
 
 # %% tags=["parameters", "hide-input"]
 banks: list[str] = ["cifar10", "cifar100"]  # published banks of small networks [cifar10 | cifar100; not empty; distinct]
