@@ -308,10 +308,10 @@ class _Session:
         """Execute the cells, in the thread of the session; what comes of it stands in `result` or `error`."""
         import logging
 
-        import papermill
-
         logging.getLogger("papermill").setLevel(logging.CRITICAL)
         try:
+            import papermill
+
             self.result = papermill.execute_notebook(
                 self.notebook, self.output, parameters=self.changed, kernel_name="python3", language="python",
                 request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
