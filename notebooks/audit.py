@@ -418,7 +418,7 @@ results.show_table(
 # :::{finding}
 # :claims: A8 reproduced, A9 inconclusive, A10 reproduced
 # Where an epsilon of 8 was promised, Dirac canaries show {ours}`shown-gradients:value` on average. In theory one run shows
-# {ours}`shown-one-run:value` of an epsilon of 8, and the classic bound from a thousand runs {ours}`shown-many-runs:value`. On average over all promises
+# {ours}`shown-one-run:value` of an epsilon of 8, and the classic bound from a thousand runs {ours}`shown-many-runs:value`. On average over the promises
 # gradients show {ours}`points-white:value` more than the losses of mislabelled canaries. Whether these show more than images as they come cannot be told
 # here: the difference is {ours}`points-wrong:value`, and its interval covers zero. From a promise of 1 to one of 8 the white-box bound grows by
 # {ours}`points-more:value`.

@@ -312,6 +312,9 @@ results.show_table(
 # {ours}`onion-exposed-without:value` of the others. Of an eighth that is drawn by lot no such effect can be told ({ours}`onion-lot-with:value` and
 # {ours}`onion-lot-without:value`).
 # :::
+#
+# All claims of this page were written after a first look at 6,000 of these records and at one run with records taken out. The intervals know nothing of
+# that look.
 
 # %% tags=["hide-input"]
 verdicts = rules.judge_all("banks", pd.concat([single, retrained], ignore_index=True), {})

@@ -226,9 +226,9 @@ results.name({"mast-lead": rules.number_of("bayes", "C11", own)}, ".1f")
 results.show_table(
     exhibits.table_two(table_2), name="bayes-table-2",
     caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
-            "and images. Shadow models are tried on {param}`shadow_records` of the images. The networks are right on {ours}`fit-in` of their "
-            "training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. *Small bank*: the same "
-            "attacks on the networks of {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
+            "and images. Shadow models are tried on {param}`shadow_records` of the images, by which they were taught, too. The networks are "
+            "right on {ours}`fit-in` of their training images and on {ours}`fit-out` of the others. The paper quotes its first two numbers from other papers. "
+            "*Small bank*: the same attacks on the networks of {param}`small_bank`. FPR is the share of false alarms, TPR that of members found.")
 
 # %% [markdown]
 # :::{finding}

@@ -324,11 +324,11 @@ plotting.show(
 # $10^{-22}$ before it takes the logarithm, which is then $-50.66$. At low rates, the paper says, LR with 64 references is about where LiRA is with 256.
 #
 # :::{finding}
-# :claims: A3 no difference, A5 reproduced, C7 reproduced
+# :claims: A3 inconclusive, A5 reproduced, C7 reproduced
 # On {ours}`set` float32 rounds {ours}`zero` of the curvatures to zero. This lowers what NLL finds at one false alarm in a hundred from
 # {ours}`nll-float64:value` to {ours}`nll-float32:value` of the members. LR goes the other way, from {ours}`lr-float64:value` to {ours}`lr-float32:value`. On
-# {ours}`second` networks are less sure, and precision changes nothing. In float64 the log-likelihood ratio itself does as well as the better of the two
-# released scores. With eight references LR finds more than half of what LiRA, as released, finds with all at one false alarm in a thousand.
+# {ours}`second` networks are less sure, and precision changes nothing. Whether in float64 the log-likelihood ratio itself does as well as the better
+# of the two released scores, this run does not decide. With eight references LR finds more than half of what LiRA, as released, finds with all at one false alarm in a thousand.
 # :::
 #
 # (curvature-what)=

@@ -32,7 +32,8 @@ class Verdict:
         paper, claim, text: for example "bayes", "C7", and the claim in our words.
         verdict: one of `VERDICTS`.
         estimate: the number and those of its cases, as text.
-        number: the mean over the cases of the claim, or the least of them; None where it was not run, for a `reason`.
+        number: the mean over the cases of the claim, or the least of them, and of its parts; None where it was not run, for a
+            `reason`.
         cases: name -> number of each case, where there are several.
         points: whether numbers are shown in percentage points.
         data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
@@ -109,7 +110,7 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
           data: str = "") -> Verdict:
     """The verdict on a claim by its number.
 
-    - checked or contradicted: an identity, by its `rounding`;
+    - checked or contradicted: an identity, by its `rounding`; reproduced or contradicted: what has a `bound`, by that;
     - no difference: the number has a width, and its whole interval is within the margin `same` of zero;
     - reproduced: it is above zero; contradicted: it is below zero;
     - inconclusive: anything else;
@@ -130,6 +131,9 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
         verdict = CHECKED if number.value <= claim["rounding"] else CONTRADICTED
         allowed = f", rounding allows {claim['rounding']:.0e}" if claim["rounding"] else ""
         estimate = f"{claim.get('number', 'largest residual')}: {number.value:.1g}{allowed}"
+    elif "bound" in claim:
+        verdict = REPRODUCED if number.value <= claim["bound"] else CONTRADICTED
+        estimate = f"{claim['number']}: {number.value:.2g}, where {claim['bound']:g} is the most"
     else:
         if not number.degenerate and max(-number.low, number.high) < _same(claim):
             verdict = NO_DIFFERENCE

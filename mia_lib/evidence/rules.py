@@ -9,9 +9,10 @@ A rule in `data/papers/NAME_claims.yaml` names results in braces and says what t
     about: MATT                                   # the attack that the claim is about, or several of them
     margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
 
-Operators are + - * /, functions `abs`, `least` and `most` (of estimates, by their means). A claim with `rounding` is an
-identity: its number must not exceed that. One with `needs` is decided only where the run has these values, and says
-`otherwise` if not.
+Operators are + - * /, functions `abs`, and `least` and `most` of several: the claim then has several *parts*, such as
+a - b and a - c of a - most(b, c), all of which it holds to be above zero. A claim with `bound` says that its number, in every
+case, does not exceed that, and one with `rounding` is such an identity. One with `needs` is decided only where the run has
+these values, and says `otherwise` if not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -30,14 +32,16 @@ from mia_lib.evidence.claims import NOT_RUN, Verdict
 from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
 
+LIMITS = {"rounding", "bound"}  # of claims that say that a number is no more than that
 LEAST = 8  # repetitions from which on an interval over them decides anything
 RESULT = re.compile(r"\{([^{}|]+)\|([^{}]+)\}")
 OPERATORS: dict[type, Callable] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-                                   ast.Div: operator.truediv, ast.USub: operator.neg}
+                                   ast.Div: operator.truediv}
+FUNCTIONS = {"abs": 0, "least": -1, "most": 1}  # -> of several: the least, or the most
 
 
-def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
-    """The value of a rule on the rows of one case.
+def evaluate(rule: str, frame: pd.DataFrame) -> list[Estimate]:
+    """The parts of a rule on the rows of one case: the rule is the least of them, or, of a number that is bounded, the most.
 
     Raises:
         MiaError: a rule that is no expression as described above; a result that the frame does not have.
@@ -56,26 +60,35 @@ def evaluate(rule: str, frame: pd.DataFrame) -> Estimate | float:
     except SyntaxError as error:
         raise MiaError(f"rule {rule!r} is no expression: {error.msg}.") from error
 
-    def by_mean(choose: Callable) -> Callable:
-        return lambda *estimates: choose(estimates, key=lambda one: one.value if isinstance(one, Estimate) else one)
-
-    functions = {"abs": abs, "least": by_mean(min), "most": by_mean(max)}
-
-    def value(node: ast.AST):
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](value(node.left), value(node.right))
-        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)](value(node.operand))
+    def parts(node: ast.AST) -> tuple[int, list]:
+        """-1 for the least of several, 1 for the most, 0 for one alone; and these."""
         if isinstance(node, ast.Name) and node.id in results:
-            return results[node.id]
+            return 0, [results[node.id]]
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return node.value
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions and not node.keywords:
-            return functions[node.func.id](*map(value, node.args))
+            return 0, [node.value]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            kind, of = parts(node.operand)
+            return -kind, [-one for one in of]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            (kind, left), (other, right) = parts(node.left), parts(node.right)
+            other = -other if isinstance(node.op, ast.Sub) else other
+            scaled = isinstance(node.op, ast.Mult | ast.Div) and not all(
+                isinstance(one, int | float) and one > 0 for one in (right if kind else left if other else [1]))
+            if kind * other >= 0 and not scaled and not (isinstance(node.op, ast.Div) and other):
+                return kind or other, [OPERATORS[type(node.op)](a, b) for a in left for b in right]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords:
+            kind, of = FUNCTIONS[node.func.id], [parts(argument) for argument in node.args]
+            if kind and {other for other, _ in of} <= {0, kind}:
+                return kind, [one for _, several in of for one in several]
+            if not kind and len(of) == 1 and not of[0][0]:
+                return 0, [abs(of[0][1][0])]
         raise MiaError(f"rule {rule!r}: {ast.unparse(node)!r} is neither a result, a number, one of + - * / nor one of "
-                       f"{', '.join(functions)}.")
+                       f"{', '.join(FUNCTIONS)}; a least and a most cannot be joined, nor scaled but by a number above zero.")
 
-    return value(tree)
+    of_rule = parts(tree)[1]
+    if not all(isinstance(part, Estimate) for part in of_rule):
+        raise MiaError(f"rule {rule!r}: a part of it is a number and no result.")
+    return of_rule
 
 
 def written(value) -> str:
@@ -93,9 +106,9 @@ def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
     return named
 
 
-def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, Estimate]:
-    """The claim's rule in each of its cases, those that have all results it names: "n = 400" -> estimate; one case "" where it
-    has no columns `over`. The claim is as `claims.claims` has it, the frame holds all results of a chapter."""
+def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, list[Estimate]]:
+    """The parts of the claim's rule in each of its cases, those that have all results it names: "n = 400" -> estimates; "" is
+    that of a claim without columns `over`. The claim is as `claims.claims` has it, the frame has all results of a chapter."""
     for column, value in claim.get("where", {}).items():
         frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
     over, named = list(claim.get("over", ())), named_results(claim["rule"])
@@ -118,11 +131,22 @@ def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> b
     return True
 
 
-def combined(claim: Mapping, cases: Mapping[str, Estimate]) -> Estimate:
-    """The one number of a claim: the mean over its cases, or the least of them."""
-    if claim.get("combine") == "least":
-        return min(cases.values(), key=lambda case: case.value)
-    return mean(list(cases.values()))
+def combined(claim: Mapping, cases: Mapping[str, list[Estimate]]) -> list[Estimate]:
+    """The parts of a claim, each the mean over its cases; or those of all cases, where it is about every one."""
+    if claim.get("combine") == "least" or LIMITS & claim.keys():
+        return [part for parts in cases.values() for part in parts]
+    return [mean(part) for part in zip(*cases.values(), strict=True)]
+
+
+def least(parts: Sequence[Estimate]) -> Interval:
+    """The least of several numbers, with an interval that is above zero just where those of all are. Where one of them has no
+    spread, nothing is known of its own, nor so of the least."""
+    of_parts = [part.interval() for part in parts]
+    first = min(of_parts, key=lambda one: one.value)
+    if any(one.degenerate for one in of_parts):
+        return replace(first, low=first.value, high=first.value)
+    low = float(np.min([one.low for one in of_parts]))
+    return first if low == first.low else replace(first, low=low, se=None, draws=None)
 
 
 def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None) -> Verdict:
@@ -144,15 +168,16 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
     cases = cases_of(claim, frame)
     if not cases:
         return not_run(claim.get("otherwise", "this run has no results of it"))
-    number = combined(claim, cases)
-    if np.isnan(number.values).any():
+    parts = combined(claim, cases)
+    if any(np.isnan(part.values).any() for part in parts):
         return not_run("the non-members do not resolve so low a false positive rate")
-    if "rounding" in claim:
-        return claims.judge(paper, claim_id, Interval(number.value, number.value, number.value, exact=True), data=data)
-    if len(number.values) < LEAST:
-        return not_run(f"{len(number.values)} repetitions, and {LEAST} are needed for an interval over them")
-    of_cases = {case: one.interval() for case, one in cases.items()} if len(cases) > 1 else {}
-    return claims.judge(paper, claim_id, number.interval(), cases=of_cases, data=data)
+    if LIMITS & claim.keys():
+        largest = max(part.value for part in parts)
+        return claims.judge(paper, claim_id, Interval(largest, largest, largest, exact=True), data=data)
+    if (fewest := min(len(part.values) for part in parts)) < LEAST:
+        return not_run(f"{fewest} repetitions, and {LEAST} are needed for an interval over them")
+    of_cases = {case: least(of_case) for case, of_case in cases.items()} if len(cases) > 1 else {}
+    return claims.judge(paper, claim_id, least(parts), cases=of_cases, data=data)
 
 
 def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> float | str:
@@ -160,7 +185,7 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
     a run has no results of it, or none that its records resolve."""
     claim = claims.claims(paper)[claim_id]
     cases = cases_of(claim, frame)
-    number = combined(claim, cases).value if cases else np.nan
+    number = min(part.value for part in combined(claim, cases)) if cases else np.nan
     return NOT_RUN if np.isnan(number) else sign * number * (100 if claim.get("unit") == "points" else 1)
 
 

@@ -16,6 +16,7 @@ from sphinx.domains.std import StandardDomain
 
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
+PERCENT = re.compile(r"(<(pre|code|script)\b.*?</\2>)|(?<=\d) (?=%)", re.DOTALL)
 UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</figure>)", re.DOTALL)
 
 
@@ -27,6 +28,7 @@ def setup(app) -> dict:
     app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
     app.connect("build-finished", keep_what_pages_load, priority=900)  # after MathJax was copied
     app.connect("html-page-context", name_figures)
+    app.connect("html-page-context", keep_percent_together)
     app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -49,6 +51,12 @@ def name_figures(app, pagename, templatename, context, doctree) -> None:
     if doctree:
         body = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
         context["body"] = UNCAPTIONED.sub('<figure role="none"', body)
+
+
+def keep_percent_together(app, pagename, templatename, context, doctree) -> None:
+    """Let no line end between a number and its percent sign, but in code."""
+    if doctree:
+        context["body"] = PERCENT.sub(lambda found: found[1] or "\N{NO-BREAK SPACE}", context["body"])
 
 
 def draw_charts(app, pagename, templatename, context, doctree) -> None:

@@ -33,7 +33,8 @@ def results(held: Bank) -> pd.DataFrame:
                   for of_run, inside in zip(score, coins, strict=True)]
         rows[kind] = {"epsilon": np.array(bounds, float), "auc": metrics.auc(score, coins)}
     rows |= {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
-    return metrics.by_repetition(rows, study="one run", promised=held.parameters["epsilon"])
+    return metrics.by_repetition(rows, promised=(promised := held.parameters["epsilon"]),
+                                 study="no noise" if promised == EPSILONS[-1] else "one run")
 
 
 def gaussian_noise(epsilon: float, delta: float) -> float:
