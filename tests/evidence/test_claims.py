@@ -19,15 +19,8 @@ def around(mean, spread=0.1, count=9):
     return metrics.t_interval(mean + spread * np.linspace(-1.5, 1.5, count))
 
 
-def test_every_claim_says_what_is_claimed_where_and_how_it_is_judged():
-    found = claims.claims("bayes")
-    ours = {claim for claim in found if found[claim]["kind"] == "ours"}  # variants that the paper does not print
-    assert list(dict.fromkeys(claim.rstrip("ms") for claim in found if claim not in ours)) == [f"C{i}" for i in range(1, 17)]
-    assert all("our addition" in found[claim]["text"] for claim in ours)
-
-
 @pytest.mark.parametrize("paper", PAPERS)
-def test_claims_files_have_one_form(paper):
+def test_claims_files_have_one_form_and_name_their_margins_data_and_what_is_ours(paper):
     needed = {"id", "paper", "text", "exhibit", "evidence", "rule", "kind"}
     more = {"margins", "where", "over", "combine", "about", "unit", "rounding", "number", "needs", "otherwise"}
     for claim in claims.claims(paper).values():
@@ -35,48 +28,25 @@ def test_claims_files_have_one_form(paper):
         assert all(isinstance(claim[one], str) and claim[one] for one in needed) and claim["kind"] in ("paper", "ours")
         assert all(isinstance(margin, int | float) and margin > 0 for margin in claim.get("margins", {}).values())
         assert not re.search(r"\{\w+\}", claim["rule"]), "a margin that the rule names is not there"
-    for claim in claims._file(paper)["claims"]:
-        assert set(re.findall(r"\{(\w+)\}", claim["rule"])) | {"same"} == set(claim.get("margins", {})) | {"same"}, claim["id"]
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_additions_of_this_book_say_so(paper):
-    for claim in claims.claims(paper).values():
         assert (claim["kind"] == "ours") == bool(re.search(r"\(our (addition|reading)\b", claim["text"])), claim["id"]
         assert claim["kind"] == "ours" or not claim["id"].startswith("A"), claim["id"]
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_regimes_are_of_exhibits_on_known_data_sets(paper):
+    for claim in claims._file(paper)["claims"]:
+        assert set(re.findall(r"\{(\w+)\}", claim["rule"])) | {"same"} == set(claim.get("margins", {})) | {"same"}, claim["id"]
     regimes, exhibits = claims._file(paper).get("regimes", {}), {one["exhibit"] for one in claims.claims(paper).values()}
     assert set(regimes) <= exhibits and {regime["dataset"] for regime in regimes.values()} <= set(sets.names())
 
 
-@pytest.mark.parametrize("mean, spread, verdict", [
-    (1.0, 0.1, "reproduced"), (0.0, 0.1, "inconclusive"), (-1.0, 0.1, "contradicted"), (0.0, 0.001, "no difference"),
-    (0.002, 0.001, "no difference"), (-0.002, 0.001, "no difference"), (0.02, 0.001, "reproduced")])
-def test_a_verdict_follows_from_one_interval(mean, spread, verdict):
-    judged = claims.judge("bayes", "C7r", around(mean, spread))
-    assert judged.verdict == verdict and judged.text == claims.claims("bayes")["C7r"]["text"]
-
-
-def test_no_difference_needs_a_margin_and_an_interval_with_a_width():
-    assert claims.judge("bayes", "C7", around(0.0, 0.001)).verdict == "inconclusive"  # has no such margin
-    flat = metrics.t_interval([0.001, 0.001, 0.001])
-    assert flat.degenerate and claims.judge("bayes", "C7r", flat).verdict == "inconclusive"
-
-
-def test_under_no_effect_a_verdict_is_wrong_as_often_as_its_level_says():
-    rng = np.random.default_rng(0)
-    verdicts = [claims.judge("bayes", "C7", metrics.t_interval(rng.normal(size=8))).verdict for _ in range(400)]
-    assert verdicts.count("reproduced") / 400 < 0.05 and verdicts.count("contradicted") / 400 < 0.05
-
-
-def test_an_identity_is_held_to_its_rounding():
-    off = Interval(0.05, 0.05, 0.05, exact=True)
-    judged = claims.judge("bayes", "C1", off)
-    assert judged.verdict == "contradicted" and ": 0.05, rounding allows 1e-" in judged.estimate
-    assert claims.judge("bayes", "C1", Interval(3e-13, 3e-13, 3e-13, exact=True)).verdict == "checked"
+@pytest.mark.parametrize("claim, number, verdict", [
+    ("C7r", around(1.0), "reproduced"), ("C7r", around(0.0), "inconclusive"), ("C7r", around(-1.0), "contradicted"),
+    *(("C7r", around(mean, 0.001), "no difference") for mean in (0.0, 0.002, -0.002)),
+    ("C7r", around(0.02, 0.001), "reproduced"), ("C7", around(0.0, 0.001), "inconclusive"),  # has no such margin
+    ("C7r", metrics.t_interval([0.001] * 3), "inconclusive"),  # has no width
+    ("C1", Interval(0.05, 0.05, 0.05, exact=True), "contradicted"),
+    ("C1", Interval(3e-13, 3e-13, 3e-13, exact=True), "checked")])
+def test_a_verdict_follows_from_one_interval(claim, number, verdict):
+    judged = claims.judge("bayes", claim, number)
+    assert judged.verdict == verdict and judged.text == claims.claims("bayes")[claim]["text"]
+    assert claim != "C1" or ", rounding allows 1e-" in judged.estimate
 
 
 def test_numbers_are_text_for_the_reader_and_data_for_programs():
@@ -91,65 +61,44 @@ def test_numbers_are_text_for_the_reader_and_data_for_programs():
     assert bare.numbers == [{"part": "", "value": pytest.approx(1.0), "low": None, "high": None, "unit": ""}]
 
 
-def test_not_run_needs_a_reason():
-    judged = claims.judge("bayes", "C14", None, "ImageNet is not here")
-    assert (judged.verdict, judged.estimate, judged.brief, judged.numbers) == ("not run", "", "", [])
-    with pytest.raises(MiaError, match="reason"):
-        claims.judge("bayes", "C14", None)
-
-
-def test_unknown_claims_are_refused():
-    with pytest.raises(MiaError, match="C16"):
-        claims.judge("bayes", "C99", around(1))
-    with pytest.raises(MiaError, match="bayes"):
-        claims.claims("byes")
-
-
-def test_a_sentence_says_the_claim_with_its_verdict_and_number():
+def test_a_sentence_says_the_claim_with_its_verdict_and_number_or_the_reason():
     record = claims.judge("iha", "C3", around(1)).record()
     said = claims.sentence(record)
     assert record["text"] in said and record["brief"] in said and "So it is here" in said
-    assert "because" in claims.sentence(claims.judge("iha", "C3", None, "because").record())
+    judged = claims.judge("iha", "C3", None, "because")
+    assert (judged.verdict, judged.estimate, judged.brief, judged.numbers) == ("not run", "", "", [])
+    assert "because" in claims.sentence(judged.record())
 
 
 def all_of_bayes(**data):
     """A verdict on each claim: identities hold, C14 is not run, all else is reproduced; exhibit -> on whose data."""
-    known, judged = claims.claims("bayes"), []
-    for claim, one in known.items():
+    judged = []
+    for claim, one in claims.claims("bayes").items():
         number = None if claim == "C14" else around(0 if "rounding" in one else 1)
         judged.append(claims.judge("bayes", claim, number, "" if number else "no ImageNet", data=data.get(one["exhibit"], "")))
     return judged
 
 
-def shown(monkeypatch, verdicts):
+def test_show_hands_every_verdict_to_the_scorecard_and_says_whose_it_is_and_what_was_not_run(monkeypatch):
     bundles = []
     monkeypatch.setattr(tables, "display_bundle", bundles.append)
-    claims.show("bayes", verdicts)
-    return bundles
-
-
-def test_show_hands_every_verdict_to_the_scorecard(monkeypatch):
-    table, details = shown(monkeypatch, reversed(all_of_bayes()))
+    claims.show("bayes", reversed(all_of_bayes()))
+    (table, details), text = bundles, bundles[0]["text/markdown"]
     assert [record["claim"] for record in table[claims.MIME]] == list(claims.claims("bayes"))
-    assert ":name: tab-bayes-claims" in table["text/markdown"]
-    assert table["text/markdown"].count("\n| **") == len(table[claims.MIME])
-    assert "Every case of every claim" in details["text/markdown"]
-
-
-def test_the_table_says_whose_a_claim_is_and_what_was_not_run(monkeypatch):
-    text = shown(monkeypatch, all_of_bayes())[0]["text/markdown"]
+    assert ":name: tab-bayes-claims" in text and "Every case of every claim" in details["text/markdown"]
     rows = {row.split("**")[1].rstrip("."): row for row in text.splitlines() if row.startswith("| **")}
-    assert "**not run** (no ImageNet)" in rows["C14"]
+    assert len(rows) == len(table[claims.MIME]) and "**not run** (no ImageNet)" in rows["C14"]
     ours = {claim for claim, one in claims.claims("bayes").items() if one["kind"] == "ours"}
     assert ours and {claim for claim, row in rows.items() if "(ours) " in row} == ours
 
 
-def test_show_refuses_a_claim_left_out_or_given_twice():
-    verdicts = all_of_bayes()
-    with pytest.raises(MiaError, match="missing A4"):
-        claims.show("bayes", verdicts[:-1])
-    with pytest.raises(MiaError, match=f"of {len(verdicts) + 1} given"):
-        claims.show("bayes", [*verdicts, verdicts[0]])
+@pytest.mark.parametrize("call, words", [(lambda: claims.show("bayes", all_of_bayes()[:-1]), "missing A4"),
+    (lambda: claims.show("bayes", [*all_of_bayes(), all_of_bayes()[0]]), "of 27 given"),
+    (lambda: claims.judge("bayes", "C14", None), "reason"), (lambda: claims.judge("bayes", "C99", around(1)), "C16"),
+    (lambda: claims.claims("byes"), "bayes")])
+def test_unknown_claims_and_those_left_out_or_given_twice_are_refused(call, words):
+    with pytest.raises(MiaError, match=words):
+        call()
 
 
 def test_verdicts_that_do_not_add_up_are_counted_apart():

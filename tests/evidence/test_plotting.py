@@ -6,10 +6,6 @@ import itertools
 import re
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -18,6 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from PIL import Image
 
+from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.evidence import plotting, tables
 
@@ -28,11 +25,10 @@ def close_figures():
     plt.close("all")
 
 
-def gaussian(targets=None, shift=1.0, n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    shape = (n,) if targets is None else (targets, n)
-    members = rng.random(shape) < 0.5
-    return rng.normal(size=shape) + shift * members, members
+def gaussian(targets=1, n=400):
+    rng = np.random.default_rng(0)
+    members = rng.random((targets, n)) < 0.5
+    return rng.normal(size=members.shape) + members, members
 
 
 def texts(fig):
@@ -45,44 +41,38 @@ def texts(fig):
             if text.get_visible() and text.get_text().strip() and text not in ticks - drawn]
 
 
-def assert_tidy(fig):
+def assert_tidy(fig, *named):
     """No text overlaps another or leaves the figure, none is smaller than 9 points, nothing is transparent."""
     found = texts(fig)
+    assert {*named} <= {text for text, _ in found}
     for (one, a), (other, b) in itertools.combinations(found, 2):
         shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(shared) <= 1, f"{one!r} overlaps {other!r}"
     for text, box in found:
         assert box.x0 >= -1 and box.x1 <= fig.bbox.x1 + 1 and box.y1 <= fig.bbox.y1 + 1, f"{text!r} is cut off"
-    for text in fig.findobj(Text):
-        # Exponents of logarithmic ticks are set smaller within their own text.
+    for text in fig.findobj(Text):  # exponents of logarithmic ticks are set smaller within their own text
         assert text.get_fontsize() >= 9, text.get_text()
     assert fig.get_facecolor() == (1, 1, 1, 1) and fig.axes[0].get_facecolor() == (1, 1, 1, 1)
 
 
-def labels(fig):
-    return {text for text, _ in texts(fig)}
-
-
-def contrast(color: str, ground: str = "white") -> float:
-    """Of two colours, as WCAG 2 measures it, 1 to 21."""
-    light, dark = sorted((float(linear(one) @ (0.2126, 0.7152, 0.0722)) for one in (color, ground)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
 def linear(color: str) -> np.ndarray:
-    """Red, green and blue light of a colour."""
     channels = np.array(to_rgb(color))
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
+def contrast(color: str, ground: str = "white") -> float:
+    light, dark = sorted((float(linear(one) @ (0.2126, 0.7152, 0.0722)) for one in (color, ground)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
 # What is left of red, green and blue light for who lacks one kind of cone (Machado, Oliveira and Fernandes 2009).
-VISIONS = {
-    "all cones": np.eye(3),
+VISIONS = {"all cones": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]}
 XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
 APART = 18.0  # in CIELAB, where 2.3 is just noticed and Okabe and Ito's seven colours keep 16
+COLORS = (plotting.BLACK, plotting.ORANGE, plotting.SKY, plotting.GREEN, plotting.BLUE, plotting.RED, plotting.PINK)
 
 
 def seen(color: str, vision) -> np.ndarray:
@@ -92,30 +82,22 @@ def seen(color: str, vision) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-COLORS = (plotting.BLACK, plotting.ORANGE, plotting.SKY, plotting.GREEN, plotting.BLUE, plotting.RED, plotting.PINK)
-
-
 @pytest.mark.parametrize("vision", VISIONS)
 def test_any_two_colours_are_apart_also_for_who_lacks_a_kind_of_cone(vision):
     for one, other in itertools.combinations(COLORS, 2):
         assert np.linalg.norm(seen(one, VISIONS[vision]) - seen(other, VISIONS[vision])) > APART, (one, other)
 
 
-def test_every_attack_looks_different_also_without_colour():
-    looks = [tuple(map(str, look.values())) for name, look in plotting.STYLE.items() if name != "MAST (best split)"]
-    assert len(set(looks)) == len(looks)
-    lines = {name: (look["linestyle"], look["marker"]) for name, look in plotting.STYLE.items()
-             if name not in ("members", "non-members", "paper", "MAST (best split)")}
-    assert len(set(lines.values())) == len(lines)
-    assert plotting.style_of("MALT", 5) == plotting.STYLE["MALT"]
-
-
-def test_spare_looks_differ_from_one_another_and_from_all_others_also_without_colour():
+def test_every_attack_and_every_spare_look_differ_also_without_colour():
+    kept = {name: look for name, look in plotting.STYLE.items() if name != "MAST (best split)"}
+    assert len({tuple(map(str, look.values())) for look in kept.values()}) == len(kept)
+    lines = [(look["linestyle"], look["marker"]) for name, look in kept.items()
+             if name not in ("members", "non-members", "paper")]
+    assert len(set(lines)) == len(lines) and plotting.style_of("MALT", 5) == plotting.STYLE["MALT"]
     spare = [plotting.style_of("new attack", place) for place in range(28)]
     assert len({(str(look["linestyle"]), look["marker"]) for look in [*spare, *plotting.STYLE.values()]}) == 28 + len(
         {(str(look["linestyle"]), look["marker"]) for look in plotting.STYLE.values()})
-    near = [tuple(look["color"] for look in spare[place:place + 2]) for place in range(27)]
-    assert all(one != other for one, other in near)
+    assert all(one["color"] != other["color"] for one, other in itertools.pairwise(spare))
 
 
 # What is pale on purpose: grounds, grids, shades behind marks, and squares that stand for records left alone or missed,
@@ -124,13 +106,10 @@ GROUNDS = {"#E2E2E2", "#E4E4E4", "#EDEDED", "#A9CDE4"}
 
 
 def test_every_colour_of_every_figure_has_contrast_on_white():
-    """Marks and lines 3:1, letters 4.5:1."""
-    assert all(contrast(color) >= 3 for color in COLORS)
-    assert all(contrast(look["color"]) >= 3 for look in plotting.STYLE.values())
+    assert all(contrast(color) >= 3 for color in (*COLORS, *(look["color"] for look in plotting.STYLE.values())))
     library = Path(plotting.__file__).parents[1]
     sources = [*(library / "evidence").glob("*.py"), *(library / "papers").rglob("*.py")]
     named = {color: path.name for path in sources for color in re.findall(r"\"(#[0-9A-F]{6})\"", path.read_text())}
-    assert GROUNDS < set(named), "all of them are in use"
     pale = {color: where for color, where in named.items() if contrast(color) < 3}
     assert set(pale) == GROUNDS, pale
     letters = [plotting.INK, plotting.FAINT, "#555555", *(tuple(0.7 * c for c in to_rgb(color)) for color in COLORS)]
@@ -138,64 +117,46 @@ def test_every_colour_of_every_figure_has_contrast_on_white():
     assert contrast("#555555", "#E2E2E2") >= 4.5 and contrast(plotting.INK, "#E2E2E2") >= 4.5
 
 
-def drawn():
-    """Figures of every general function, with more attacks than there are colours."""
+def test_in_a_figure_no_two_lines_look_alike_without_colour_and_what_is_drawn_can_be_seen():
+    """Of every general function, with more attacks than there are colours."""
     scores, members = gaussian()
     many = {f"attack {place}": scores + 0.1 * place for place in range(9)}
-    yield plotting.roc(many, members)
-    yield plotting.histograms({"MALT": (scores, members)}, {"MALT": 0.5})
     frame = pd.DataFrame([{"n": n, "auc": 0.5 + 0.01 * place, "attack": name, "low": 0.4, "high": 0.7}
                           for place, name in enumerate(many) for n in (10, 20)])
-    yield plotting.lineplot(frame, "n", "auc", "attack")
-
-
-def test_in_a_figure_no_two_lines_look_alike_without_colour_and_what_is_drawn_can_be_seen():
-    for figure in drawn():
+    for figure in (plotting.roc(many, members), plotting.histograms({"MALT": (scores[0], members[0])}, {"MALT": 0.5}),
+                   plotting.lineplot(frame, "n", "auc", "attack")):
         for axis in figure.axes:
             named = [line for line in axis.lines if not line.get_label().startswith("_")]
-            looks = [(str(line._unscaled_dash_pattern), line.get_marker()) for line in named]
-            assert len(set(looks)) == len(looks)
+            assert len({(str(line._unscaled_dash_pattern), line.get_marker()) for line in named}) == len(named)
             for line in axis.lines:
                 visible = line.get_alpha() or 1
-                blend = tuple(1 - visible * (1 - channel) for channel in to_rgb(line.get_color()))
-                assert contrast(blend) >= 3
+                assert contrast(tuple(1 - visible * (1 - channel) for channel in to_rgb(line.get_color()))) >= 3
         for text in figure.findobj(Text):
             assert not text.get_text() or contrast(text.get_color()) >= 4.5, text
 
 
-def test_roc_stops_at_the_resolution_is_square_and_has_equal_decades():
-    scores, members = gaussian()
+def test_roc_draws_the_curve_of_the_metric_down_to_the_resolution_square_in_equal_decades():
+    scores, members = gaussian(targets=3)
     fig = plotting.roc({"MALT": scores, "MAST": 2 * scores + members}, members, paper={"MAST": [(0.01, 0.3)]})
     ax = fig.axes[0]
-    assert ax.get_xlim() == ax.get_ylim() and ax.get_box_aspect() == 1
-    assert ax.get_xscale() == ax.get_yscale() == "log"
-    curves = {line.get_label(): line.get_xdata() for line in ax.lines}
-    assert curves["MALT"].min() == pytest.approx(1 / (~members).sum())
-    assert {"MALT", "MAST", "chance"} <= labels(fig)
-    assert_tidy(fig)
-
-
-def test_roc_draws_the_curve_of_the_metric():
-    from mia_lib import metrics
-
-    scores, members = gaussian(targets=3)
-    fig = plotting.roc({"MALT": scores}, members)
-    line = fig.axes[0].lines[0]
-    for x, y in list(zip(*line.get_data(), strict=True))[::37]:
+    assert ax.get_xlim() == ax.get_ylim() and ax.get_box_aspect() == 1 and ax.get_xscale() == ax.get_yscale() == "log"
+    curve = next(line for line in ax.lines if line.get_label() == "MALT")
+    assert curve.get_xdata().min() == pytest.approx(1 / (~members).sum(1).min())
+    for x, y in list(zip(*curve.get_data(), strict=True))[::37]:
         exact = metrics.tpr_at_fpr(scores, members, x * (1 + 1e-12)).mean() if x < 1 else 1.0
         assert y == pytest.approx(exact) or exact == 0
-    assert len(fig.axes[0].collections) >= 1  # the band over targets
+    assert len(ax.collections) >= 1  # the band over targets
+    assert_tidy(fig, "MALT", "MAST", "chance")
 
 
 def test_roc_labels_five_curves_where_they_enter_and_gives_more_a_legend():
     scores, members = gaussian(targets=2, n=2000)
     rng = np.random.default_rng(1)
-    names = ["Shadow models", "MALT", "MAST (mean out)", "MATT"]
-    five = {"0-1": (scores > 0.5) * 1.0,
-            **{name: scores + 0.2 * rng.normal(size=scores.shape) for name in names}}
+    five = {"0-1": (scores > 0.5) * 1.0, **{name: scores + 0.2 * rng.normal(size=scores.shape) for name in (
+        "Shadow models", "MALT", "MAST (mean out)", "MATT")}}
     fig = plotting.roc(five, members)
-    assert set(five) <= labels(fig) and not fig.legends
-    assert_tidy(fig)
+    assert not fig.legends
+    assert_tidy(fig, *five)
     six = plotting.roc({**five, "LiRA": scores}, members)
     assert {text.get_text() for text in six.legends[0].get_texts()} == {*five, "LiRA"}
     assert_tidy(six)
@@ -203,21 +164,15 @@ def test_roc_labels_five_curves_where_they_enter_and_gives_more_a_legend():
         plotting.roc({}, members)
 
 
-def table1():
-    frame = tables.paper("bayes", "table1").query("metric == 'attack_accuracy'").copy()
-    frame["n"] = frame.setting.str.extract(r"n = (\d+)").astype(int)
-    frame["paper_value"] = frame.value / 100
-    frame["value"] = frame.paper_value + 0.01
-    return frame.assign(low=frame.value - 0.01, high=frame.value + 0.02)
-
-
 def test_a_lineplot_over_a_number_with_the_papers_values():
-    fig = plotting.lineplot(table1(), "n", "value", "attack", paper="paper_value", log=True, percent=True,
+    frame = tables.paper("bayes", "table1").query("metric == 'attack_accuracy'")
+    frame = frame.assign(n=frame.setting.str.extract(r"n = (\d+)").astype(int), paper_value=frame.value / 100)
+    frame = frame.assign(value=frame.paper_value + 0.01, low=frame.paper_value, high=frame.paper_value + 0.03)
+    fig = plotting.lineplot(frame, "n", "value", "attack", paper="paper_value", log=True, percent=True,
                             xlabel="records", ylabel="accuracy", chance=0.5)
-    assert {"0-1", "MALT", "MATT", "printed in the paper", "400", "6k", "52 %"} <= labels(fig)
-    assert_tidy(fig)
+    assert_tidy(fig, "0-1", "MALT", "MATT", "printed in the paper", "400", "6k", "52 %")
     hollow = [line for line in fig.axes[0].lines if line.get_markerfacecolor() == "white"]
-    assert sorted(y for line in hollow for y in line.get_ydata()) == sorted(table1().paper_value)
+    assert sorted(y for line in hollow for y in line.get_ydata()) == sorted(frame.paper_value)
 
 
 def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
@@ -234,41 +189,27 @@ def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
     np.testing.assert_allclose(sorted(map(tuple, ends)), [(y, y + 0.3) for y in many.y], err_msg="never beyond the estimate")
     assert_tidy(fig)
     three = pd.concat([many.assign(panel=panel) for panel in "xyz"])
-    assert [ax.get_xlabel() for ax in plotting.lineplot(three, "x", "y", "who", panel="panel", rows=2).axes[:3]] == [
-        "", "x", "x"], "the place below the second is empty"
-    uneven = frame[(frame.attack == "0-1") | (frame.model == "ResNet-101")]
-    assert plotting.lineplot(uneven, "x", "value", "attack", panel="model").legends
+    axes = plotting.lineplot(three, "x", "y", "who", panel="panel", rows=2).axes
+    assert [ax.get_title() for ax in axes] == ["x", "y", "z", ""] and not axes[3].axison
+    assert [ax.get_xlabel() for ax in axes[:3]] == ["", "x", "x"], "the place below the second is empty"
     with pytest.raises(MiaError, match="lacks the columns z"):
         plotting.lineplot(many, "z", "y", "who")
 
 
 def test_show_displays_once_in_double_resolution_with_caption_and_alt(monkeypatch):
-    seen = []
-    monkeypatch.setattr(tables, "display_bundle", lambda *bundle: seen.append(bundle))
+    shown = []
+    monkeypatch.setattr(tables, "display_bundle", lambda *bundle: shown.append(bundle))
     fig = plotting.histograms({"MALT": (np.arange(8.0), np.arange(8) < 4)})
     plotting.show(fig, "fig-posterior", "A caption\n  on two lines.", "Points on the diagonal.")
-    (data, metadata), = seen
+    (data, metadata), = shown
     assert metadata["mia"] == {"name": "fig-posterior", "caption": "A caption on two lines.",
                                "alt": "Points on the diagonal.", "width": 700}
     image = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
     assert image.size == (1400, 680) and image.convert("RGBA").getextrema()[3] == (255, 255)
     assert not plt.fignum_exists(fig.number)
-    with pytest.raises(MiaError, match="must say"):
-        plotting.show(fig, "fig-x", "caption", " ")
-    with pytest.raises(MiaError, match="linked"):
-        plotting.show(fig, "fig x", "caption", "alt")
-
-
-# Pieces of figures
-
-
-def test_panels_stand_in_the_order_of_reading_and_places_left_over_are_empty():
-    figure, axes = plotting.panels(["a", "b", "c"], 5.0, "rate", rows=2)
-    assert [axis.get_title() for axis in axes] == ["a", "b", "c", ""]
-    assert [axis.get_ylabel() for axis in axes[:3]] == ["rate", "", "rate"]
-    assert [axis.axison for axis in axes] == [True, True, True, False]
-    assert tuple(figure.get_size_inches()) == (plotting.WIDTH, 5.0)
-    assert len(plotting.panels()[1]) == 1 and len(plotting.panels(4)[1]) == 4
+    for name, alt, words in (("fig-x", " ", "must say"), ("fig x", "alt", "linked")):
+        with pytest.raises(MiaError, match=words):
+            plotting.show(fig, name, "caption", alt)
 
 
 def test_a_legend_names_each_thing_once_and_fits():
@@ -285,15 +226,3 @@ def test_a_legend_names_each_thing_once_and_fits():
     figure.canvas.draw()
     assert len(figure.legends) == 1 and made.get_window_extent().width <= figure.bbox.width
     assert plotting.legend(plotting.panels()[0]) is None
-
-
-@pytest.mark.parametrize("which", ["xaxis", "yaxis"])
-def test_ticks_are_where_they_were_asked_for_and_nowhere_else(which):
-    axis = plotting.panels()[1][0]
-    axis.set(xscale="log", yscale="log", xlim=(0.5, 200), ylim=(0.5, 200))
-    one = getattr(axis, which)
-    plotting.ticks(one, [1, 2.5, 100])
-    assert [text.get_text() for text in one.get_ticklabels()] == ["1", "2.5", "100"]
-    assert not len(one.get_minorticklocs())
-    plotting.ticks(one, [1, 2], ["a", "b"])
-    assert [text.get_text() for text in one.get_ticklabels()] == ["a", "b"]

@@ -12,17 +12,21 @@ MEMBERS = membership.balanced_halves(600, 10)[::2]  # one of each pair
 SCORES = {name: RNG.normal(size=600) + lift * MEMBERS + RNG.normal(size=MEMBERS.shape)
           for name, lift in (("strong", 2.0), ("weak", 0.7))}
 FRAME = metrics.by_target(SCORES, MEMBERS, ("auc", "tpr_at_fpr=0.01"), draws=50, study="one")
+OWN = metrics.by_repetition({"a": {"x": RNG.normal(size=12)}}, n=400)
+
+
+def ends(interval):
+    return interval.value, interval.low, interval.high
 
 
 @pytest.mark.parametrize("metric", ["auc", "tpr_at_fpr=0.01"])
 def test_an_estimate_has_the_interval_of_the_bootstrap_and_a_difference_that_of_the_paired_one(metric):
-    for name, scores in SCORES.items():
-        own = metrics.estimate(FRAME, name, metric).interval()
+    strong, weak = (metrics.estimate(FRAME, name, metric) for name in SCORES)
+    for made, scores in ((strong, SCORES["strong"]), (weak, SCORES["weak"])):
         expected = metrics.bootstrap(metric, scores, MEMBERS, draws=50)
-        assert (own.value, own.low, own.high) == pytest.approx((expected.value, expected.low, expected.high))
-    apart = (metrics.estimate(FRAME, "strong", metric) - metrics.estimate(FRAME, "weak", metric)).interval()
+        assert ends(made.interval()) == pytest.approx(ends(expected))
     expected = metrics.compare(metric, SCORES["strong"], SCORES["weak"], MEMBERS, draws=50)
-    assert (apart.value, apart.low, apart.high) == pytest.approx((expected.value, expected.low, expected.high))
+    assert ends((strong - weak).interval()) == pytest.approx(ends(expected))
 
 
 def test_complementary_targets_are_one_unit():
@@ -43,10 +47,7 @@ def test_arithmetic_is_repetition_by_repetition():
 
 
 def test_repetitions_with_records_of_their_own_have_students_interval():
-    values = RNG.normal(size=12)
-    made = metrics.estimate(metrics.by_repetition({"a": {"x": values}}, n=400), "a", "x", n=400).interval()
-    expected = metrics.t_interval(values)
-    assert (made.low, made.high) == (expected.low, expected.high)
+    assert ends(metrics.estimate(OWN, "a", "x", n=400).interval()) == ends(metrics.t_interval(OWN["value"]))
     apart = metrics.by_target(SCORES, MEMBERS, ("auc",), shared=False)
     expected = metrics.t_interval(metrics.auc(SCORES["weak"], MEMBERS))
     assert metrics.estimate(apart, "weak", "auc").interval().low == expected.low
@@ -61,32 +62,27 @@ def test_a_rate_without_spread_has_its_exact_binomial_interval():
     assert interval.value == interval.low == 0 and interval.high == pytest.approx(1 - 0.025 ** (1 / 50))
 
 
-def test_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
-    for scores, words in (({}, "at least one attack"), ({"a": SCORES["weak"], "b": SCORES["weak"][0]}, r"'b': \(600,\)")):
-        with pytest.raises(MiaError, match=words):
-            metrics.by_target(scores, MEMBERS, ("auc",))
+def test_in_a_summary_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
     frame = metrics.by_target(SCORES, MEMBERS, ("tpr_at_fpr=0.001", "balanced_accuracy"), draws=20)
     rows = metrics.summary(frame).set_index(["attack", "metric"])
     assert np.isnan(rows.loc[("weak", "tpr_at_fpr=0.001"), "value"])
     peak = rows.loc[("weak", "balanced_accuracy")]
     assert peak["value"] == pytest.approx(metrics.balanced_accuracy(SCORES["weak"], MEMBERS).mean()) and np.isnan(peak["low"])
+    table = metrics.summary(FRAME[:0].assign(kind=""), ["kind", "attack", "metric"])
+    assert list(table) == ["kind", "attack", "metric", "value", "low", "high", "interval"] and table.empty
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: metrics.estimate(FRAME, "strang", "auc"), "Did you mean 'strong'"),
+def less(count):
+    other = metrics.by_repetition({"a": {"x": np.zeros(count)}})
+    return metrics.estimate(FRAME, "weak", "auc") - metrics.estimate(other, "a", "x")
+
+
+@pytest.mark.parametrize("call, words", [(lambda: metrics.estimate(FRAME, "strang", "auc"), "Did you mean 'strong'"),
     (lambda: metrics.estimate(FRAME.assign(n=np.arange(len(FRAME))), "weak", "auc", n=99), "n = 99"),
-    (lambda: metrics.estimate(
-        __import__("pandas").concat([FRAME, FRAME.assign(study="two")]), "weak", "auc"), "apart by study"),
-    (lambda: metrics.estimate(FRAME, "weak", "auc") - metrics.estimate(
-        metrics.by_repetition({"a": {"x": np.zeros(5)}}), "a", "x"), "cannot be paired"),
-    (lambda: metrics.estimate(FRAME, "weak", "auc") - metrics.estimate(
-        metrics.by_repetition({"a": {"x": np.zeros(4)}}), "a", "x"), "over 5 and over 4 repetitions")])
+    (lambda: metrics.estimate(pd.concat([FRAME, FRAME.assign(study="two")]), "weak", "auc"), "apart by study"),
+    (lambda: less(5), "cannot be paired"), (lambda: less(4), "over 5 and over 4 repetitions"),
+    (lambda: metrics.by_target({}, MEMBERS, ("auc",)), "at least one attack"),
+    (lambda: metrics.by_target({"a": SCORES["weak"], "b": SCORES["weak"][0]}, MEMBERS, ("auc",)), r"'b': \(600,\)")])
 def test_what_is_no_estimate_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()
-
-
-def test_a_summary_of_nothing_has_its_columns():
-    empty = pd.DataFrame(columns=["kind", "attack", "metric", "repetition", "value", "resampled", "unit", "trials"])
-    table = metrics.summary(empty, ["kind", "attack", "metric"])
-    assert list(table) == ["kind", "attack", "metric", "value", "low", "high", "interval"] and table.empty

@@ -1,4 +1,4 @@
-"""Metrics against brute force, invariances, values worked out by hand, and the coverage of intervals."""
+"""Metrics against brute force, invariances, values worked out by hand, and the rules of intervals."""
 
 import itertools
 import math
@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics as sk
 
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking, resampling
 
-TIED = st.integers(-4, 4)
 NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "conformal_tpr_at_fpr=0.2", "precision_at_fpr=0.2",
          "average_precision", "average_precision_non_members"]
+
+
+TIED = st.integers(-4, 4)
 
 
 @st.composite
@@ -30,58 +33,48 @@ def judged(draw, values=TIED):
 
 
 def value(name, scores, members):
-    """A metric by its name, without the interval."""
-    _, core, _ = ranking.look_up_metric(name)
-    return core(*metrics.tally(np.asarray(scores, float), np.asarray(members))[:2])
+    return ranking.look_up_metric(name)[1](*metrics.tally(np.asarray(scores, float), np.asarray(members))[:2])
 
 
-def gaussian(rng, n, shift, targets=None):
-    shape = (n,) if targets is None else (targets, n)
+def gaussian(seed, n, shift, targets=None):
+    rng, shape = np.random.default_rng(seed), (n,) if targets is None else (targets, n)
     members = rng.random(shape) < 0.5
     return rng.normal(size=shape) + shift * members, members
 
 
-# ---- brute-force twins
-@given(judged())
-def test_auc_counts_pairs_with_ties_one_half(pair):
-    scores, members = pair
-    inside, outside = scores[members][:, None], scores[~members]
-    pairs = (inside > outside) + (inside == outside) / 2
-    assert metrics.auc(scores, members) == pytest.approx(pairs.mean())
+# brute-force twins
 
 
 @given(judged(), st.sampled_from([0, 0.01, 0.1, 0.29, 1 / 3, 0.5, 0.999]))
-def test_rates_at_fpr_by_loop(pair, fpr):
+def test_metrics_are_those_of_a_loop_over_thresholds(pair, fpr):
     scores, members = pair
-    best, precision = 0.0, 0.0
+    rate, precision, accuracy = 0.0, 0.0, [0.5]
     for threshold in sorted(set(scores), reverse=True):
         called = scores >= threshold
+        accuracy.append((called[members].mean() + (~called)[~members].mean()) / 2)
         if called[~members].mean() <= fpr:
-            best = called[members].mean()
-            precision = members[called].mean()
-    assert metrics.tpr_at_fpr(scores, members, fpr) == pytest.approx(best)
+            rate, precision = called[members].mean(), members[called].mean()
+    assert metrics.tpr_at_fpr(scores, members, fpr) == pytest.approx(rate)
     assert metrics.precision_at_fpr(scores, members, fpr) == pytest.approx(precision)
+    assert metrics.balanced_accuracy(scores, members) == pytest.approx(max(accuracy))
+    best = metrics.best_threshold(scores, members)
+    assert metrics.accuracy_at_threshold(scores, members, best) == pytest.approx(max(accuracy))
+    inside, outside = scores[members][:, None], scores[~members]
+    assert metrics.auc(scores, members) == pytest.approx(((inside > outside) + (inside == outside) / 2).mean())
 
 
-@given(judged())
-def test_balanced_accuracy_by_loop(pair):
+@given(judged(), st.integers(0, 20))
+def test_curve_average_precision_and_pinball_loss_equal_scikit_learn(pair, twentieths):
     scores, members = pair
-    each = [((scores >= t)[members].mean() + (scores < t)[~members].mean()) / 2
-            for t in [*set(scores), np.inf]]
-    assert metrics.balanced_accuracy(scores, members) == pytest.approx(max(each))
-
-
-@given(judged())
-def test_curve_and_average_precision_equal_scikit_learn(pair):
-    scores, members = pair
-    for mine, theirs in zip(metrics.roc_curve(scores, members),
-                            sk.roc_curve(members, scores, drop_intermediate=False), strict=True):
-        np.testing.assert_allclose(mine, theirs)
-    assert metrics.auc(scores, members) == pytest.approx(sk.roc_auc_score(members, scores))
-    assert metrics.average_precision(scores, members) == pytest.approx(
-        sk.average_precision_score(members, scores))
+    theirs = sk.roc_curve(members, scores, drop_intermediate=False)
+    for mine, one in zip(metrics.roc_curve(scores, members), theirs, strict=True):
+        assert_allclose(mine, one)
+    assert metrics.average_precision(scores, members) == pytest.approx(sk.average_precision_score(members, scores))
     assert metrics.average_precision_non_members(scores, members) == pytest.approx(
         sk.average_precision_score(~members, -scores))
+    observed, predicted, level = scores, scores[::-1], twentieths / 20
+    assert metrics.pinball_loss(predicted, observed, level) == pytest.approx(
+        sk.mean_pinball_loss(observed, predicted, alpha=level))
 
 
 @given(judged(), st.data())
@@ -91,119 +84,76 @@ def test_weights_equal_duplicated_records(pair, data):
     weights[:, :2] += 1  # both kinds stay
     tp, fp, _ = metrics.tally(scores, members, weights)
     for name in NAMED:
-        _, core, _ = ranking.look_up_metric(name)
         twins = [value(name, np.repeat(scores, w), np.repeat(members, w)) for w in weights]
-        np.testing.assert_allclose(core(tp, fp), twins)
+        assert_allclose(ranking.look_up_metric(name)[1](tp, fp), twins)
     with pytest.raises(MiaError, match="float64: whole numbers are needed"):
         metrics.tally(scores, members, weights / 2)
 
 
-@given(judged(), st.integers(0, 20))
-def test_pinball_loss_equals_scikit_learn(pair, twentieths):
-    level = twentieths / 20
-    observed, predicted = pair[0], pair[0][::-1]
-    theirs = sk.mean_pinball_loss(observed, predicted, alpha=level)
-    assert metrics.pinball_loss(predicted, observed, level) == pytest.approx(theirs)
+# invariances, limits, values by hand
 
 
-# ---- invariances, limits
-@given(judged(st.floats(-5, 5).map(lambda x: round(x, 2))), st.sampled_from(NAMED))
-def test_strictly_monotone_map_leaves_everything_alone(pair, name):
+@given(judged(st.floats(-5, 5).map(lambda x: round(x, 2))))
+def test_a_monotone_map_and_turning_score_and_membership_change_nothing(pair):
     scores, members = pair
-    assert value(name, np.exp(scores) * 3 - 1, members) == value(name, scores, members)
-
-
-@given(judged())
-def test_negated_scores_with_members_flipped_keep_auc_and_accuracy(pair):
-    scores, members = pair
+    for name in NAMED:
+        assert value(name, np.exp(scores) * 3 - 1, members) == value(name, scores, members)
     for metric in (metrics.auc, metrics.balanced_accuracy):
         assert metric(-scores, ~members) == pytest.approx(metric(scores, members))
     assert metrics.average_precision_non_members(-scores, ~members) == pytest.approx(
         metrics.average_precision(scores, members))
 
 
-@given(judged(st.integers(0, 1)))
-def test_zero_one_score_has_auc_equal_to_accuracy_of_that_decision(pair):
-    scores, members = pair
-    assert metrics.auc(scores, members) == pytest.approx(metrics.accuracy_at_threshold(scores, members, 0.5))
-    peak = max(0.5, metrics.auc(scores, members))
-    assert metrics.balanced_accuracy(scores, members) == pytest.approx(peak)
-
-
-def test_perfect_reversed_and_constant_scores():
-    members = np.array([1, 1, 0, 0, 0])
-    for name in ("auc", "balanced_accuracy", "tpr_at_fpr=0", "average_precision"):
-        assert value(name, members, members.astype(bool)) == 1
-    assert metrics.auc(-members, members) == 0
-    assert metrics.balanced_accuracy(-members, members) == 0.5
-    assert metrics.tpr_at_fpr(members, members, 0.999) == 1
-
-
 def test_values_worked_out_by_hand():
     scores, members = [4, 3, 3, 2, 1], [True, True, False, True, False]
     # thresholds 4, 3, 2, 1: tp 1 2 3 3 of 3, fp 0 1 1 2 of 2
     fpr, tpr, thresholds = metrics.roc_curve(scores, members)
-    np.testing.assert_allclose(fpr, [0, 0, 1 / 2, 1 / 2, 1])
-    np.testing.assert_allclose(tpr, [0, 1 / 3, 2 / 3, 1, 1])
-    np.testing.assert_array_equal(thresholds, [np.inf, 4, 3, 2, 1])
-    assert metrics.auc(scores, members) == pytest.approx(4.5 / 6)
-    assert metrics.balanced_accuracy(scores, members) == pytest.approx(3 / 4)
-    assert metrics.tpr_at_fpr(scores, members, 0.49) == pytest.approx(1 / 3)
-    assert metrics.tpr_at_fpr(scores, members, 0.5) == 1
+    assert_allclose(fpr, [0, 0, 1 / 2, 1 / 2, 1])
+    assert_allclose(tpr, [0, 1 / 3, 2 / 3, 1, 1])
+    assert_array_equal(thresholds, [np.inf, 4, 3, 2, 1])
+    assert (metrics.auc(scores, members), metrics.balanced_accuracy(scores, members)) == pytest.approx((4.5 / 6, 3 / 4))
+    assert [metrics.tpr_at_fpr(scores, members, rate) for rate in (0.49, 0.5)] == pytest.approx([1 / 3, 1])
     assert metrics.precision_at_fpr(scores, members, 0.5) == pytest.approx(3 / 4)
-    assert metrics.average_precision(scores, members) == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
-    assert metrics.pinball_loss([0, 0], [2, -2], 0.9) == pytest.approx((1.8 + 0.2) / 2)
+    assert metrics.precision(0.5, 0.1, 0.2) == pytest.approx(0.1 / 0.18)
+    members = [True, True, False]
+    assert metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1 and metrics.auc([0, 0, 1], members) == 0
+    assert metrics.best_threshold([np.inf, 0, -np.inf], members) == 0 and metrics.tpr_at_fpr([1, 1, 0], members, 0) == 1
 
 
-def test_infinite_scores_and_single_precision_are_ranked():
-    members = np.array([True, True, False])
-    assert metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1
-    assert metrics.best_threshold([np.inf, 0, -np.inf], members) == 0
+# thresholds
 
 
-# ---- thresholds
-@given(judged())
-def test_best_threshold_reaches_the_peak(pair):
-    threshold = metrics.best_threshold(*pair)
-    assert metrics.accuracy_at_threshold(*pair, threshold) == pytest.approx(metrics.balanced_accuracy(*pair))
-
-
-def test_best_threshold_lies_between_the_two_sides():
+def test_best_threshold_lies_between_the_two_sides_also_of_scores_of_its_own_type():
     assert metrics.best_threshold([3, 1], [True, False]) == 2
     assert metrics.best_threshold([1, 3], [True, False]) == np.inf
     near = np.nextafter(1.0, 2)
     assert metrics.best_threshold([near, 1], [True, False]) == near
+    for kind in (np.float32, np.float64):
+        close = np.nextafter(kind(1), kind(0)), kind(0.9999999)
+        scores, members = np.repeat(np.array(close, kind), 5), np.arange(10) < 5
+        assert metrics.accuracy_at_threshold(scores, members, metrics.best_threshold(scores, members)) == 1.0
+        assert_array_equal(metrics.rehearsed_accuracy(np.stack([scores] * 3), np.stack([members] * 3)), 1.0)
 
 
-def test_peak_accuracy_is_optimistic_and_a_threshold_from_elsewhere_is_not():
-    rng = np.random.default_rng(0)
-    members = np.arange(200) < 100
-    noise = rng.normal(size=(60, 2, 200))
-    peak = [metrics.balanced_accuracy(a, members) for a, _ in noise]
-    honest = [metrics.accuracy_at_threshold(b, members, metrics.best_threshold(a, members)) for a, b in noise]
-    assert np.mean(peak) > 0.53
-    assert abs(np.mean(honest) - 0.5) < 0.015
+# intervals
 
 
-# ---- intervals
 def test_few_banks_add_the_variance_of_bank_means_and_that_of_their_records():
     """Banks share no record, so the second variance is the sum of what resampling does to each bank."""
-    scores, members = gaussian(np.random.default_rng(1), 60, 1, targets=6)
+    scores, members = gaussian(1, 60, 1, targets=6)
     made = metrics.bootstrap("auc", scores, members, groups=list("aabbcc"), draws=4000)
     means = metrics.auc(scores, members).reshape(3, 2).mean(1)
     alone = [metrics.bootstrap("auc", scores[k:k + 2], members[k:k + 2], draws=4000) for k in (0, 2, 4)]
     of_records = sum(one.se**2 - np.var(metrics.auc(scores[k:k + 2], members[k:k + 2]), ddof=1) / 2
                      for k, one in zip((0, 2, 4), alone, strict=True)) / 9
-    of_banks = means.var(ddof=1) / 3
     assert made.value == pytest.approx(means.mean())
-    assert made.se**2 == pytest.approx(of_banks + of_records, rel=0.05)
-    assert made.dof == 2  # the fewest of the two, which is on the safe side
-    assert made.covers == "3 banks"
+    assert made.se**2 == pytest.approx(means.var(ddof=1) / 3 + of_records, rel=0.05)
+    assert (made.dof, made.covers) == (2, "3 banks")  # the fewest of the two, which is on the safe side
 
 
 def test_record_numbers_say_what_targets_share():
     """The same records in another order are the same records; records of their own leave the variance over targets."""
-    scores, members = gaussian(np.random.default_rng(1), 80, 1, targets=7)
+    scores, members = gaussian(1, 80, 1, targets=7)
     order = np.stack([np.random.default_rng(k).permutation(80) for k in range(7)])
     shared = metrics.bootstrap("auc", scores, members, draws=200)
     moved = metrics.bootstrap("auc", np.take_along_axis(scores, order, 1), np.take_along_axis(members, order, 1),
@@ -215,6 +165,15 @@ def test_record_numbers_say_what_targets_share():
     assert apart.se**2 == pytest.approx(max(of_targets, of_records / 49), rel=0.1)
     with pytest.raises(MiaError, match="number of the record in each place"):
         metrics.bootstrap("auc", scores, members, records=order[:2])
+
+
+def test_the_records_of_one_target_are_drawn_apart_by_side_whatever_their_numbers():
+    members, scores = np.arange(200) < 3, np.random.default_rng(0).normal(size=200)
+    plain = metrics.bootstrap("auc", scores, members, draws=300)
+    shifted, mixed = (metrics.bootstrap("auc", scores, members, draws=300, records=records)
+                      for records in (np.arange(200) + 100, np.random.default_rng(1).permutation(200)))
+    assert len(shifted.draws) == len(mixed.draws) == 300 and shifted.value == mixed.value == plain.value
+    assert (shifted.low, shifted.high) == (plain.low, plain.high)
 
 
 def test_pairs_are_units_where_there_are_four_of_them():
@@ -232,60 +191,17 @@ def test_pairs_are_units_where_there_are_four_of_them():
     assert metrics.bootstrap("auc", scores, paired, draws=200).value == pytest.approx(of_pairs.mean())
 
 
-# ---- rates whose chance level is the rate
-@given(st.data())
-def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
-    """Brute force: each way to break the ties, and the threshold drawn between two whole numbers of false alarms."""
-    n = data.draw(st.integers(2, 6))
-    scores = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
-    members = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
-    members[:2] = True, False
-    fpr = data.draw(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9]))
-    reach = fpr * ((~members).sum() + 1)
-
-    def found(broken, false):
-        """TPR with at most so many false alarms less one above any member that is called."""
-        above = (broken[~members] > broken[members][:, None]).sum(1)
-        return (above + 1 <= false).mean()
-
-    values = []
-    for order in itertools.permutations(range(n)):
-        broken = scores + 0.1 * np.argsort(order) / n
-        low = math.floor(reach + 1e-12)
-        values.append(found(broken, low) + (reach - low) * (found(broken, low + 1) - found(broken, low)))
-    assert metrics.conformal_tpr_at_fpr(scores, members, fpr) == pytest.approx(np.mean(values))
-
-
-@pytest.mark.parametrize("scores", [[5, 4, 3, 2, 1, 0], [3, 3, 3, 2, 1, 0], [1, 1, 1, 1, 1, 1]])
-@pytest.mark.parametrize("fpr", [0.1, 0.25, 0.4, 0.75])
-def test_without_a_leak_the_mean_over_all_memberships_is_chance(scores, fpr):
-    """Exact: every choice of 3 members among 6 records is as likely. The plain rate has `chance_tpr` where nothing ties."""
-    found, plain = [], []
-    for chosen in itertools.combinations(range(6), 3):
-        members = np.isin(np.arange(6), chosen)
-        found.append(metrics.conformal_tpr_at_fpr(scores, members, fpr))
-        plain.append(metrics.tpr_at_fpr(scores, members, fpr))
-    assert np.mean(found) == pytest.approx(fpr)
-    if len(set(scores)) == 6:
-        assert np.mean(plain) == pytest.approx(metrics.chance_tpr(np.arange(6) < 3, fpr))
-    assert metrics.chance_tpr(np.arange(300) < 100, 0.01) == pytest.approx(3 / 201)
-
-
-# ---- no width is no certainty
 def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     flat = metrics.t_interval([0.02, 0.02, 0.02])
-    assert flat.degenerate and flat.sign == 0 and "no spread" in str(flat)
+    assert flat.degenerate and flat.sign == 0 and "no spread" in str(flat) and flat.low == flat.value == flat.high
     assert (-flat + 1).degenerate and flat.at(0.99).degenerate
     exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
     assert exact.sign == 1 and (-exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
     assert not metrics.t_interval([0.01, 0.02, 0.03]).degenerate
-    scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
-    same = metrics.compare("auc", scores, scores, members, draws=20)
-    assert same.exact and same.sign == 0 and (same + 0.01).sign == 1  # the same scores, which no chance tells apart
 
 
 def test_a_peak_accuracy_has_no_interval():
-    scores, members = gaussian(np.random.default_rng(5), 50, 1, targets=3)
+    scores, members = gaussian(5, 50, 1, targets=3)
     peak = metrics.bootstrap("balanced_accuracy", scores, members, draws=20)
     assert peak.value == pytest.approx(metrics.balanced_accuracy(scores, members).mean())
     assert np.isnan([peak.low, peak.high]).all() and peak.sign == 0 and not peak.degenerate
@@ -294,33 +210,20 @@ def test_a_peak_accuracy_has_no_interval():
     assert np.isnan(table.set_index("metric").low["balanced_accuracy"])
 
 
-def test_one_bank_is_wider_than_its_records_alone_and_says_what_it_covers():
-    scores, members = gaussian(np.random.default_rng(2), 200, 1, targets=3)
-    both = metrics.bootstrap("auc", scores, members, groups=[7, 7, 7])
-    alone = metrics.bootstrap("auc", scores[0], members[0])
-    assert both.covers == "3 targets and 200 records" and alone.covers == "records only"
-    assert both.high - both.low > alone.high - alone.low
-    assert both == metrics.bootstrap("auc", scores, members)
-
-
 def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_scores():
-    rng = np.random.default_rng(4)
-    scores, members = gaussian(rng, 400, 1)
-    close = scores + 0.1 * rng.normal(size=400)
-    difference = metrics.compare("auc", scores, close, members)
-    alone = metrics.bootstrap("auc", scores, members)
+    scores, members = gaussian(4, 400, 1)
+    close = scores + 0.1 * np.random.default_rng(5).normal(size=400)
+    difference, alone = metrics.compare("auc", scores, close, members), metrics.bootstrap("auc", scores, members)
     assert difference.value == pytest.approx(metrics.auc(scores, members) - metrics.auc(close, members))
     assert difference.high - difference.low < (alone.high - alone.low) / 2
-    same = metrics.compare("auc", scores, scores, members)
-    assert (same.value, same.low, same.high) == (0, 0, 0) and same.sign == 0
     grouped = metrics.compare("auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2])
     assert grouped.covers == "3 banks" and grouped.value == pytest.approx(difference.value)
+    same = metrics.compare("auc", np.stack([scores] * 3), np.stack([scores] * 3), members)  # which no chance tells apart
+    assert (same.value, same.low, same.high, same.sign) == (0, 0, 0, 0) and same.exact and (same + 0.01).sign == 1
 
 
 def test_interval_at_another_level():
-    scores, members = gaussian(np.random.default_rng(6), 200, 1)
-    drawn = metrics.bootstrap("auc", scores, members)
-    student = metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds")
+    drawn, student = metrics.bootstrap("auc", *gaussian(6, 200, 1)), metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds")
     for interval in (drawn, student):
         assert interval.at(0.95) == interval
         wider, widest = interval.at(0.99), interval.at(0.9999)
@@ -335,8 +238,7 @@ def test_interval_at_another_level():
 def test_interval_reads_and_moves():
     interval = metrics.Interval(0.541, 0.53, 0.552, 0.95, "4 banks")
     assert str(interval) == "0.541 [0.530, 0.552]" and f"{interval:.1f}" == "0.5 [0.5, 0.6]"
-    assert interval.sign == 1 and (-interval).sign == -1
-    assert (interval - 0.54).sign == 0
+    assert (interval.sign, (-interval).sign, (interval - 0.54).sign) == (1, -1, 0)
     assert str(100 * (-interval + 1)) == "45.900 [44.800, 47.000]"
     student = metrics.t_interval([1, 2, 3])
     assert (-student).at(0.99).low == pytest.approx(-student.at(0.99).high)
@@ -346,17 +248,31 @@ def test_student_interval_by_hand():
     interval = metrics.t_interval([1, 2, 3, 4], level=0.9, covers="4 seeds")
     half = 2.353363 * math.sqrt(5 / 3) / 2
     assert (interval.low, interval.value, interval.high) == pytest.approx((2.5 - half, 2.5, 2.5 + half))
-    flat = metrics.t_interval([0.3] * 7)
-    assert flat.low == flat.value == flat.high
     for bad in ([1], [1, np.nan], [[1, 2], [3, 4]]):
         with pytest.raises(MiaError, match="at least two finite numbers"):
             metrics.t_interval(bad)
 
 
-def test_evaluate_is_tidy_and_agrees_with_bootstrap():
-    scores, members = gaussian(np.random.default_rng(7), 100, 1, targets=3)
-    table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100,
-                             metrics=("auc", "tpr_at_fpr=0.001"))
+def test_two_units_have_no_interval_and_say_so():
+    scores, members = gaussian(3, 60, 1, targets=2)
+    alone = metrics.bootstrap("auc", scores, members)
+    assert np.isnan([alone.low, alone.high]).all() and alone.value == metrics.auc(scores, members).mean()
+    assert alone.covers == "2 targets and 60 records: too few for an interval" and f"{alone}" == f"{alone.value:.3f}"
+    one = metrics.bootstrap("auc", scores[0], members[0])
+    assert one.covers == "records only" and one.sign == 1 and metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
+    assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((alone - 0.5).high)
+    twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
+    banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
+    assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
+    same = metrics.compare("auc", scores, scores, members)
+    assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
+    assert not np.isnan(metrics.bootstrap("auc", *gaussian(3, 60, 1, targets=3)).low)
+
+
+def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():
+    scores, members = gaussian(7, 100, 1, targets=3)
+    names = ("auc", "tpr_at_fpr=0.001")
+    table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100, metrics=names)
     assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
                                    "records", "resolution", "resolved"]
     assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
@@ -367,6 +283,11 @@ def test_evaluate_is_tidy_and_agrees_with_bootstrap():
     with pytest.warns(UserWarning, match="tpr_at_fpr=0.001 is below the resolution"):
         fpr = metrics.bootstrap(metrics.tpr_at_fpr, scores, members, fpr=0.001, draws=100)
     assert table.value[1] == fpr.value
+    names, other = ("auc", "tpr_at_fpr=0.1"), gaussian(8, 100, 1, targets=3)[0]
+    together, differences = (metrics.intervals(names, scores, members, minus, draws=50) for minus in (None, other))
+    for name in names:
+        assert str(together[name]) == str(metrics.bootstrap(name, scores, members, draws=50))
+        assert str(differences[name]) == str(metrics.compare(name, scores, other, members, draws=50))
 
 
 def test_a_resample_without_members_is_left_out():
@@ -375,35 +296,79 @@ def test_a_resample_without_members_is_left_out():
     assert np.isfinite([made.low, made.high]).all() and made.se > 0
 
 
-# ---- epsilon
-def randomised_response(rng, n, epsilon):
+def test_a_rate_is_the_one_that_was_given():
+    """One of 300 others is the loudest, and all members come next: at 1/300, to the last digit, all are found."""
+    scores, members = np.r_[np.linspace(5, 6, 50), 9.0, np.zeros(299)], np.arange(350) < 50
+    name = f"tpr_at_fpr={1 / 300!r}"
+    found = metrics.evaluate({"a": scores}, members, metrics=[name], draws=50).iloc[0]
+    assert (found["metric"], found["value"], found["resolved"]) == (name, 1.0, True)
+    found = metrics.bootstrap("tpr_at_fpr", scores, members, fpr=0.01, draws=50)
+    assert found.value == metrics.tpr_at_fpr(scores, members, 0.01)
+
+
+# rates whose chance level is the rate
+
+
+@given(st.data())
+def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
+    """Brute force: each way to break the ties, and the threshold drawn between two whole numbers of false alarms."""
+    n = data.draw(st.integers(2, 5))
+    scores = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    members = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    members[:2] = True, False
+    fpr = data.draw(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9]))
+    reach, values = fpr * ((~members).sum() + 1), []
+    low = math.floor(reach + 1e-12)
+    for order in itertools.permutations(range(n)):
+        broken = scores + 0.1 * np.argsort(order) / n
+        above = (broken[~members] > broken[members][:, None]).sum(1)
+        few, many = ((above + 1 <= false).mean() for false in (low, low + 1))  # TPR with at most so many false alarms less one
+        values.append(few + (reach - low) * (many - few))
+    assert metrics.conformal_tpr_at_fpr(scores, members, fpr) == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize("scores", [[5, 4, 3, 2, 1, 0], [3, 3, 3, 2, 1, 0], [1, 1, 1, 1, 1, 1]])
+@pytest.mark.parametrize("fpr", [0.1, 0.25, 0.4, 0.75])
+def test_without_a_leak_the_mean_over_all_memberships_is_chance(scores, fpr):
+    """Exact: every choice of 3 members among 6 records is as likely. The plain rate has `chance_tpr` where nothing ties."""
+    each = [np.isin(np.arange(6), chosen) for chosen in itertools.combinations(range(6), 3)]
+    assert np.mean([metrics.conformal_tpr_at_fpr(scores, members, fpr) for members in each]) == pytest.approx(fpr)
+    if len(set(scores)) == 6:
+        plain = np.mean([metrics.tpr_at_fpr(scores, members, fpr) for members in each])
+        assert plain == pytest.approx(metrics.chance_tpr(np.arange(6) < 3, fpr))
+    assert metrics.chance_tpr(np.arange(300) < 100, 0.01) == pytest.approx(3 / 201)
+
+
+# epsilon
+
+
+def randomised_response(seed, n, epsilon):
     members = np.arange(n) < n // 2
-    return (members ^ (rng.random(n) > 1 / (1 + math.exp(-epsilon)))).astype(float), members
+    return (members ^ (np.random.default_rng(seed).random(n) > 1 / (1 + math.exp(-epsilon)))).astype(float), members
 
 
 def test_epsilon_bound_of_randomised_response_is_near_the_truth_and_holds_with_the_sign_turned():
     for sign, least in ((1, 0.5), (-1, 0.0)):
-        bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 3000, sign)) for k in range(20)]
+        bounds = [metrics.epsilon_lower_bound(*randomised_response(k, 3000, sign)) for k in range(20)]
         assert np.mean(np.array(bounds) <= 1.0) >= 0.9 and np.mean(bounds) >= least
 
 
 def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
-    rng = np.random.default_rng(0)
     members = np.arange(2000) < 1000
     assert metrics.epsilon_lower_bound(np.ones(2000), members) == 0
-    assert metrics.epsilon_lower_bound(rng.normal(size=2000), members) < 0.3
+    assert metrics.epsilon_lower_bound(np.random.default_rng(0).normal(size=2000), members) < 0.3
     perfect = metrics.epsilon_lower_bound(members, members, splits=1)
     # 500 of 500 against 0 of 500, each bounded at 2.5 %: log((.025 ** (1 / 500)) / (1 - .025 ** (1 / 500)))
     assert perfect == pytest.approx(math.log(0.025 ** 0.002 / (1 - 0.025 ** 0.002)))
     assert (perfect.threshold, perfect.direction, perfect.tpr, perfect.fpr) == (1, "members", 1, 0)
     perfect = metrics.epsilon_lower_bound(members, members)  # several splits, each rate at 1.25 %
     assert perfect == perfect.bound == pytest.approx(math.log(0.0125 ** 0.002 / (1 - 0.0125 ** 0.002)))
-    assert metrics.epsilon_lower_bound(members, members, delta=0.5) < perfect
-    assert metrics.epsilon_lower_bound(members, members, confidence=0.99) < perfect
+    for stricter in ({"delta": 0.5}, {"confidence": 0.99}):
+        assert metrics.epsilon_lower_bound(members, members, **stricter) < perfect
 
 
 def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
-    scores, members = randomised_response(np.random.default_rng(1), 400, 2.0)
+    scores, members = randomised_response(1, 400, 2.0)
     scores = scores + np.random.default_rng(2).normal(0, 0.3, 400)
     bound = metrics.epsilon_lower_bound(scores, members, splits=7)
     assert len(bound.splits) == 7 and np.ptp(bound.splits) > 0 and bound == sorted(bound.splits)[3]
@@ -417,8 +382,8 @@ def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_epsilon_bound_holds_with_its_confidence_however_many_splits(splits, epsilon):
     """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five."""
-    bounds = [metrics.epsilon_lower_bound(*randomised_response(np.random.default_rng(k), 600, epsilon), confidence=0.8,
-                                          splits=splits, seed=k) for k in range(100)]
+    bounds = [metrics.epsilon_lower_bound(*randomised_response(k, 600, epsilon), confidence=0.8, splits=splits, seed=k)
+              for k in range(100)]
     assert np.mean(np.array(bounds) > epsilon) <= 0.2
 
 
@@ -431,27 +396,26 @@ def test_epsilon_bound_of_extremes_is_finite_without_a_warning(delta, confidence
         assert 0 <= metrics.epsilon_lower_bound(scores, members, delta, confidence) < np.inf
 
 
-# ---- bad input
+def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
+    assert_allclose(metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])  # worked out by hand
+    assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])
+
+
+# bad input
+
+
 @pytest.mark.parametrize("scores, members, says", [
-    ([1, 2, 3], [True, False], "do not fit"),
-    ([1, np.nan], [True, False], "1 NaN"),
-    ([1, 2], [True, True], "no non-member"),
-    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"),
-    ([], [], "not empty"),
-    ([1, 2], [2, 0], "True and False"),
-])
+    ([1, 2, 3], [True, False], "do not fit"), ([1, np.nan], [True, False], "1 NaN"), ([1, 2], [True, True], "no non-member"),
+    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"), ([], [], "not empty"),
+    ([1, 2], [2, 0], "True and False")])
 def test_bad_input_is_refused(scores, members, says):
-    for call in (metrics.auc, metrics.balanced_accuracy, metrics.average_precision):
+    for call in (metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
+                 lambda *given: metrics.bootstrap("auc", *given), lambda *given: metrics.evaluate({"x": given[0]}, given[1])):
         with pytest.raises(MiaError, match=says):
             call(scores, members)
-    with pytest.raises(MiaError, match=says):
-        metrics.bootstrap("auc", scores, members)
-    with pytest.raises(MiaError, match=says):
-        metrics.evaluate({"x": scores}, members)
 
 
-@pytest.mark.parametrize("call, says", [
-    (lambda s, m: metrics.bootstrap("aucc", s, m), "Did you mean 'auc'"),
+@pytest.mark.parametrize("call, says", [(lambda s, m: metrics.bootstrap("aucc", s, m), "Did you mean 'auc'"),
     (lambda s, m: metrics.bootstrap("tpr_at_fpr", s, m), "needs a rate"),
     (lambda s, m: metrics.bootstrap("tpr_at_fpr=one", s, m), "needs a rate"),
     (lambda s, m: metrics.bootstrap("auc", [s, s], m, groups=[0]), "groups"),
@@ -467,70 +431,3 @@ def test_bad_input_is_refused(scores, members, says):
 def test_bad_options_are_refused(call, says):
     with pytest.raises(MiaError, match=says):
         call(np.array([1.0, 2, 3, 4]), np.array([True, False, True, False]))
-
-
-def test_several_metrics_at_once_are_each_on_its_own():
-    rng = np.random.default_rng(3)
-    members = rng.random((3, 400)) < 0.5
-    a, b = rng.normal(size=(2, 3, 400)) + members
-    names = ("auc", "tpr_at_fpr=0.1")
-    together, differences = metrics.intervals(names, a, members, draws=50), metrics.intervals(names, a, members, b, draws=50)
-    for name in names:
-        assert str(together[name]) == str(metrics.bootstrap(name, a, members, draws=50))
-        assert str(differences[name]) == str(metrics.compare(name, a, b, members, draws=50))
-
-
-def test_two_units_have_no_interval_and_say_so():
-    scores, members = gaussian(np.random.default_rng(3), 60, 1, targets=2)
-    alone = metrics.bootstrap("auc", scores, members)
-    assert np.isnan([alone.low, alone.high]).all() and alone.value == metrics.auc(scores, members).mean()
-    assert alone.covers == "2 targets and 60 records: too few for an interval" and f"{alone}" == f"{alone.value:.3f}"
-    assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((alone - 0.5).high)
-    twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
-    banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
-    assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
-    same = metrics.compare("auc", scores, scores, members)
-    assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
-    assert not np.isnan(metrics.bootstrap("auc", *gaussian(np.random.default_rng(3), 60, 1, targets=3)).low)
-
-
-# ----------------------------------------------------------------------------------------------- types, rates, resamples
-
-
-def test_the_best_threshold_serves_scores_of_its_own_type():
-    for kind in (np.float32, np.float64):
-        close = np.nextafter(kind(1), kind(0)), kind(0.9999999)
-        scores, members = np.repeat(np.array(close, kind), 5), np.arange(10) < 5
-        assert metrics.accuracy_at_threshold(scores, members, metrics.best_threshold(scores, members)) == 1.0
-        np.testing.assert_array_equal(metrics.rehearsed_accuracy(np.stack([scores] * 3), np.stack([members] * 3)), 1.0)
-
-
-def test_a_rate_is_the_one_that_was_given():
-    """One of 300 others is the loudest, and all members come next: at 1/300, to the last digit, all are found."""
-    scores = np.r_[np.linspace(5, 6, 50), 9.0, np.zeros(299)]
-    members = np.arange(350) < 50
-    found = metrics.evaluate({"a": scores}, members, metrics=[f"tpr_at_fpr={1 / 300!r}"], draws=50).iloc[0]
-    assert (found["value"], found["resolved"]) == (1.0, True)
-    assert found["metric"] == f"tpr_at_fpr={1 / 300!r}"
-    found = metrics.bootstrap("tpr_at_fpr", scores, members, fpr=0.01, draws=50)
-    assert found.value == metrics.tpr_at_fpr(scores, members, 0.01)
-
-
-def test_the_records_of_one_target_are_drawn_apart_by_side_whatever_their_numbers():
-    members, scores = np.arange(200) < 3, np.random.default_rng(0).normal(size=200)
-    plain = metrics.bootstrap("auc", scores, members, draws=300)
-    for records in (np.arange(200) + 100, np.random.default_rng(1).permutation(200)):
-        found = metrics.bootstrap("auc", scores, members, draws=300, records=records)
-        assert len(found.draws) == 300 and found.value == plain.value
-    shifted = metrics.bootstrap("auc", scores, members, draws=300, records=np.arange(200) + 100)
-    assert (shifted.low, shifted.high) == (plain.low, plain.high)
-
-
-# ---- Holm
-def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
-    np.testing.assert_allclose(metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])  # worked out by hand
-    p = np.random.default_rng(11).uniform(size=30)
-    corrected = metrics.holm(p)
-    assert corrected.min() == min(1, 30 * p.min()) and (corrected >= p).all()
-    assert (np.diff(corrected[np.argsort(p)]) >= 0).all()
-    np.testing.assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])

@@ -17,17 +17,13 @@ def randomised_response(rng, canaries, epsilon, delta=0.0):
     epsilon allows, and with chance delta gives it away for sure."""
     coins = rng.random(canaries) < 0.5
     said = coins ^ (rng.random(canaries) > 1 / (1 + math.exp(-epsilon)))
-    sure = rng.random(canaries) < delta
-    return np.where(sure, 2 * coins - 1.0, 0.5 * said - 0.25), coins
+    return np.where(rng.random(canaries) < delta, 2 * coins - 1.0, 0.5 * said - 0.25), coins
 
 
-def test_without_delta_the_chance_is_a_binomial_tail():
+def test_the_chance_is_a_binomial_tail_and_delta_adds_what_theorem_3_1_says_plain_loop():
     assert metrics.one_run_p_value(7, 9, 50, 1.3) == pytest.approx(
         sum(math.comb(9, k) * math.exp(1.3 * k) for k in (7, 8, 9)) / (1 + math.exp(1.3)) ** 9)
     assert metrics.one_run_p_value(0, 9, 50, 1.3, 0.1) == 1
-
-
-def test_delta_adds_what_theorem_3_1_says_plain_loop():
     right, guesses, canaries, epsilon, delta = 14, 20, 60, 0.8, 1e-3
     chance = stats.binom(guesses, math.exp(epsilon) / (1 + math.exp(epsilon))).pmf(np.arange(guesses + 1))
     worst = max(sum(chance[max(right - i, 0):right]) / i for i in range(1, canaries + 1))
@@ -43,13 +39,15 @@ def test_it_is_what_public_implementations_give(right, guesses, canaries, epsilo
     assert metrics.one_run_p_value(right, guesses, canaries, epsilon, delta) == pytest.approx(p, rel=1e-6)
 
 
-def test_guesses_that_are_all_right_refute_what_would_make_them_rare():
-    coins = np.arange(400) % 2 == 0
+def test_guesses_that_are_all_right_refute_what_would_make_them_rare_and_equal_scores_nothing():
+    coins, sorted_coins = np.arange(400) % 2 == 0, np.arange(400) < 200  # members first
     bound = metrics.epsilon_one_run(coins, coins, (50, 50))
     chance = 0.05 ** (1 / 100)  # of one guess, where all of them have 5 %
     assert bound == pytest.approx(math.log(chance / (1 - chance)), abs=1e-5)
     assert (bound.guessed_in, bound.guessed_out, bound.right, bound.canaries) == (50, 50, 100, 400)
     assert metrics.epsilon_one_run(~coins, coins, (50, 50)) == 0
+    for order in (sorted_coins, ~sorted_coins):
+        assert metrics.epsilon_one_run(np.zeros(400), order, (100, 100)) < 0.5
 
 
 @settings(max_examples=25, deadline=None)
@@ -83,8 +81,7 @@ def test_it_is_above_the_truth_no_more_often_than_its_confidence_allows_and_clos
 
 def test_the_best_of_several_numbers_of_guesses_is_corrected():
     """Uncorrected, the best of many is above the truth too often."""
-    rng = np.random.default_rng(3)
-    pairs = [(k, k) for k in range(5, 100, 10)]
+    rng, pairs = np.random.default_rng(3), [(k, k) for k in range(5, 100, 10)]
     runs = [randomised_response(rng, 200, 1.0) for _ in range(40)]
     runs = [(scores + 0.01 * rng.random(200), coins) for scores, coins in runs]
     together = np.array([metrics.epsilon_one_run(*run, pairs, confidence=0.8) for run in runs])
@@ -92,12 +89,6 @@ def test_the_best_of_several_numbers_of_guesses_is_corrected():
     assert np.mean(together > 1) <= 0.2 < np.mean(singly > 1)
     one = metrics.epsilon_one_run(*runs[0], [(20, 20), (20, 20)], confidence=0.8)
     assert one == pytest.approx(metrics.epsilon_one_run(*runs[0], (20, 20), confidence=0.9), abs=2e-6)
-
-
-def test_equal_scores_are_not_taken_in_the_order_of_the_table():
-    coins = np.arange(400) < 200  # members first
-    assert metrics.epsilon_one_run(np.zeros(400), coins, (100, 100)) < 0.5
-    assert metrics.epsilon_one_run(np.zeros(400), ~coins, (100, 100)) < 0.5
 
 
 COINS = np.arange(40) % 2 == 0
@@ -108,14 +99,14 @@ COINS = np.arange(40) % 2 == 0
     ({"guesses": (30, 30)}, "1 to 40"), ({"guesses": (0, 0)}, "1 to 40"), ({"guesses": (-1, 3)}, "1 to 40"),
     ({"confidence": 1.0}, "confidence = 1.0"), ({"delta": -1}, "delta"),
     ({"scores": np.tile(np.arange(40), (2, 1)), "members": np.tile(COINS, (2, 1))}, "one run"),
-    ({"members": np.arange(40) < 2}, "fair coins"),
-])
+    ({"members": np.arange(40) < 2}, "fair coins")])
 def test_what_cannot_be_right_is_refused(change, says):
     with pytest.raises(MiaError, match=says):
         metrics.epsilon_one_run(**{"scores": np.arange(40), "members": COINS, "guesses": (5, 5)} | change)
 
 
-def test_chances_of_impossible_numbers_are_refused():
-    for numbers, says in (((5, 4, 10, 1.0), "right"), ((4, 11, 10, 1.0), "guesses"), ((1, 1, 1, -1.0), "epsilon")):
-        with pytest.raises(MiaError, match=says):
-            metrics.one_run_p_value(*numbers)
+@pytest.mark.parametrize("numbers, says", [((5, 4, 10, 1.0), "right"), ((4, 11, 10, 1.0), "guesses"),
+                                           ((1, 1, 1, -1.0), "epsilon")])
+def test_chances_of_impossible_numbers_are_refused(numbers, says):
+    with pytest.raises(MiaError, match=says):
+        metrics.one_run_p_value(*numbers)
