@@ -41,7 +41,8 @@ def test_arithmetic_is_repetition_by_repetition():
     one, other = (metrics.estimate(FRAME, name, "auc") for name in SCORES)
     for made, expected in ((one + other, one.values + other.values), (2 * one, 2 * one.values), (1 - one, 1 - one.values),
                            (one / other, one.values / other.values), (-one, -one.values),
-                           (abs(other - one), one.values - other.values)):
+                           (abs(other - one), one.values - other.values),
+                           (abs(one - one.value - 1e-6), one.value + 1e-6 - one.values)):  # as a whole, not one by one
         assert np.allclose(made.values, expected)
     assert np.allclose((one - other).resampled, one.resampled - other.resampled)
 

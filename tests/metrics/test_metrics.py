@@ -159,10 +159,11 @@ def test_record_numbers_say_what_targets_share():
     moved = metrics.bootstrap("auc", np.take_along_axis(scores, order, 1), np.take_along_axis(members, order, 1),
                               records=order, draws=200)
     assert moved == shared and moved.se == pytest.approx(shared.se)
-    apart = metrics.bootstrap("auc", scores, members, records=np.arange(560).reshape(7, 80), draws=2000)
-    of_records = sum(metrics.bootstrap("auc", *pair, draws=2000).draws.var() for pair in zip(scores, members, strict=True))
-    of_targets = metrics.auc(scores, members).var(ddof=1) / 7
-    assert apart.se**2 == pytest.approx(max(of_targets, of_records / 49), rel=0.1)
+    uneven = scores + np.linspace(-0.6, 0.6, 7)[:, None] * members
+    apart = metrics.bootstrap("auc", uneven, members, records=np.arange(560).reshape(7, 80), draws=2000)
+    of_records = sum(metrics.bootstrap("auc", *pair, draws=2000).draws.var() for pair in zip(uneven, members, strict=True))
+    of_targets = metrics.auc(uneven, members).var(ddof=1) / 7
+    assert of_records / 49 < of_targets < of_records / 7 and apart.se**2 == pytest.approx(of_targets, rel=0.1)
     with pytest.raises(MiaError, match="number of the record in each place"):
         metrics.bootstrap("auc", scores, members, records=order[:2])
 

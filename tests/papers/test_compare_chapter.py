@@ -26,7 +26,7 @@ def attacked(case):
     return study.attack_case(case, TARGETS, [1, 2, 4, 8], draws=10)
 
 
-def test_references_are_pairs_that_leave_out_the_targets_own_and_differ_between_targets():
+def test_references_are_pairs_that_leave_out_the_targets_own_and_differ_between_targets(case):
     for target in range(0, 32, 2):
         found = study.references(target, 31, 64, 32)
         assert sorted(found) == sorted(set(range(64)) - {target, target + 1})
@@ -34,16 +34,11 @@ def test_references_are_pairs_that_leave_out_the_targets_own_and_differ_between_
     assert len({tuple(study.references(t, 2, 64, 32)) for t in range(0, 32, 2)}) == 16
     with pytest.raises(MiaError, match="31 besides"):
         study.references(0, 32, 64, 32)
-
-
-def test_as_many_references_are_compared_with_a_record_whichever_kind_an_attack_takes(case):
-    for name, entry in ENTRIES.items():
+    for name, entry in ENTRIES.items():  # as many are compared with a record whichever kind an attack takes
         others = study.references(4, study.pairs_for(entry, 4), len(case.members), case.fewest)
         knows, left = case.members[others].sum(0), (~case.members[others]).sum(0)
-        if entry.kind == "out only":
-            assert set(left) == {4}, name
-        elif entry.kind == "in and out":
-            assert set(knows) == set(left) == {2}, name
+        assert entry.kind != "out only" or set(left) == {4}, name
+        assert entry.kind != "in and out" or set(knows) == set(left) == {2}, name
 
 
 def test_scores_are_those_of_the_library_on_the_bank(case, attacked):
@@ -58,13 +53,13 @@ def test_scores_are_those_of_the_library_on_the_bank(case, attacked):
         assert_allclose(scores[4]["calibrated loss"][k], calibration.calibrate(-loss[target], -loss[out], members[out]))
         p, public = np.exp(-loss), np.exp(-signals.loss_of(bank.margin[:, tested].astype(float)))
         assert_allclose(scores[4]["RMIA"][k], baselines.rmia(p[target], p[both], members[both], public[target], public[both]))
-
-
-def test_curvature_is_the_published_one(case, attacked):
-    released = load("curvature/cifar10-small", 20).released[:, :RECORDS, 0].astype(float)
-    both = study.references(2, 4, 20, 20)
-    expected = registry.by_curvature.nll(released[2], released[both], case.members[both])
-    assert_allclose(attacked[1][8]["Curv, log ratio"][1], expected, rtol=1e-5)
+    curved, both = load("curvature/cifar10-small", 20), study.references(2, 4, 20, 20)
+    released = curved.released[:, :RECORDS, 0].astype(float)
+    expected = registry.by_curvature.nll(released[2], released[both], members[both])
+    assert_allclose(scores[8]["Curv, log ratio"][1], expected, rtol=1e-5)
+    for name, views in (("LiRA, 2 queries", curved.true.astype(float).mean(-1)), ("LiRA, 18 queries", curved.shifted[..., 0])):
+        odds = views[:, :RECORDS].astype(float)  # more queries are joined by their mean
+        assert_allclose(scores[8][name][1], baselines.lira_online(odds[2], odds[both], members[both], True))
 
 
 def test_a_rehearsal_does_not_see_the_target(case):
@@ -91,20 +86,10 @@ def test_a_tail_is_the_share_of_others_above_all_but_one_in_a_hundred_members(ca
         assert metrics.estimate(found, "loss tail", "tpr_at_fpr=0.01").values[k] == pytest.approx((others > threshold).mean())
 
 
-def test_more_queries_are_the_published_views_joined_by_their_mean(case, attacked):
-    curved, others = load("curvature/cifar10-small", 20), study.references(2, 4, 20, 20)
-    for name, views in (("LiRA, 2 queries", curved.true.astype(float).mean(-1)), ("LiRA, 18 queries", curved.shifted[..., 0])):
-        odds = views[:, :RECORDS].astype(float)
-        assert_allclose(attacked[1][8][name][1], baselines.lira_online(odds[2], odds[others], case.members[others], True))
-
-
 def test_with_most_numbers_of_references_only_curves_are_known(case):
     _, scores = study.attack_case(case, 2, [2, 4, 8], draws=2, whole=[4])
     assert set(scores[2]) | set(scores[8]) < set(study.CURVES) and "LiRA, 18 queries" in scores[4]
     assert "0-1" in scores[0] and "BASE" in scores[4] and "BASE" not in scores[8]
-
-
-def test_more_targets_than_pairs_are_refused(case):
     with pytest.raises(MiaError, match="targets = 11"):
         study.attack_case(case, 11, [2])
 
@@ -138,6 +123,7 @@ def test_a_regression_on_public_records_is_a_row_where_it_is_published():
 def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
     frame, _ = attacked
     means, chosen = study.means_of(frame, 4), study.guide(frame, 4)
+    assert list(exhibits.guide_table(frame, 4)["attack"]) == list(chosen.values())
     assert chosen["labels"] == "0-1" and means["many"][2] == 8 and list(means) == list(chosen)
     for what, name in chosen.items():
         rows = frame[(frame["attack"] == name) & (frame["metric"] == study.METRICS[1])]
@@ -163,14 +149,10 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
     assert len(exhibits.access_table()) == 1 + len(ATTACKS)
     figure = exhibits.ranking_figure(frame, 8)
     assert {text.get_text() for text in figure.axes[0].get_yticklabels()} == names - {"RMIA"}
-    drawn = exhibits.references_figure(frame)
-    assert [axis.get_title() for axis in drawn.axes] == ["CIFAR-10"]
-    beside = exhibits.beside([case], [scores], 8)
-    assert set(beside["CIFAR-10"][0]) == set(exhibits.BESIDE)
+    for drawn in (exhibits.references_figure(frame), exhibits.queries_figure(frame, 8)):
+        assert [axis.get_title() for axis in drawn.axes if axis.get_title()] == ["CIFAR-10"]
+    assert set(exhibits.beside([case], [scores], 8)["CIFAR-10"][0]) == set(exhibits.BESIDE)
     assert isinstance(exhibits.regimes_table([case]), pd.DataFrame)
-    asked = exhibits.queries_figure(frame, 8).axes
-    assert [axis.get_title() for axis in asked if axis.get_title()] == ["CIFAR-10"]
-    assert list(exhibits.guide_table(frame, 4)["attack"]) == list(study.guide(frame, 4).values())
     reported = exhibits.reported_table(frame, [case])
     assert (reported["references"][-2:] == "8").all() and set(reported.index) >= {"Carlini et al. 2022", "ours"}
     tails = exhibits.tail_table(pd.concat([study.tail(case, TARGETS, 10), frame]))

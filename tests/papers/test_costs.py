@@ -1,7 +1,5 @@
 """Counts of work against counts by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -37,14 +35,11 @@ def test_the_closed_form_never_does_more_than_is_counted(architecture):
     assert 0.5 * bound < counter.get_total_flops() <= 1.3 * bound  # one half: columns that a symmetric product leaves out
 
 
-def test_other_networks_are_multiplied_with_each_unit_vector():
+def test_other_networks_are_multiplied_with_each_unit_vector_and_a_decomposition_grows_with_the_cube():
     network = models.build("mlp:3,2", (5,), 3, seed=0)
     size, product = models.parameter_count(network), costs.hessian_product(network, (5,), 10, "cross_entropy")
     assert costs.hessian_itself(network, (5,), 10, "cross_entropy") == size * product
     gradient = costs.training(TrainConfig("mlp:3,2", epochs=1), (5,), 3, 10)
     assert 1.5 * gradient < product < 4 * gradient  # a gradient and its derivative, which is two to three times one
     assert costs.hessian_product(network, (5,), 20, "cross_entropy") == 2 * product
-
-
-def test_a_decomposition_grows_with_the_cube():
     assert costs.decomposition(20) == pytest.approx(8 * costs.decomposition(10)) == pytest.approx(14 / 3 * 8000)

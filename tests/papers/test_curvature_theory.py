@@ -14,12 +14,10 @@ EPSILONS = (0.0, 0.05, 0.5, 1.0, 3.0, 20.0)
 
 
 def kl(p, q):
-    """Divergence in nats; infinite where q is 0 and p is not."""
     return rel_entr(p, q).sum(-1)
 
 
 def stochastic(rng, rows, columns):
-    """Random rows that sum to 1, some nearly certain, some with zeros."""
     matrix = rng.dirichlet(np.full(columns, rng.choice([0.1, 1.0, 10.0])), rows)
     matrix[:, rng.random(columns) < 0.2] = 0
     matrix[:, 0] += 1e-3
@@ -36,34 +34,27 @@ def private(rng, epsilon, outputs):
     return laws @ stochastic(rng, laws.shape[1], outputs)
 
 
-# -------------------------------------------------------------------------------------------------- randomised response
-
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_randomised_response_is_private_with_exactly_its_epsilon(epsilon, classes):
+def test_randomised_response_is_private_with_exactly_its_epsilon_and_attains_the_kl_cap_with_two_labels_only(epsilon, classes):
     matrix = theory.randomised_response(epsilon, classes)
     assert matrix.shape == (classes, classes)
     assert_allclose(matrix.sum(1), 1, rtol=1e-12)
     assert_allclose(np.log(matrix[:, None] / matrix).max(), epsilon, atol=1e-12)
     assert (matrix.argmax(1) == np.arange(classes)).all() or epsilon == 0
+    divergence, cap = kl(matrix[0], matrix[1]), theory.kl_cap(epsilon)
+    assert divergence == pytest.approx(epsilon * np.expm1(epsilon) / (np.exp(epsilon) + classes - 1))  # by hand
+    assert divergence == pytest.approx(cap) if classes == 2 or epsilon == 0 else divergence < cap
 
 
-def test_randomised_response_by_hand():
+def test_randomised_response_and_the_cap_by_hand():
     assert_allclose(theory.randomised_response(np.log(3), 3), [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
     assert_allclose(theory.randomised_response(2000.0, 4), np.eye(4))
-
-
-@pytest.mark.parametrize("classes", [2, 3, 10])
-@pytest.mark.parametrize("epsilon", EPSILONS[1:])
-def test_randomised_response_attains_the_kl_cap_with_two_labels_only(epsilon, classes):
-    matrix = theory.randomised_response(epsilon, classes)
-    divergence = kl(matrix[0], matrix[1])
-    assert divergence == pytest.approx(epsilon * np.expm1(epsilon) / (np.exp(epsilon) + classes - 1))  # by hand
-    if classes == 2:
-        assert divergence == pytest.approx(theory.kl_cap(epsilon))
-    else:
-        assert divergence < theory.kl_cap(epsilon)
+    epsilon = np.linspace(0, 30, 200)
+    assert (theory.kl_cap(epsilon) <= epsilon).all() and (np.diff(theory.kl_cap(epsilon)) > 0).all()
+    assert theory.kl_cap(0.0) == 0 and theory.kl_cap(2000.0) == 2000
+    assert theory.kl_cap(1.0) == pytest.approx(0.46212, abs=1e-5)
 
 
 @settings(deadline=None, max_examples=100)
@@ -75,15 +66,6 @@ def test_no_score_of_a_private_mechanism_exceeds_the_cap(epsilon, seed, outputs)
         assert kl(p, q) <= theory.kl_cap(epsilon) + 1e-9
         p, q = np.stack([p, q]) @ stochastic(rng, len(p), 4)
 
-
-def test_the_cap_is_below_epsilon_and_starts_at_nothing():
-    epsilon = np.linspace(0, 30, 200)
-    assert (theory.kl_cap(epsilon) <= epsilon).all() and (np.diff(theory.kl_cap(epsilon)) > 0).all()
-    assert theory.kl_cap(0.0) == 0 and theory.kl_cap(2000.0) == 2000
-    assert theory.kl_cap(1.0) == pytest.approx(0.46212, abs=1e-5)
-
-
-# ------------------------------------------------------------------------------------------------ the paper's inequalities
 
 
 def worlds(count, seed=0):
@@ -98,13 +80,10 @@ def worlds(count, seed=0):
 WORLD = theory.CurvatureWorld(loss_bound=2.0, gamma=0.1, bias=0.3, hessian_lipschitz=1.5, alpha_cubed=4.0, sigma=8.0)
 
 
-def test_curvature_world_by_hand():
+def test_curvature_world_by_hand_and_of_arrays():
     assert WORLD.c(5) == pytest.approx(19 * 0.1 + 8 * 0.3 + 1.0 + 2.0)  # Eq. 9: 7.3
     assert WORLD.mean_bound(5, np.log(2)) == pytest.approx(2 * (5 * 0.5 + 1) + 7.3 - 2)  # Eq. 15: 12.3
     assert WORLD.kl_bound(5, np.log(2)) == pytest.approx(12.3**2 / 128)
-
-
-def test_curvature_world_takes_arrays():
     m, epsilon = np.array([1, 10, 100]), np.array([[0.0], [1.0]])
     for method in (WORLD.mean_bound, WORLD.kl_bound):
         assert_allclose(method(m, epsilon), [[method(int(a), float(e[0])) for a in m] for e in epsilon])
@@ -114,14 +93,10 @@ def test_theorem_4_2_holds_of_means_between_zero_and_the_bound_and_not_below():
     for world, epsilon, rng in worlds(300):
         m = int(rng.integers(1, 1000))
         limit, cap = world.mean_bound(m, epsilon), world.kl_bound(m, epsilon)
-        inside, outside = limit * rng.random((2, 50))
-
-        def divergence(inside, outside, sigma=world.sigma):
-            return (inside - outside) ** 2 / (2 * sigma**2)  # of two normal laws with one standard deviation
-
-        assert (divergence(inside, outside) <= cap * (1 + 1e-12)).all()
-        assert divergence(0.0, limit) == pytest.approx(cap)
-        assert divergence(-0.1 * limit, limit) > cap  # a Hessian need not be positive
+        means = np.c_[limit * rng.random((2, 50)), [0.0, limit], [-0.1 * limit, limit]]
+        divergence = (means[0] - means[1]) ** 2 / (2 * world.sigma**2)  # of two normal laws with one standard deviation
+        assert (divergence[:-2] <= cap * (1 + 1e-12)).all() and divergence[-2] == pytest.approx(cap)
+        assert divergence[-1] > cap  # a Hessian need not be positive
 
 
 def test_the_bound_leaves_behind_what_privacy_allows():
@@ -144,16 +119,12 @@ def test_step_five_of_lemma_a_1_private_training_is_stable(epsilon, seed):
 
 def test_lemma_a_1_as_printed_fails_in_one_dimension_and_corrected_holds():
     """Every model has the loss x^2 (1 - |x|); records -1, 0 and 1. No risk, no gap, no dependence on the data."""
-    def loss(x):
-        return x**2 * (1 - np.abs(x))
-
     x = np.linspace(-1, 1, 200_001)
-    second = np.gradient(np.gradient(loss(x), x), x)[2:-2]
-    curvature = second[len(second) // 2]
-    rho = np.abs(np.diff(second)).max() / (x[1] - x[0])
-    assert curvature == pytest.approx(2, abs=1e-3) and loss(x).min() == 0
-    assert rho == pytest.approx(6, rel=0.05)
-    world = theory.CurvatureWorld(loss(x).max(), 0.0, 0.0, 6.0, 1.0, 1.0)
+    loss = x**2 * (1 - np.abs(x))
+    second = np.gradient(np.gradient(loss, x), x)[2:-2]
+    curvature, rho = second[len(second) // 2], np.abs(np.diff(second)).max() / (x[1] - x[0])
+    assert curvature == pytest.approx(2, abs=1e-3) and loss.min() == 0 and rho == pytest.approx(6, rel=0.05)
+    world = theory.CurvatureWorld(loss.max(), 0.0, 0.0, 6.0, 1.0, 1.0)
     assert world.mean_bound(3, 0.0) == pytest.approx(1 + 4 / 27)
     assert world.mean_bound(3, 0.0) < curvature < 2 * world.mean_bound(3, 0.0)
 
@@ -164,8 +135,6 @@ def test_random_mechanisms_are_private_and_randomised_response_attains_the_cap()
     attained = found[found["kind"] == "randomised response"]
     assert_allclose(attained["kl"], theory.kl_cap(attained["epsilon"]), rtol=1e-9)
 
-
-# ----------------------------------------------------------------------------------------------------------------- input
 
 
 @pytest.mark.parametrize("call,named", [

@@ -12,36 +12,19 @@ from mia_lib.papers.iha import theory
 RATES = [(0.3, 0.0, 0.0), (0.3, 0.9, 0.0), (0.1, 0.5, 0.05), (0.5, 0.9, 0.2)]  # learning rate, momentum, weight decay
 
 
-def positive(rng, d, low=0.3, high=3.0):
-    """A random positive definite matrix with eigenvalues from low to high, and its eigenvectors."""
-    q = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    return q @ np.diag(rng.uniform(low, high, d)) @ q.T, q
-
-
-def second_moment(k, noise, learning_rate, momentum):
-    """Variance of w from the linear recursion of Eq. 2 for (w, h), by a generic solver."""
-    step = np.array([[1 - learning_rate * k, -learning_rate * momentum], [k, momentum]])
-    root = np.array([[-learning_rate], [1.0]])
-    return linalg.solve_discrete_lyapunov(step, noise * root @ root.T)[0, 0]
-
-
-def test_theorem_2_2_by_hand_and_by_a_solver():
+def test_theorem_2_2_by_hand_by_a_solver_and_without_momentum_as_a_geometric_series():
     """kappa = 0.3 * 1.7 / 1.9, variance 0.09 / (0.19 * kappa * (2 - kappa)) = 1.0191."""
-    variance = theory.stationary_variance(1.7, 1.0, 0.3, 0.9)
-    assert variance == pytest.approx(1.0191, abs=5e-5)
-    for learning_rate, momentum, alpha in RATES:
-        found = theory.stationary_variance(1.2 + alpha, 0.7, learning_rate, momentum)
-        assert found == pytest.approx(second_moment(1.2 + alpha, 0.7, learning_rate, momentum))
-
-
-def test_without_momentum_it_is_the_geometric_series():
-    """w_t = (1 - lambda k) w_{t-1} - lambda eta: lambda^2 C / (1 - (1 - lambda k)^2)."""
+    assert theory.stationary_variance(1.7, 1.0, 0.3, 0.9) == pytest.approx(1.0191, abs=5e-5)
+    for learning_rate, momentum, alpha in RATES:  # the linear recursion of Eq. 2 for (w, h), by a generic solver
+        k, root = 1.2 + alpha, np.array([[-learning_rate], [1.0]])
+        step = np.array([[1 - learning_rate * k, -learning_rate * momentum], [k, momentum]])
+        variance = linalg.solve_discrete_lyapunov(step, 0.7 * root @ root.T)[0, 0]
+        assert theory.stationary_variance(k, 0.7, learning_rate, momentum) == pytest.approx(variance)
     k = np.array([0.1, 1.0, 3.0])
     assert_allclose(theory.stationary_variance(k, 2.0, 0.5), 0.5**2 * 2 / (1 - (1 - 0.5 * k) ** 2))
 
 
 def test_where_the_recursion_stops_forgetting_is_refused_with_the_limit():
-    """380 for the paper's learning rate and momentum."""
     assert theory.stationary_variance(379.0, 1.0, 0.01, 0.9) > 0
     for curvature in (381.0, 0.0, -1.0):
         with pytest.raises(MiaError, match="below 380"):
@@ -83,7 +66,8 @@ def test_real_minibatches_wander_as_equation_4_says_and_not_as_boltzmann():
 def test_theorem_3_1_is_a_normal_density_up_to_the_constant_that_it_names(rates, d):
     rng, size, least = np.random.default_rng(11), 8, 0.4
     learning_rate, momentum, alpha = rates
-    h, _ = positive(rng, d)
+    q = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    h = q @ np.diag(rng.uniform(0.3, 3.0, d)) @ q.T
     w, theta = rng.standard_normal((2, d))
     a, eye = learning_rate / (1 + momentum), np.eye(d)
     inverse = size * (1 - momentum) / (2 * learning_rate * least) * (

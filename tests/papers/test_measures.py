@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from mia_lib import data, membership, models, published, signals
+from mia_lib import data, membership, models, published, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.attacks.baselines import modified_entropy
 from mia_lib.attacks.quantile.networks import NetworkConfig
@@ -29,6 +29,15 @@ def at_the_probe(name: str, index: range, **changes) -> dict[str, np.ndarray]:
     return one.function(index, **one.complete(given))
 
 
+@pytest.fixture
+def trained(monkeypatch):
+    """What was given to `training.train`: pools, members, and how."""
+    seen, real = [], training.train
+    monkeypatch.setattr(training, "train", lambda pool, members, *recipe, **how: seen.append((members, how)) or real(
+        pool, members, *recipe, **how))
+    return seen
+
+
 @pytest.mark.parametrize("name", ["bank/cifar100", "bayes/table2", "curvature/cifar100", "calibration/cifar10", "iha/odd",
                                   "iha/fashion-partial", "iha/fashion-left-out", "quantile/cifar10",
                                   "quantile/cifar10-small", "quantile/public-references", "quantile/trees", "quantile/tables"])
@@ -42,8 +51,6 @@ def test_a_model_is_the_same_whatever_others_are_measured(name):
         probed = {key: kept[key][1:] if last else kept[key] for key in found}
     assert differences(probed, found if last else {key: array[:1] for key, array in found.items()}) == ""
 
-
-# ------------------------------------------------------------------------------------------------------------------ banks
 
 
 def test_of_a_bank_the_first_records_are_asked_as_all_are():
@@ -75,8 +82,6 @@ def test_views_are_shifts_and_mirror_images_each_once():
         shifted(table)
 
 
-# ------------------------------------------------------------------------------------------------------------ calibration
-
 
 PLAYS = {"architecture": "watson_cnn:4,4,4,8", "records": 400, "epochs": 3, "batch_size": 20, "learning_rate": 0.02,
          "augmentation": "none", "views": 1, "references": 1}
@@ -92,26 +97,20 @@ def test_a_play_is_the_papers_game_and_its_rehearsal_the_same_within_the_public_
     assert (inside <= own).all() and own.sum() == reference.sum() + spare.sum() == 100 and inside.sum() == 50
 
 
-def test_no_calibrating_model_has_seen_a_private_record(monkeypatch):
-    from mia_lib import training
-
-    seen, real = [], training.train
-    monkeypatch.setattr(training, "train", lambda pool, members, *recipe, **how:
-                        seen.append((members, how)) or real(pool, members, *recipe, **how))
+def test_no_calibrating_model_has_seen_a_private_record(trained):
     found = at_the_probe("calibration/cifar10", range(2), **PLAYS)
-    calibrating = [(members, how["validation"]) for members, how in seen if how["label"] in ("references", "forgetful copies")]
+    calibrating = [(members, how["validation"]) for members, how in trained
+                   if how["label"] in ("references", "forgetful copies")]
     assert len(calibrating) == 4
     for members, validation in calibrating[:2]:  # those of the game itself come first
         assert not ((members | validation) & found["private"]).any() and (members.sum(1) == 100).all()
 
 
-def test_the_scores_of_a_play_are_those_of_its_models_and_a_copy_that_forgot_nothing_says_the_same():
+def test_the_scores_of_a_play_are_those_of_its_models_and_more_references_leave_the_first_as_it_is():
     found = at_the_probe("calibration/cifar10", range(1), **PLAYS, forgetting_epochs=0)
     assert np.abs(found["forgetting_margin"][:, 0] - found["target_margin"]).max() == 0
     assert (found["target_top"] >= found["target_margin"]).all()
     assert (found["correct"] == (found["target_top"] == found["target_margin"])).mean() > 0.99
-    from mia_lib import training
-
     pool = data.load("fashion_mnist_20k").take(np.arange(400))
     split, private = membership.calibration_splits(400, 1, 1, 0)
     recipe = training.TrainConfig("watson_cnn:4,4,4,8", epochs=3, batch_size=20, optimizer="sgd", momentum=0.9, nesterov=True,
@@ -120,15 +119,10 @@ def test_the_scores_of_a_play_are_those_of_its_models_and_a_copy_that_forgot_not
     loss, norm = signals.loss(model, pool)[0][private[0]], signals.gradient_norm(model, pool)[0][private[0]]
     assert np.abs(signals.loss_of(found["target_margin"][0].astype(float)) - loss).max() < 2e-3 * max(1, loss.max())
     assert np.abs(np.exp(found["target_gradient"][0].astype(float)) / norm - 1).max() < 5e-3
-
-
-def test_more_references_leave_the_first_as_it_is():
     one, two = (at_the_probe("calibration/cifar10", range(1), **PLAYS | {"references": count}) for count in (1, 2))
     assert two["scratch_margin"].shape[1] == 2 and (two["scratch_margin"][:, :1] == one["scratch_margin"]).all()
     assert not np.array_equal(two["scratch_margin"][:, 0], two["scratch_margin"][:, 1])
 
-
-# -------------------------------------------------------------------------------------------------------------- curvature
 
 
 def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
@@ -182,8 +176,6 @@ def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as
     assert (released == 0).mean() > 0.1 and (precise > 0).all()
 
 
-# --------------------------------------------------------------------------------------------------------------- quantile
-
 
 def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
     """Number k is model 2k of the bank; what its regression says is the attack's own function on those records."""
@@ -203,18 +195,13 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
         at_the_probe("quantile/cifar10-small", range(1), bank="bank/none")
 
 
-def test_references_on_public_records_never_saw_a_judged_one(monkeypatch):
-    from mia_lib import training
-
-    seen, train = [], training.train
-    monkeypatch.setattr(training, "train", lambda records, members, *rest, **named: seen.append(members) or train(
-        records, members, *rest, **named))
-    MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
-    del seen[:]
+def test_references_on_public_records_never_saw_a_judged_one(trained):
     found = at_the_probe("quantile/public-references", range(1, 2))["margin"]
+    [*_, (members, _)] = trained
     bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
     judged = regressed.split(bank.members[2], 200, 2, 50, 20).judged
-    assert found.shape == (1, 2, 90) and not seen[-1][2:][:, judged].any() and (seen[-1][2:].sum(1) == 100).all()
+    outside = members[2:]
+    assert found.shape == (1, 2, 90) and not outside[:, judged].any() and (outside.sum(1) == 100).all()
 
 
 def test_trees_are_grown_on_balanced_halves_and_told_the_label_or_not():

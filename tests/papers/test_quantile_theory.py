@@ -11,7 +11,6 @@ from mia_lib.papers.quantile import theory
 
 @pytest.mark.parametrize(("alpha", "quantile"), [(0.1, 5.845), (0.01, 8.979)])
 def test_pinball_loss_is_least_at_the_quantile(alpha, quantile):
-    """Lemma 2 on a million draws of a Gaussian."""
     scores = stats.norm(2, 3).ppf((np.arange(100_000) + 0.5) / 100_000)
     found = optimize.minimize_scalar(lambda q: pinball_loss(np.full(len(scores), q), scores, 1 - alpha), (0, 10), tol=1e-8)
     assert found.x == pytest.approx(quantile, abs=5e-3)
