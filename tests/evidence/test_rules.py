@@ -390,6 +390,8 @@ def test_the_number_is_the_mean_over_cases_and_these_are_shown():
                        for n, lead in ((400, 0.06), (1000, -0.02))], ignore_index=True)
     found = rules.judge("bayes", "C7", frame)
     assert found.number.value == pytest.approx(0.02) and list(found.cases) == ["n = 400", "n = 1000"]
+    cases = rules.cases_of(claims.claims("bayes")["C7"], frame)
+    assert rules.combined({"combine": "least"}, cases).value == pytest.approx(-0.02)
     record = found.record()
     assert [one["part"] for one in record["numbers"]] == ["", "n = 400", "n = 1000"]
     assert record["numbers"][1]["value"] == pytest.approx(6) and record["numbers"][1]["unit"] == "points"

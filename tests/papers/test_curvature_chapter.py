@@ -211,6 +211,12 @@ def test_the_probed_record_is_one_that_the_network_has_not_seen_and_gets_wrong()
     assert own == f"the network's own, {records.classes[called[record]]}"
 
 
+def test_theorems_hold_but_for_the_lemma_as_printed():
+    frame = study.theorems(seed=1).set_index(["attack", "metric"])["value"]
+    assert frame["Theorem 4.1", "excess"] <= 1e-12 and frame["Theorem 4.3", "excess"] == 0
+    assert frame["Lemma A.1", "excess"] == pytest.approx(2 - 1 - 4 / 27) and frame["four points", "distance"] < 1e-3
+
+
 def test_networks_that_know_their_members_stand_beside_the_papers_cifar_100():
     curved, bank = study.measured(study.MEMORISED, 12, 0)
     assert bank is None and curved.members.shape == (12, 4000)
