@@ -1,14 +1,10 @@
 """A graphics card that is not there: a device of its own whose tensors hold their numbers in the memory of the processor.
 
-PyTorch treats `card:0` as any device: factories, `.to`, autograd, `torch.func` and fused optimisers go there. Each operation
-is computed on the processor, so results are real and can be compared. What a card would refuse, or wait for, shows:
-
-- an operation on tensors of which some were left on the CPU is refused, as is a generator of the CPU;
-- products of matrices of whole numbers, which CUDA does not have, and whatever type the test names, are refused;
-- whatever makes the host wait (`.item()`, `.cpu()`, `nonzero`, a mask for an index) is counted in `syncs`, and each tensor
-  sent to the card in `sent`.
-
-What is not here: CUDA graphs, streams, other rounding, memory that runs out.
+PyTorch treats `card:0` as any device: factories, `.to`, autograd, `torch.func` and fused optimisers go there. Operations are
+computed on the processor, so results are real. Refused, as by a card: tensors of which some were left on the CPU, a generator
+of the CPU, products of whole numbers, and types that the test names. Whatever makes the host wait (`.item()`, `.cpu()`,
+`nonzero`, a mask for an index) is counted in `syncs`, and each tensor sent to the card in `sent`. What is not here: CUDA
+graphs, streams, other rounding, memory that runs out.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ from torch.utils.backend_registration import _DummyBackendModule, _setup_private
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
 
-aten = torch.ops.aten
 COPIES = {"copy_", "_to_copy", "_copy_from"}
 WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "equal", "is_nonzero"}
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution"}
@@ -53,21 +48,13 @@ class Card(torch.Tensor):
     def __init__(self, held: torch.Tensor):
         self.held = held
 
-    def __repr__(self, **_) -> str:
-        return f"Card({self.held!r})"
-
     @classmethod
     def __torch_dispatch__(cls, operation, types, arguments=(), named=None):
         return _run(operation, arguments, named or {}, None)
 
 
 class Fake(TorchDispatchMode):
-    """While this is on, `card:0` is there.
-
-    Attributes:
-        syncs, sent: how often each operation made the host wait, or sent a tensor to the card.
-        refused: types that no result on the card may have.
-    """
+    """While this is on, `card:0` is there."""
 
     def __init__(self, refused: tuple[torch.dtype, ...] = ()):
         super().__init__()
@@ -160,15 +147,7 @@ _card.impl("_copy_from", _copy_from, "PrivateUse1")
 
 @contextmanager
 def fake(patch, refused: tuple[torch.dtype, ...] = ()):
-    """A machine with one such card, which `devices.pick` finds; the way for the library to it is `devices` alone.
-
-    Args:
-        patch: `pytest.MonkeyPatch`.
-        refused: types that this card does not have.
-
-    Yields:
-        the `Fake` that counts.
-    """
+    """A machine with one such card, which `devices.pick` finds and which refuses some types; yields the `Fake` that counts."""
     def pick(device: str | None = None) -> torch.device:
         if device not in (None, "cpu", "cuda", "cuda:0"):
             raise MiaError(f"device = {device!r}")

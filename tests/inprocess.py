@@ -1,11 +1,8 @@
 """Notebooks run in the process of the tests, in the shell that a kernel has, without the seconds a kernel takes to start.
 
-Papermill hands the cells to an engine. `Engine` gives them to ipykernel's own shell, in this process, and gathers what the
-shell would send over its sockets; all else is as ever: Papermill injects the parameters, saves after each cell and raises
-what a cell raised. What only a process of its own can do (to die, to be interrupted, to hold memory) needs a kernel.
+Papermill hands the cells to `Engine`, which gives them to ipykernel's own shell and gathers what that would send over its
+sockets; all else is as ever. What only a process of its own can do (to die, to be interrupted) needs a kernel.
 """
-
-from __future__ import annotations
 
 import atexit
 import builtins

@@ -3,8 +3,6 @@
 Anything else that is raised is a traceback on somebody's screen. Arrays are mostly what is asked for, with one argument odd.
 """
 
-from __future__ import annotations
-
 import inspect
 import tempfile
 import warnings
@@ -16,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from mia_lib import attacks, audit, metrics, signals
+from mia_lib import attacks, audit, membership, metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class
 from mia_lib.audit import files
 from mia_lib.errors import MiaError
@@ -49,8 +47,8 @@ def arrays(draw):
             return x
 
 
-def bank(of=lambda x: x):
-    return of(RNG.standard_normal((R, N)))
+def bank():
+    return RNG.standard_normal((R, N))
 
 
 def saved(x, y) -> str:
@@ -65,9 +63,8 @@ def saved(x, y) -> str:
 FOLDER = tempfile.TemporaryDirectory()
 PROBABILITIES = RNG.dirichlet(np.ones(K), N)
 SCORES, MEMBERS, LABELS = RNG.standard_normal(N), np.arange(N) % 2 == 0, np.arange(N) % K
-HALVES = np.array([RNG.permutation(N) < N // 2 for _ in range(R // 2)])
-HALVES = np.concatenate([HALVES, ~HALVES])
-LOSS, LOSSES = np.abs(SCORES), bank(np.abs)
+HALVES = membership.balanced_halves(N, R)
+LOSS, LOSSES = np.abs(SCORES), np.abs(bank())
 SHARE, SHARES = np.exp(-LOSS), np.exp(-LOSSES)
 METRICS = [metrics.roc_curve, metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
            metrics.average_precision_non_members, metrics.best_threshold, metrics.epsilon_lower_bound]
@@ -127,18 +124,13 @@ CALLS = {  # what is called -> its arguments by name
 }
 
 
-def test_arguments_have_their_names():
-    """Or the fuzz would find that a name is unknown, and nothing else."""
-    for function, arguments in CALLS.values():
-        inspect.signature(function).bind(**arguments)
-
-
 @pytest.mark.parametrize("call", CALLS)
 @settings(max_examples=40, derandomize=True, deadline=None, database=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_what_is_odd_is_taken_or_refused(call, data):
     function, arguments = CALLS[call]
+    inspect.signature(function).bind(**arguments)  # or that a name is unknown would be found, and nothing else
     odd = data.draw(st.sampled_from(sorted(arguments)))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -12,23 +12,25 @@ from mia_lib.errors import MiaError
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 5))
 def test_random_halves_hold_half_and_depend_on_the_seed_alone(n, models, seed):
     members = membership.random_halves(n, models, seed)
-    assert (members.sum(1) == n // 2).all()
-    assert (members == membership.random_halves(n, models, seed)).all()
+    assert (members.sum(1) == n // 2).all() and (members == membership.random_halves(n, models, seed)).all()
 
 
 @given(st.integers(2, 60), st.integers(1, 8), st.integers(0, 5))
 def test_every_record_is_in_exactly_half_of_the_models_of_a_balanced_bank(n, pairs, seed):
     members = membership.balanced_halves(n, 2 * pairs, seed)
-    assert (members.sum(0) == pairs).all()
-    assert set(members.sum(1)) <= {n // 2, n - n // 2}
+    assert (members.sum(0) == pairs).all() and set(members.sum(1)) <= {n // 2, n - n // 2}
 
 
-@pytest.mark.parametrize("target", range(8))
-def test_references_of_a_target_are_balanced_so_their_count_gives_nothing_away(target):
+def test_model_7_is_the_same_in_a_bank_of_16_and_of_256():
+    assert (membership.balanced_halves(100, 16, 3)[7] == membership.balanced_halves(100, 256, 3)[7]).all()
+    assert (membership.random_subsets(100, 30, 16, 3)[7] == membership.random_subsets(100, 30, 256, 3)[7]).all()
+
+
+def test_references_of_a_target_are_balanced_so_their_count_gives_nothing_away():
     members = membership.balanced_halves(50, 8, 1)
-    references = membership.references_of(target, 8)
-    assert target not in references and len(references) == 6
-    assert (members[references].sum(0) == 3).all()
+    for target in range(8):
+        references = membership.references_of(target, 8)
+        assert target not in references and len(references) == 6 and (members[references].sum(0) == 3).all()
 
 
 def test_calibration_splits_keep_references_out_of_the_private_half():
@@ -41,8 +43,7 @@ def test_calibration_splits_keep_references_out_of_the_private_half():
 
 def test_leave_one_out_turns_one_record_at_a_time():
     members = np.array([True, False, True, False])
-    turned = membership.leave_one_out(members, [0, 3])
-    assert (turned != members).tolist() == [[True, False, False, False], [False, False, False, True]]
+    assert (membership.leave_one_out(members, [0, 3]) != members).tolist() == np.eye(4, dtype=bool)[[0, 3]].tolist()
 
 
 @given(st.integers(1, 12), st.integers(0, 3))
@@ -58,10 +59,8 @@ def test_so_many_of_each_kind_are_drawn_from_those_that_are_judged(most, seed):
 
 @pytest.mark.parametrize("call,words", [
     (lambda: membership.random_subsets(10, 11, 1), "11 members cannot be drawn from n = 10"),
-    (lambda: membership.random_halves(1, 1), "n (records) = 1"),
-    (lambda: membership.balanced_halves(10, 3), "even number"),
-    (lambda: membership.references_of(0, 3), "at least 4"),
-    (lambda: membership.references_of(9, 4), "target = 9"),
+    (lambda: membership.random_halves(1, 1), "n (records) = 1"), (lambda: membership.balanced_halves(10, 3), "even number"),
+    (lambda: membership.references_of(0, 3), "at least 4"), (lambda: membership.references_of(9, 4), "target = 9"),
     (lambda: membership.leave_one_out(np.ones(3, bool), [3]), "allowed is 0 to 2")])
 def test_bad_input_says_what_was_given_and_what_is_allowed(call, words):
     with pytest.raises(MiaError, match=words.replace("(", r"\(").replace(")", r"\)")):

@@ -1,6 +1,7 @@
 """Progress as whoever waits sees it."""
 
 import io
+import math
 import time
 
 import pytest
@@ -9,28 +10,16 @@ from rich.console import Console
 from mia_lib.progress import Bars, Tail, duration
 
 
-def test_plain_lines_say_counts_and_time_left(capsys, monkeypatch):
+def test_plain_lines_say_counts_and_time_left_or_what_whoever_knows_better_says(capsys, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     with Bars() as bars:
-        bars.update("models", 2, 10)
-        for done, now in ((3, 5.0), (6, 20.0), (7, 31.0)):
-            clock[0] = now
-            bars.update("models", done, 10)
-        bars.update("models", 10, 10)
-        bars.update("models", 0, 4)  # the label again, for other work
-    assert capsys.readouterr().out.splitlines() == ["models: 6/10, about 20 s left", "models: 7/10, about 19 s left"]
-
-
-def test_whoever_knows_better_says_what_is_left(capsys, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    with Bars() as bars:
-        bars.update("cells", 0, 3)
-        for left in (100.0, float("nan")):
-            clock[0] += 20
-            bars.update("cells", 1, 3, left)
-    assert capsys.readouterr().out.splitlines() == ["cells: 1/3, about 1 min 40 s left", "cells: 1/3"]
+        for clock[0], label, *given in ((0.0, "models", 2, 10), (5.0, "models", 3, 10), (20.0, "models", 6, 10),
+                                        (31.0, "models", 7, 10), (31.0, "models", 10, 10), (31.0, "models", 0, 4),
+                                        (31.0, "cells", 0, 3), (51.0, "cells", 1, 3, 100.0), (71.0, "cells", 1, 3, math.nan)):
+            bars.update(label, *given)  # after ten of ten the label is of other work
+    assert capsys.readouterr().out.splitlines() == ["models: 6/10, about 20 s left", "models: 7/10, about 19 s left",
+                                                    "cells: 1/3, about 1 min 40 s left", "cells: 1/3"]
 
 
 def test_bars_are_drawn_in_a_terminal():

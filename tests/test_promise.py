@@ -4,7 +4,6 @@ import doctest
 import importlib
 import inspect
 import re
-from typing import NamedTuple
 
 import pytest
 
@@ -17,22 +16,10 @@ ENTRY = re.compile(r"^\{py:obj\}`([\w.]+) <([\w.]+)>`(?: `(\(.*\))`)?\n: \S", re
 FENCE = re.compile(r"^( *)```pycon\n(.*?)^ *```$", re.M | re.S)
 
 
-class Promised(NamedTuple):
-    """A name as users write it after `mia_lib.`, where the reference shows it, its arguments, and what follows on the page."""
-
-    name: str
-    shown: str
-    arguments: str
-    below: str
-
-
-def promised(text: str) -> list[Promised]:
-    found = list(ENTRY.finditer(text))
-    ends = [*(one.start() for one in found[1:]), len(text)]
-    return [Promised(one[1], one[2], one[3] or "", text[one.end():end]) for one, end in zip(found, ends, strict=True)]
-
-
-PROMISED = promised(TEXT)
+FOUND = list(ENTRY.finditer(TEXT))
+# (a name as users write it after `mia_lib.`, where the reference shows it, its arguments, what follows on the page)
+PROMISED = [(one[1], one[2], one[3] or "", TEXT[one.end():end]) for one, end in zip(
+    FOUND, [*(one.start() for one in FOUND[1:]), len(TEXT)], strict=True)]
 
 
 def meant(name: str):
@@ -51,29 +38,18 @@ def arguments(thing) -> str:
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 
-def examples(text: str) -> list[tuple[str, int]]:
-    """Code of the fences, without their indentation, and the lines before it."""
-    return [(re.sub(rf"^{one[1]}", "", one[2], flags=re.M), text[:one.start(2)].count("\n")) for one in FENCE.finditer(text)]
-
-
-@pytest.mark.parametrize("one", PROMISED, ids=lambda one: one.name)
-def test_a_promised_name_is_there_with_the_arguments_that_are_promised(one):
-    thing = meant(one.name)
-    broken = (f"mia_lib.{one.name} is promised as {one.arguments or 'it is'} in book/api/promise.md, and ")
+@pytest.mark.parametrize("name,shown,promised,below", PROMISED, ids=[one[0] for one in PROMISED])
+def test_a_promised_name_is_there_with_its_arguments_their_types_and_an_example(name, shown, promised, below):
+    thing = meant(name)
+    broken = f"mia_lib.{name} is promised as {promised or 'it is'} in book/api/promise.md, and "
     assert thing is not None, broken + "is not there. Keep the name, deprecated, as that page says."
     now = arguments(thing)
-    assert now == one.arguments, (broken + f"takes {now}. Arguments may be added last, with a default; anything else needs a "
-                                  "new version as that page says. Then change the page, and say so in the changelog.")
-    assert meant(one.shown.removeprefix("mia_lib.")) is thing
-    assert (inspect.getdoc(thing) or "").strip()
-
-
-@pytest.mark.parametrize("one", PROMISED, ids=lambda one: one.name)
-def test_a_promised_name_says_its_types_and_has_an_example(one):
-    thing = meant(one.name)
-    assert len(FENCE.findall(one.below)) == 1
-    assert re.search(rf"\b{one.name.rpartition('.')[2]}\b", FENCE.search(one.below)[2])
-    if one.arguments:
+    assert now == promised, (broken + f"takes {now}. Arguments may be added last, with a default; anything else needs a "
+                             "new version as that page says. Then change the page, and say so in the changelog.")
+    assert meant(shown.removeprefix("mia_lib.")) is thing and (inspect.getdoc(thing) or "").strip()
+    [example] = FENCE.findall(below)
+    assert re.search(rf"\b{name.rpartition('.')[2]}\b", example[1])
+    if promised:
         signature = inspect.signature(thing)
         untyped = [name for name, given in signature.parameters.items()
                    if given.annotation is given.empty and given.kind is not given.VAR_KEYWORD]
@@ -81,10 +57,10 @@ def test_a_promised_name_says_its_types_and_has_an_example(one):
 
 
 def test_the_examples_say_what_they_say(module_cache):
-    names: dict = {}
-    failed = []
+    names, failed = {}, []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    for code, line in examples(TEXT):
+    for fence in FENCE.finditer(TEXT):
+        code, line = re.sub(rf"^{fence[1]}", "", fence[2], flags=re.M), TEXT[:fence.start(2)].count("\n")
         one = doctest.DocTestParser().get_doctest(code, names, "promise.md", str(PAGE), line)
         runner.run(one, out=failed.append, clear_globs=False)
         names = one.globs

@@ -41,57 +41,39 @@ NETWORKS = {
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "brier"])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_norms_are_those_of_the_gradients(network, loss):
+def test_norms_are_those_of_the_gradients_in_any_company_and_leave_the_model_as_it_was(network, loss):
     torch.manual_seed(0)
     model = NETWORKS[network]().double().eval()
     gradients = np.concatenate(list(signals.record_gradients(model, IMAGES.numpy(), LABELS.numpy(), loss, "float64")))
     assert outputs.has_norms(model)
-    found = outputs.norms_of_batch(model, IMAGES, LABELS, loss)
+    found = outputs.norms_of_batch(model.requires_grad_(False), IMAGES, LABELS, loss)
     assert found.dtype == torch.float64
     np.testing.assert_allclose(found, np.linalg.norm(gradients, axis=1), rtol=1e-12)
-
-
-def test_a_batch_says_of_a_record_what_it_says_alone():
-    torch.manual_seed(0)
-    model = NETWORKS["batch normalisation"]().double().eval()
-    alone = torch.cat([outputs.norms_of_batch(model, IMAGES[i:i + 1], LABELS[i:i + 1], "cross_entropy") for i in range(9)])
-    np.testing.assert_allclose(outputs.norms_of_batch(model, IMAGES, LABELS, "cross_entropy"), alone, rtol=1e-12)
-
-
-def test_the_model_and_its_records_are_left_as_they_were():
-    model = NETWORKS["linear layers"]().double().eval().requires_grad_(False)
-    outputs.norms_of_batch(model, IMAGES, LABELS, "cross_entropy")
+    np.testing.assert_allclose(outputs.norms_of_batch(model, IMAGES[3:4], LABELS[3:4], loss), found[3:4], rtol=1e-12)
     assert not any(layer._forward_hooks for layer in model.modules()) and not IMAGES.requires_grad
     assert all(weight.grad is None for weight in model.parameters())
 
 
-class _Tied(nn.Module):
-    """Uses a layer's weight outside the layer."""
-
+class Tied(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(3, 3)
 
     def forward(self, x):
-        return self.layer(x) @ self.layer.weight
+        return self.layer(x) @ self.layer.weight  # outside the layer
 
 
-def _twice():
-    layer = nn.Linear(3, 3)
-    return nn.Sequential(layer, nn.Tanh(), layer)
-
-
-def _one_weight():
+def shared(weight_alone: bool):
     first, second = nn.Linear(3, 3), nn.Linear(3, 3)
     second.weight = first.weight
-    return nn.Sequential(first, second)
+    return nn.Sequential(first, nn.Tanh(), second if weight_alone else first)
 
 
 @pytest.mark.parametrize("body", [
-    _Tied, _twice, _one_weight, lambda: nn.Sequential(nn.LayerNorm(3)), lambda: nn.Conv2d(4, 4, 3, groups=2),
-    lambda: nn.Conv2d(4, 4, 3, padding_mode="reflect", padding=1), lambda: nn.Conv2d(4, 4, 3, padding="same"),
-    lambda: nn.BatchNorm2d(3, track_running_stats=False), lambda: nn.utils.spectral_norm(nn.Linear(3, 3)),
-    lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))])
+    Tied, lambda: shared(True), lambda: shared(False), lambda: nn.LayerNorm(3),
+    lambda: nn.Conv2d(4, 4, 3, groups=2), lambda: nn.Conv2d(4, 4, 3, padding_mode="reflect", padding=1),
+    lambda: nn.Conv2d(4, 4, 3, padding="same"), lambda: nn.BatchNorm2d(3, track_running_stats=False),
+    lambda: nn.utils.spectral_norm(nn.Linear(3, 3)), lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))])
 def test_what_it_does_not_cover_is_not_taken(body):
     assert not outputs.has_norms(Network(body(), nn.Linear(3, 3)))
 
