@@ -1,7 +1,6 @@
 """Which room may import which: data flow one way, and no paper knows another."""
 
 import ast
-import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -42,15 +41,6 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 ROOM_OF = {"claims": "evidence", "plotting": "evidence", "results": "evidence", "curvature": "signals", "hessian": "signals"}
-PRIVATE = {  # a module -> private names that it takes from others
-    "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
-    "models": {"_mia_scaling"},  # which it writes to networks
-    "processes": {"_forkserver", "_forkserver_pid", "_preload_modules"},  # Python's, which has no public name for them
-    "publish.sphinx_ext": {"_document"},  # of docutils
-    "signals.boundary": {"_fields"},  # of named tuples
-    "signals.outputs": {"_forward_pre_hooks"},  # of PyTorch
-    "training.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's
-}
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py")
 
 
@@ -63,14 +53,10 @@ PAPERS = {f"papers.{path.name}" for path in (LIBRARY / "papers").iterdir() if pa
 
 
 @cache
-def nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-
-
 def imports(path: Path) -> set[str]:
     """Modules of the library that a module imports anywhere in it, without the package's name."""
     found = set()
-    for node in nodes(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.startswith("mia_lib")}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mia_lib":
@@ -94,19 +80,6 @@ def test_a_module_imports_only_from_rooms_below(path):
             inside = module.split(".")[1] == here.split(".")[1] or module.count(".") == 1 and module not in PAPERS
         assert inside or any(module == one or module.startswith(f"{one}.") for one in allowed), (
             f"{here} imports {module}; it may import {sorted(allowed)}")
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_takes_no_private_name_of_another(path):
-    """Neither by an import, nor as an attribute of what is not its own class."""
-    own, taken = {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.ClassDef)}, set()
-    for node in nodes(path):
-        if isinstance(node, ast.Attribute):
-            (own if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") else taken).add(node.attr)
-    for node in nodes(path):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mia_lib"):
-            taken |= {one.name for one in node.names if f"{node.module}.{one.name}".removeprefix("mia_lib.") not in NAMES}
-    assert {name for name in taken - own if re.match(r"_(?!_)", name)} == PRIVATE.get(name_of(path), set())
 
 
 def test_neither_rooms_nor_files_import_by_way_of_others_themselves():

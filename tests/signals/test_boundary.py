@@ -64,7 +64,7 @@ def test_points_stay_between_bounds_and_reach_the_boundary_there():
     assert (ratio >= 1 - 1e-12).all() and (ratio < 1.05).all()
 
 
-def test_wrong_records_have_distance_0_for_one_query_or_a_negative_one():
+def test_wrong_records_have_distance_0_for_one_query_or_a_negative_one_to_their_own_class():
     labels, wrong = torch.cat([1 - Y[:30], Y[30:]]), np.arange(60) < 30
     right, found = hop_skip_jump(linear, X, Y, 1500), hop_skip_jump(linear, X, labels, 1500)
     np.testing.assert_allclose(found.distance, np.where(wrong, 0, right.distance), rtol=1e-9)
@@ -72,12 +72,9 @@ def test_wrong_records_have_distance_0_for_one_query_or_a_negative_one():
     signed = hop_skip_jump(linear, X, labels, 1500, signed=True)  # with two classes both ways lead to one boundary
     np.testing.assert_allclose(signed.distance, np.where(wrong, -1, 1) * right.distance, rtol=1e-9)
     assert (signed.queries == right.queries).all()
-
-
-def test_a_wrong_record_is_measured_to_its_own_class_and_not_to_just_any_other():
-    """On a line: class 0 below 0, 1 up to 1, 2 from there. What is 1.5 and labelled 0 has 1 closer by."""
-    x = torch.tensor([[-1.0], [0.9], [1.5], [3.0]], dtype=torch.float64)
-    found = hop_skip_jump(lambda z: (z[:, 0] > 0).long() + (z[:, 0] > 1), x, [0, 1, 0, 1], 500, signed=True).distance
+    # on a line class 0 is below 0, 1 up to 1, 2 from there: what is 1.5 and labelled 0 has 1 closer by, to which it is not
+    line = torch.tensor([[-1.0], [0.9], [1.5], [3.0]], dtype=torch.float64)
+    found = hop_skip_jump(lambda z: (z[:, 0] > 0).long() + (z[:, 0] > 1), line, [0, 1, 0, 1], 500, signed=True).distance
     np.testing.assert_allclose(found, [1.0, 0.1, -1.5, -2.0], rtol=2e-3)
 
 

@@ -86,22 +86,9 @@ def test_records_of_any_kind_are_handed_over_as_they_are_in_batches(batch):
     np.testing.assert_allclose(signals.from_function(softmax, X, "probabilities", batch), softmax(X), rtol=1e-12)
 
 
-def test_scikit_learn_answers():
-    from sklearn.linear_model import LogisticRegression
-
-    y = np.arange(25) % 3
-    model = LogisticRegression().fit(X, y)
-    p = signals.from_function(model.predict_proba, X, "probabilities")
-    z = signals.from_function(model.decision_function, X)
-    a, b = signals.from_probabilities(p, y), signals.scalars(z, y)
-    for name in a:
-        np.testing.assert_allclose(a[name], b[name], rtol=1e-5, atol=1e-6)
-    with pytest.raises(MiaError, match=r"one number a record.*predict_proba"):
-        signals.from_function(model.predict, X)
-
-
 WRONG = [
     ("labels", lambda x: np.array(["a"] * len(x)), "logits", r"one label a record, shape \(25,\): \[25, K\] is needed"),
+    ("predictions", lambda x: x[:, 0], "logits", "one number a record.*predict_proba"),
     ("one probability", lambda x: softmax(x)[:, 1], "probabilities", r"np.stack\(\[1 - p, p\], 1\)"),
     ("one column", lambda x: x[:, :1], "logits", r"at least two classes.*before the sigmoid.*\[0 \* s, s\]"),
     ("one column after its sigmoid", lambda x: sigmoid(x[:, :1]), "logits",
