@@ -64,18 +64,14 @@ def alone(wheel: Path, code: str, cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", ALONE + code], cwd=cwd, env=env, capture_output=True, text=True)
 
 
-def test_the_wheel_holds_the_library_and_nothing_of_the_book(wheel):
-    first = {path.name for path in wheel.iterdir()}
-    assert {one for one in first if not one.endswith(".dist-info")} == {"mia_lib"}
-    assert all((wheel / "mia_lib" / one).is_file() for one in ("py.typed", "publish/templates/scorecard.md"))
-
-
-def test_what_is_promised_without_pytorch_works_where_there_is_none(wheel, repo, tmp_path):
+def test_the_wheel_is_the_library_and_what_is_promised_without_pytorch_works_where_there_is_none(wheel, repo, tmp_path):
     text = (repo / "book" / "api" / "promise.md").read_text(encoding="utf-8")
     sections = [one for one in re.split(r"^(?=## )", text, flags=re.M) if "PyTorch" not in one]
     fences = [re.sub(rf"^{indent}", "", code, flags=re.M) for one in sections
               for indent, code in re.findall(r"^( *)```pycon\n(.*?)^ *```$", one, re.M | re.S)]
     assert len(fences) > 25
+    assert {one.name for one in wheel.iterdir() if not one.name.endswith(".dist-info")} == {"mia_lib"}, "nothing of the book"
+    assert all((wheel / "mia_lib" / one).is_file() for one in ("py.typed", "publish/templates/scorecard.md"))
     done = alone(wheel, f"""
 import doctest, json, mia_lib
 names, runner = {{}}, doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -199,13 +199,15 @@ REFUSED = [
     ("spread of zero in a scaling", lambda: models.to_input(IMAGES, (0.5, 0.0)), "spreads above 0"),
     ("a scaling of no use", lambda: models.to_input(IMAGES, 255), "(mean, spread)"),
     ("three means for one channel", lambda: models.to_input(IMAGES, ((0.5,) * 3, (0.2,) * 3)), "1 channels need one mean"),
-    ("no parameters: gradients", lambda: signals.record_gradients(nn.Flatten(), X, LABELS), "Flatten has no parameters"),
+    *((f"no parameters: {function.__name__}", lambda function=function: function(nn.Flatten(), X, LABELS), "has no parameters")
+      for function in (signals.record_gradients, hessian.exact)),
     ("no body", lambda: signals.features(foreign(), IMAGES, "0 to 1"), r"has no body.*models.Network\(body, head\)"),
 ]
 
 WARNED = [
     ("pixels of a network from elsewhere", lambda: signals.model_outputs(foreign(), IMAGES), "scaling = '0 to 1'"),
-    ("its gradients", lambda: signals.record_gradients(foreign(), IMAGES, LABELS), "is not a network of models.build"),
+    *((f"its {function.__name__}", lambda function=function: function(foreign(), IMAGES[:9], LABELS[:9]),
+       "is not a network of models.build") for function in (signals.record_gradients, hessian.exact)),
     *((f"a score for a loss: {name}", call, "loss is nowhere above 0 .*give its negative") for name, call in {
         "malt": lambda: bayes.malt(SCORE), "mast": lambda: bayes.mast(SCORE, SCORES, ~MEMBERS),
         "attack_r": lambda: baselines.attack_r(SCORE, SCORES, ~MEMBERS),

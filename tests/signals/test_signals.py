@@ -1,6 +1,9 @@
-"""Signals: the same numbers in whatever batches, groups and places they are computed."""
+"""Signals: the same numbers in whatever batches, groups and places they are computed, and functions mapped over models."""
 
+import importlib
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import numpy as np
@@ -9,6 +12,7 @@ import torch
 from torch import nn
 
 from mia_lib import data, membership, models, signals, store, training
+from mia_lib.errors import MiaError
 from mia_lib.models import Network
 from mia_lib.signals import mapping
 from mia_lib.signals import outputs as model_signals
@@ -29,13 +33,17 @@ def bank(records=TABLE, config=None, count=4, **kwargs):
     return training.train(records, membership.balanced_halves(len(records), count), config, **kwargs)
 
 
-def normalised():
-    """A small network with batch normalisation, whose running statistics are not those of any batch."""
-    torch.manual_seed(0)
-    norm = nn.BatchNorm2d(2)
+def norm_layer(size: int, **how) -> nn.BatchNorm2d:
+    """With running statistics that are not those of any batch."""
+    norm = nn.BatchNorm2d(size, **how)
     norm.running_mean.normal_()
     norm.running_var.uniform_(0.5, 2)
-    return Network(nn.Sequential(nn.Conv2d(1, 2, 3), norm, nn.ReLU(), nn.MaxPool2d(4), nn.Flatten()), nn.Linear(8, 3))
+    return norm
+
+
+def normalised():
+    torch.manual_seed(0)
+    return Network(nn.Sequential(nn.Conv2d(1, 2, 3), norm_layer(2), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten()), nn.Linear(8, 3))
 
 
 def test_signals_of_models_are_what_their_logits_say():
@@ -184,3 +192,122 @@ def test_gradient_norms_of_confident_records_do_not_vanish_in_single_precision()
     x, y = np.array([[1.0, 2.0]], np.float32), np.array([0])
     [found] = model_signals._gradient_norm_task([model], x, y, "cross_entropy")
     np.testing.assert_allclose(found["norm"], np.exp(-60) * np.sqrt(12), rtol=1e-5)
+
+
+PIXELS, KINDS = torch.from_numpy(RNG.normal(size=(9, 2, 12, 12))), torch.from_numpy(RNG.integers(0, 3, 9))
+NETWORKS = {
+    "linear layers": lambda: Network(nn.Sequential(nn.Flatten(), nn.Linear(288, 4), nn.Tanh()), nn.Linear(4, 3)),
+    "without biases": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.ReLU(), nn.Flatten(),
+                                                    nn.Linear(300, 4, bias=False), nn.Tanh()), nn.Linear(4, 3)),
+    "several places of a record": lambda: Network(nn.Sequential(
+        nn.Linear(12, 4), nn.Tanh(), nn.Flatten(2), nn.Linear(48, 3, bias=False), nn.Flatten()), nn.Linear(6, 3)),
+    "strides, dilation and padding": lambda: Network(nn.Sequential(
+        nn.Conv2d(2, 4, (5, 3), stride=2, padding=(2, 1)), nn.ReLU(), nn.Conv2d(4, 3, 3, dilation=2, padding=1),
+        nn.AvgPool2d(2), nn.Flatten()), nn.Linear(12, 3)),
+    "batch normalisation": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), norm_layer(3), nn.ReLU(), nn.MaxPool2d(5),
+                                                         nn.Flatten()), nn.Linear(12, 3)),
+    "normalisation without weights": lambda: Network(nn.Sequential(
+        nn.Conv2d(2, 3, 3), norm_layer(3, affine=False), nn.MaxPool2d(5), nn.Flatten()), nn.Linear(12, 3)),
+    "written over": lambda: Network(nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(inplace=True), nn.Conv2d(3, 3, 3),
+                                                  nn.ReLU(inplace=True), nn.Flatten()), nn.Linear(192, 3)),
+}
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "brier"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_norms_are_those_of_the_gradients_in_any_company_and_leave_the_model_as_it_was(network, loss):
+    torch.manual_seed(0)
+    model = NETWORKS[network]().double().eval()
+    gradients = np.concatenate(list(signals.record_gradients(model, PIXELS.numpy(), KINDS.numpy(), loss, "float64")))
+    assert model_signals.has_norms(model)
+    found = model_signals.norms_of_batch(model.requires_grad_(False), PIXELS, KINDS, loss)
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found, np.linalg.norm(gradients, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(model_signals.norms_of_batch(model, PIXELS[3:4], KINDS[3:4], loss), found[3:4], rtol=1e-12)
+    assert not any(layer._forward_hooks for layer in model.modules()) and not PIXELS.requires_grad
+    assert all(weight.grad is None for weight in model.parameters())
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(x) @ self.layer.weight  # outside the layer
+
+
+def shared(weight_alone: bool):
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.Tanh(), second if weight_alone else first)
+
+
+@pytest.mark.parametrize("body", [
+    Tied, lambda: shared(True), lambda: shared(False), lambda: nn.LayerNorm(3),
+    lambda: nn.Conv2d(4, 4, 3, groups=2), lambda: nn.Conv2d(4, 4, 3, padding_mode="reflect", padding=1),
+    lambda: nn.Conv2d(4, 4, 3, padding="same"), lambda: nn.BatchNorm2d(3, track_running_stats=False),
+    lambda: nn.utils.spectral_norm(nn.Linear(3, 3)), lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))])
+def test_what_it_does_not_cover_is_not_taken(body):
+    assert not model_signals.has_norms(Network(body(), nn.Linear(3, 3)))
+
+
+@pytest.mark.parametrize("name", ["mlp:8", "tanh_cnn:2,3,4", "watson_cnn:2,3,4,5", "leino_cnn:2,3,4", "strided_cnn:2,3,4"])
+def test_the_architectures_of_the_chapters_are_covered(name):
+    assert model_signals.has_norms(models.build(name, (16, 16, 3), 3, seed=0))
+
+
+ASKED = """
+from mia_lib import signals
+def asked(networks, x, labels, loss, scale, shift=0.0):
+    return [{"top": scale * signals.model_outputs(network, x).max(1) + shift, "labels": labels} for network in networks]
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A module of the user's own."""
+    (tmp_path / "own_signal.py").write_text(ASKED)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("own_signal")
+    del sys.modules["own_signal"]
+
+
+@pytest.fixture(params=["_in_pool", "_in_process"])
+def mapped(request, monkeypatch):
+    monkeypatch.setattr(mapping, "_in_pool", getattr(mapping, request.param))
+    with ThreadPoolExecutor(1) as executor:
+        yield bank(config=TrainConfig("mlp:3", epochs=1), executor=executor)
+
+
+def test_a_function_of_the_users_own_is_given_each_model_its_records_and_its_arguments(own, mapped):
+    top, shifts = signals.logits(mapped, TABLE).max(-1), (1.0, 2.0, 3.0)
+    judged = np.arange(80) % 4 < [[1], [2], [3]]
+    specs = [{"kind": "top", "shift": shift} for shift in shifts]
+    results = signals.map_models(own.asked, mapped, specs, "tops", index=[2, 0, 2], judged=judged, at_once=2, scale=2.0,
+                                 each=lambda k: {"shift": shifts[k]})
+    for arrays, m, shift, rows in zip(results, (2, 0, 2), shifts, judged, strict=True):
+        np.testing.assert_allclose(arrays["top"], 2 * top[m, rows] + shift, rtol=1e-5)
+        np.testing.assert_array_equal(arrays["labels"], TABLE.y[rows])
+    together = mapping.spread(results, "top", judged)
+    np.testing.assert_array_equal(np.isnan(together), ~judged)
+    np.testing.assert_array_equal(together[judged], np.concatenate([arrays["top"] for arrays in results]))
+
+
+def test_results_are_kept_one_by_one_under_the_code_of_the_functions_file(own, mapped, tmp_path):
+    asked = []
+    for index, edited in (((0, 1), False), ((1, 2), False), ((0,), True)):
+        if edited:
+            (tmp_path / "own_signal.py").write_text(ASKED + "EDITED = True\n")
+            store._taken.clear()  # as in a new process
+        signals.map_models(own.asked, mapped, {"kind": "top"}, "tops", index=list(index), scale=1.0,
+                           each=lambda k, index=index: asked.append(index[k]) or {})
+    assert asked == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({"records": TABLE.take(np.arange(9))}, r"judged has shape \(4, 80\): \(4, 9\) is needed"),
+    ({"index": [0]}, r"judged has shape \(4, 80\): \(1, 80\) is needed")])
+def test_who_is_asked_fits_the_models_and_records(own, mapped, wrong, words):
+    with pytest.raises(MiaError, match=words):
+        signals.map_models(own.asked, mapped, {"kind": "top"}, "tops", judged=np.ones((4, 80), bool), scale=1.0, **wrong)
