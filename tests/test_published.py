@@ -394,3 +394,15 @@ def test_a_file_is_of_one_device(monkeypatch):
     written = PARENT.publish(range(4), {})
     assert sorted((path.name, json.loads(path.read_text())["device"] == "a card") for path in written) == [
         ("squares-000-001.json", False), ("squares-002-003.json", True)]
+
+
+def test_models_that_were_found_count_with_what_they_took():
+    spec = {"kind": "model", "m": 1, "code": "x"}
+    store.keep(spec, {"w": np.zeros(1)}, seconds=30.0)
+
+    def asks(index: range):
+        store.look_up(spec), store.look_up(spec)
+        return {"margin": np.zeros((len(index), 1))}
+
+    [manifest] = made(asks, "toy/asks")(1).manifests
+    assert manifest["seconds"] == pytest.approx(30 / pieces.processes(), abs=0.1)

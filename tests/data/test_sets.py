@@ -241,6 +241,16 @@ def test_image_sets_come_through_torchvision(folder, monkeypatch):
     assert records.classes[0] == "0 - digit" and data.get("mnist") == folder / "mnist.npz"
 
 
+def test_tables_come_from_uci_with_their_sha256_and_the_toy_is_standard_normal_and_seeded(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr("pooch.retrieve", lambda url, known_hash, fname, path: asked.append((url[-16:], known_hash)))
+    assert data.get("adult") == folder / "adult"
+    assert asked == [(f"adult/{file}", readers.SHA256[file]) for file in ("adult.data", "adult.test")]
+    records, again, other = (data.load("gaussian", records=400, dimension=50, seed=seed) for seed in (3, 3, 0))
+    assert abs(records.x.mean()) < 0.03 and abs(records.x.std() - 1) < 0.03  # 20,000 draws: 4 standard errors
+    assert again.fingerprint == records.fingerprint != other.fingerprint and records.x.dtype == np.float32
+
+
 TASK = {"task": {"task_id": "361070", "task_type_id": "1", "input": [
     {"name": "estimation_procedure", "estimation_procedure": {"id": "7"}},
     {"name": "source_data", "data_set": {"data_set_id": "44157", "target_feature": "label"}}]}}
