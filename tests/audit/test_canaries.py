@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from mia_lib import audit, metrics
 from mia_lib.audit.one_run import run_canaries
 from mia_lib.errors import MiaError
+from mia_lib.publish.cli import app
 
 RNG = np.random.default_rng(5)
 COINS = RNG.random(400) < 0.5
@@ -16,18 +17,12 @@ SCORES = COINS + 0.2 * RNG.normal(size=400)
 def test_the_answer_has_the_bound_and_its_conditions():
     found = audit.canaries(SCORES, COINS, 1e-5)
     assert found.bound == metrics.epsilon_one_run(SCORES, COINS, None, 1e-5) > 2 and found.inside == COINS.sum()
-    text = str(found)
-    assert f"not (epsilon, delta = 1e-05)-private for an epsilon below {found.bound:.2f}, at a confidence of 95%" in text
-    assert "fair coin" in text and f"{found.bound.right} were right" in text
-
-
-def test_nothing_found_is_not_nothing_there():
+    assert f"not (epsilon, delta = 1e-05)-private for an epsilon below {found.bound:.2f}, at a confidence of 95%" in str(found)
+    assert "fair coin" in str(found) and f"{found.bound.right} were right" in str(found)
     assert "not that there is nothing" in str(audit.canaries(RNG.random(400), COINS))
 
 
 def test_the_command_reads_a_table(tmp_path):
-    from mia_lib.publish.cli import app
-
     path = tmp_path / "canaries.csv"
     path.write_text("\n".join(["loss,coin", *(f"{score},{int(coin)}" for score, coin in zip(SCORES, COINS, strict=True))]))
     done = CliRunner().invoke(app, ["audit", "--canaries", str(path), "--score", "loss", "--member", "coin"])

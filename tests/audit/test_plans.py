@@ -13,49 +13,40 @@ from mia_lib.audit import attacks, execution, inputs, plans
 from mia_lib.audit.plans import REFERENCES, RETRAINED, RUNS, TOO_DEAR
 
 
-def test_more_minutes_give_more_references(had, monkeypatch):
+def test_more_minutes_and_a_cluster_give_more_references(had, monkeypatch):
     monkeypatch.setenv("MIA_WORKERS", "1")
-    counts = [plans.arrange(told(had, minutes=float(minutes), references=500), COSTS).references
-              for minutes in (0.3, 2, 5, 10, 30, 100)]
+
+    def planned(minutes: float, references: int | None = 500):
+        how = {} if references is None else {"references": references}
+        return plans.arrange(told(had, minutes=minutes, **how), COSTS)
+
+    counts = [planned(minutes).references for minutes in (0.3, 2.0, 5.0, 10.0, 30.0, 100.0)]
     assert counts == sorted(counts) and counts[0] == 0 and counts[-1] == 500
-    for minutes in (0.3, 2, 5, 10, 30):
-        planned = plans.arrange(told(had, minutes=float(minutes)), COSTS)
-        assert planned.needed <= minutes
-
-
-def test_a_cluster_has_time_for_more_references(had, monkeypatch):
-    few = plans.arrange(told(had, minutes=4.0, references=500), COSTS).references
+    assert all(planned(minutes, None).needed <= minutes for minutes in (0.3, 2.0, 5.0, 10.0, 30.0))
+    few = planned(4.0).references
     monkeypatch.setattr(plans.pool, "at_once", lambda: 8 * plans.pool.default_workers())
-    assert plans.arrange(told(had, minutes=4.0, references=500), COSTS).references > 2 * few > 0
+    assert planned(4.0).references > 2 * few > 0
 
 
 def test_what_is_lacking_is_said(had):
-    bare = replace(told(had, recipe=None), public=None)
-    planned = plans.arrange(bare, replace(COSTS, epoch=None))
+    planned = plans.arrange(replace(told(had, recipe=None), public=None), replace(COSTS, epoch=None))
     why = {step.name: step.why for step in planned.steps}
     assert why["LiRA"] == "needs a training recipe" and why["quantile regression"] == "needs public records"
-    assert "needs a training recipe" in why["IHA"]
-    assert planned.state("gradient norm") == RUNS
+    assert "needs a training recipe" in why["IHA"] and planned.state("gradient norm") == RUNS
     large = told(had, recipe=replace(RECIPE, optimizer="adam", momentum=0.0))
     assert "is for SGD" in attacks.find_obstacle(attacks.ATTACKS["IHA"], large, COSTS)
     dear = plans.arrange(had, replace(COSTS, gradient=100.0))
-    assert dear.state("gradient norm") == TOO_DEAR
+    assert dear.state("gradient norm") == TOO_DEAR and all(step.name in str(dear) for step in dear.steps)
     assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
-    assert all(step.name in str(dear) for step in dear.steps)
 
 
 def test_trees_have_no_curvature(sets):
-    members, others, _ = sets
-
     def steps(x):
-        z = np.stack([np.floor(x[:, k]) for k in range(4)], 1).astype(np.float64)
-        return np.exp(z) / np.exp(z).sum(1, keepdims=True)
+        z = np.exp(np.floor(x[:, :4].astype(np.float64)))
+        return z / z.sum(1, keepdims=True)
 
-    found = audit.plan(steps, members, others, outputs="probabilities")
+    found = audit.plan(steps, *sets[:2], outputs="probabilities")
     assert "do not move" in next(step.why for step in found.steps if step.name == "curvature")
-
-
-# ------------------------------------------------------------------------------------------------------- correcting a plan
 
 
 class Trained:
@@ -88,18 +79,14 @@ def train(had, monkeypatch, seconds: float, costs=COSTS, kept: int = 0):
     return planned, references, corrected
 
 
-def minutes_of(plan, name: str) -> float:
-    return next(step.minutes for step in plan.steps if step.name == name)
-
-
 def test_a_plan_that_was_ten_times_too_slow_is_corrected(had, monkeypatch):
     """A reference was thought to take 9 s and takes 0.9: there is time for all, and for what did not fit before."""
     had = told(had, minutes=2.0, references=64)
     planned, references, corrected = train(had, monkeypatch, 0.9)
     assert planned.references < 16 and planned.state(RETRAINED) == TOO_DEAR
-    assert len(references) == corrected.references == 64
-    assert corrected.state(RETRAINED) == RUNS
-    assert minutes_of(corrected, REFERENCES) == pytest.approx((64 * 0.9 + 5) / 60, rel=0.01)
+    assert len(references) == corrected.references == 64 and corrected.state(RETRAINED) == RUNS
+    minutes = next(step.minutes for step in corrected.steps if step.name == REFERENCES)
+    assert minutes == pytest.approx((64 * 0.9 + 5) / 60, rel=0.01)
 
 
 def test_a_plan_that_was_too_quick_ends_in_time(had, monkeypatch):

@@ -38,14 +38,11 @@ def test_numbers_are_those_of_the_metrics():
     assert report.answer.startswith("The scores tell members from non-members, to a severe degree: of 100 pairs of")
 
 
-def test_scores_apart_by_their_rounding_alone_have_a_page():
-    audit.audit_scores(1e9 + 1e-7 * SCORES, MEMBERS).html()
-
-
 def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about():
     report = audit.audit_scores(RNG.permutation(SCORES), MEMBERS)
     assert not report.leak and "No attack found anything beyond chance" in report.answer
     assert "higher for non-members, as a loss is?" in audit.audit_scores(-SCORES, MEMBERS).answer
+    assert audit.audit_scores(1e9 + 1e-7 * SCORES, MEMBERS).html(), "apart by their rounding alone"
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])
@@ -81,19 +78,23 @@ REFUSED = {  # what is given differently, and what the message says
     "members that are none": ({"members": SCORES}, "a mask is needed"),
     "few members": ({"members": np.arange(400) < 20}, "20 members: at least 50"),
     "few non-members": ({"members": np.arange(400) > 20}, "21 non-members: at least 50"),
-    "groups of another length": ({"groups": REGION[1:]}, "groups have shape (399,)"),
     "numbers for groups": ({"groups": SCORES}, "np.digitize"),
-    "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_table_of_scores_is_refused(case):
     changes, said = REFUSED[case]
-    asked = {"scores": SCORES, "members": MEMBERS} | changes
     with pytest.raises(MiaError) as refused:
-        audit.audit_scores(**asked)
+        audit.audit_scores(**{"scores": SCORES, "members": MEMBERS} | changes)
     assert said in str(refused.value)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    gap = np.where(np.arange(400) == 5, np.nan, SCORES)
+    pd.DataFrame({"score": SCORES, "member": MEMBERS, "text": REGION, "gap": gap}).to_csv("table.csv", index=False)
 
 
 @pytest.mark.parametrize("words, said", [
@@ -103,27 +104,19 @@ def test_what_is_no_table_of_scores_is_refused(case):
     (["--member", "text"], "--member text holds other values than True and False"),
     (["--score", "gap"], "1 values are missing"), (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
     (["--scores", "empty.csv"], "cannot be read as a CSV")])
-def test_a_command_that_cannot_be_is_refused(tmp_path, monkeypatch, words, said):
-    monkeypatch.chdir(tmp_path)
-    gap = np.where(np.arange(400) == 5, np.nan, SCORES)
-    pd.DataFrame({"score": SCORES, "member": MEMBERS, "text": REGION, "gap": gap}).to_csv("table.csv", index=False)
+def test_a_command_that_cannot_be_is_refused(table, tmp_path, words, said):
     (tmp_path / "empty.csv").write_text("")
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", *words])
     assert done.exit_code == 2 and said in " ".join(done.output.split())
 
 
-GATES = [("leak", 3, "--fail-on leak: a leak was found."), ("auc=0.6", 3, "--fail-on auc: 0.9"), ("auc=0.99", 0, ""),
-         ("epsilon=0.1", 3, "--fail-on epsilon: "), ("tpr=0.1", 3, "--fail-on tpr: "),
-         ("nonsense", 2, "Allowed: leak, auc, tpr"),
-         ("auc", 2, "write --fail-on leak, or a bound"), ("auc=2", 2, "out of range"),
-         ("leak=1", 2, "write --fail-on leak, or a bound"), ("leak=0", 2, "write --fail-on leak, or a bound")]
-
-
-@pytest.mark.parametrize("gate, code, said", GATES)
-def test_a_pipeline_ends_by_what_was_found(tmp_path, monkeypatch, gate, code, said):
+@pytest.mark.parametrize("gate, code, said", [
+    ("leak", 3, "--fail-on leak: a leak was found."), ("auc=0.6", 3, "--fail-on auc: 0.9"), ("auc=0.99", 0, ""),
+    ("epsilon=0.1", 3, "--fail-on epsilon: "), ("tpr=0.1", 3, "--fail-on tpr: "), ("nonsense", 2, "Allowed: leak, auc, tpr"),
+    ("auc", 2, "write --fail-on leak, or a bound"), ("auc=2", 2, "out of range"),
+    ("leak=0", 2, "write --fail-on leak, or a bound")])
+def test_a_pipeline_ends_by_what_was_found(table, tmp_path, gate, code, said):
     """Three codes: 0 where nothing was found that must not be, 3 where something was, 2 where the audit was refused."""
-    monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"score": SCORES, "member": MEMBERS}).to_csv("table.csv", index=False)
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", gate])
     assert done.exit_code == code and said in " ".join(done.output.split())
     assert (tmp_path / "audit" / "audit.json").is_file() == (code != 2)
@@ -132,10 +125,10 @@ def test_a_pipeline_ends_by_what_was_found(tmp_path, monkeypatch, gate, code, sa
 def test_a_pipeline_without_a_leak_ends_well_and_an_undecided_one_does_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shuffled = np.random.default_rng(3).permutation(SCORES)
-    pd.DataFrame({"score": shuffled, "member": MEMBERS}).to_csv("table.csv", index=False)
-    assert CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", "leak"]).exit_code == 0
     few = np.arange(400) < 330  # 70 non-members resolve no 1 %
-    pd.DataFrame({"score": SCORES, "member": few}).to_csv("few.csv", index=False)
+    for name, columns in (("table", {"score": shuffled, "member": MEMBERS}), ("few", {"score": SCORES, "member": few})):
+        pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
+    assert CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", "leak"]).exit_code == 0
     done = CliRunner().invoke(app, ["audit", "--scores", "few.csv", "--fail-on", "tpr=0.1", "-o", "other"])
     assert done.exit_code == 2 and "cannot be decided" in done.output and (tmp_path / "other" / "audit.html").is_file()
 

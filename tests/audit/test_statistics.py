@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 
 
 def test_low_rate_test_is_exact():
-    """The p-value is the share of all ways to deal out membership with as many members above the bar."""
+    """The share of all ways to deal out membership with as many members above the bar."""
     score = np.arange(9.0)
     inside = np.isin(score, [8, 7, 5, 2])
     for fpr in (0.0, 0.2, 0.4):
@@ -39,7 +39,7 @@ def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
     auc, inside = statistics.detectable_auc(150, 300, 4), np.arange(450) < 150
     lead = np.sqrt(2) * stats.norm.ppf(auc)
     found = [statistics.auc_p(RNG.standard_normal(450) + lead * inside, inside) < 0.05 / 8 for _ in range(500)]
-    assert 0.74 < np.mean(found) < 0.86 and auc == pytest.approx(0.596, abs=1e-3)
+    assert 0.73 < np.mean(found) < 0.87 and auc == pytest.approx(0.596, abs=1e-3)  # 3.9 standard errors
 
 
 @pytest.mark.parametrize("members", [3, 6])
@@ -55,21 +55,18 @@ def test_rank_test_of_few_records_is_exact(members):
     assert statistics.rank_p(score, inside) == pytest.approx(statistics.auc_p(score, inside), abs=0.01)
 
 
-@pytest.mark.parametrize("groups, side", [(10, 10), (10, 20), (5, 10)])
-def test_groups_without_a_leak_are_not_called(groups, side):
-    """Of 300 audits no more call a group than one test in a thousand would make of 5 %."""
+@pytest.mark.parametrize("groups, side", [(10, 10), (5, 20)])
+def test_groups_without_a_leak_are_not_called_and_one_that_leaks_is(groups, side):
+    """Of 150 audits no more call a group than one test in ten thousand would make of 5 %."""
     chance = np.random.default_rng([groups, side])
     inside, rows = np.arange(2 * side * groups) % 2 == 0, np.arange(2 * side * groups).reshape(groups, -1)
     alarms = sum(min(statistics.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05
-                 for _ in range(300))
-    assert alarms <= stats.binom.ppf(0.999, 300, 0.05)
-
-
-def test_a_group_that_leaks_is_told_from_one_that_does_not():
-    inside, score = np.arange(80) % 2 == 0, np.arange(80.0)
-    score[:40] += 100 * inside[:40]
-    leaks, other = statistics.groups_p(score, inside, [np.arange(40), np.arange(40, 80)])
-    assert leaks < 1e-6 < 0.05 < other
+                 for _ in range(150))
+    assert alarms <= stats.binom.ppf(0.9999, 150, 0.05)
+    score = np.arange(float(len(inside)))
+    score[rows[0]] += 1000 * inside[rows[0]]
+    leaks, *others = statistics.groups_p(score, inside, rows)
+    assert leaks < 1e-3 < 0.05 < min(others)
 
 
 def test_p_values_of_members_are_conformal():
@@ -86,8 +83,9 @@ def test_rates_are_those_of_the_metric_within_their_intervals():
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level):
+def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level, monkeypatch):
     """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
+    monkeypatch.setattr(statistics, "DRAWS", 300)
     rng, held, inside, rates = np.random.default_rng(0), [], np.arange(400) % 2 == 0, (0.05, 0.2, 0.5)
     for _ in range(60):
         for found in statistics.judge_rates(rng.standard_normal(400) + inside, inside, rates, 0, level):
@@ -102,13 +100,11 @@ def test_a_rate_of_nobody_has_its_exact_interval():
 
 
 @pytest.mark.parametrize("members, others", [(100, 600), (60, 60)])
-def test_null_audits_say_nothing_more_often_than_they_may(members, others, monkeypatch):
+def test_null_audits_say_nothing_more_often_than_they_may(members, others):
     """A model that gives nothing away, attacked by a loss, a rounded one, right or wrong, and by references: no rate is called
-    above or below chance, no leak found, no members called lower, in more audits than one test in a thousand would make of the
-    level."""
-    monkeypatch.setattr(statistics, "DRAWS", 40)
-    monkeypatch.setattr(statistics, "POINTS", 1)
-    chance, inside, audits = np.random.default_rng([members, others]), np.arange(members + others) < members, 40
+    above or below chance, no leak found, no members called lower, in more audits than one test in ten thousand would make of
+    the level."""
+    chance, inside, audits = np.random.default_rng([members, others]), np.arange(members + others) < members, 30
     said = dict.fromkeys(("above", "below", "leak", "lower", "alone"), 0)
     for game in range(audits):
         loss = chance.exponential(size=len(inside))
@@ -125,7 +121,7 @@ def test_null_audits_say_nothing_more_often_than_they_may(members, others, monke
         said["lower"] += found.below
         said["alone"] += found.best.p < 0.025
     level = {"leak": 0.05}
-    assert all(count <= stats.binom.ppf(0.999, audits, level.get(what, 0.025)) for what, count in said.items()), said
+    assert all(count <= stats.binom.ppf(0.9999, audits, level.get(what, 0.025)) for what, count in said.items()), said
 
 
 def test_the_choice_does_not_look_at_what_it_is_judged_on():
@@ -147,6 +143,7 @@ def test_severity_is_the_highest_that_the_auc_or_a_rate_reaches(auc, tpr, severi
     uncertain = replace(best, rates=(replace(rate, tpr=Interval(tpr, 0.005, 0.3)),))
     assert uncertain.severity == replace(best, rates=()).severity  # a rate that may be chance counts nothing
 
+
 def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
     """Mean and variance are those of all draws; a model that names the frequent class alone does no better than a guess."""
     predicted, labels, pool = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]), np.array([0, 0, 0, 1, 2])
@@ -154,7 +151,6 @@ def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
     found = statistics.compare_with_guessing(predicted, labels, pool)
     assert found.count == 3 and found.by_a_guess == pytest.approx(np.mean(hits))
     assert found.p == pytest.approx(stats.norm.sf((3 - np.mean(hits) - 0.5) / np.std(hits)))
-    rare = (np.arange(100) > 90).astype(int)
-    assert statistics.compare_with_guessing(np.zeros(100, int), rare, rare).guessed
-    zeros = np.zeros(100, int)
+    rare, zeros = (np.arange(100) > 90).astype(int), np.zeros(100, int)
+    assert statistics.compare_with_guessing(zeros, rare, rare).guessed
     assert not statistics.compare_with_guessing(zeros, zeros, np.arange(200) % 2).guessed  # members of one class

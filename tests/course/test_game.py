@@ -5,10 +5,12 @@ import runpy
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from mia_lib import metrics, published
 from mia_lib.course import game, leaderboard
 from mia_lib.errors import MiaError
+from mia_lib.publish.cli import app
 from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
@@ -30,17 +32,17 @@ def played(tmp_path_factory):
         return game.hide(tmp_path_factory.mktemp("game") / "game", ROOT, targets=T, seed=3, references=4, records=N, public=40)
 
 
-def _made(members, gain=1.0) -> game.Challenge:
-    """Random margins, to which membership adds `gain`."""
-    halves = np.stack([RNG.permutation(N) < N // 2 for _ in range(2)])
-    references = np.concatenate([halves, ~halves])
-    return game.Challenge(RNG.normal(size=members.shape) + gain * members, members, RNG.normal(size=(len(members), 40)),
-                          RNG.normal(size=(4, N)) + gain * references, references, RNG.normal(size=(4, 40)))
+def _targets(n: int, targets: int = 8) -> np.ndarray:
+    return np.stack([RNG.permutation(n) < n // 2 for _ in range(targets)])
 
 
 @pytest.fixture
 def challenge():
-    return _made(np.stack([RNG.permutation(N) < N // 2 for _ in range(T)]))
+    """Random margins, to which membership adds 1."""
+    members, halves = _targets(N, T), _targets(N, 2)
+    references = np.concatenate([halves, ~halves])
+    return game.Challenge(RNG.normal(size=members.shape) + members, members, RNG.normal(size=(len(members), 40)),
+                          RNG.normal(size=(4, N)) + references, references, RNG.normal(size=(4, 40)))
 
 
 def _file(folder, code: str, name: str = "team_one"):
@@ -68,7 +70,6 @@ def test_targets_differ_and_a_seed_repeats_them(played):
     first, second = hidden.half(final=False), hidden.half(final=True)
     assert np.array_equal(np.concatenate([first.members, second.members]), hidden.members)
     assert first.reference_margin is hidden.reference_margin and len({row.tobytes() for row in hidden.members}) == T
-    assert not set(map(bytes, first.members)) & set(map(bytes, second.members))
 
 
 def test_the_template_runs_with_numpy_and_finds_what_malt_finds(played, monkeypatch, capsys):
@@ -96,24 +97,19 @@ def test_a_function_gets_what_all_have_and_not_the_members(challenge, tmp_path):
                            "given['public_margin'].mean() * 0")
     scores = game.run(path, challenge)
     assert np.allclose(scores, challenge.margin + len(game.ARGUMENTS)) and "members" not in game.ARGUMENTS
-    assert game.run(_file(tmp_path, "def attack(margin, **given):\n    return margin"), challenge).shape == (T, N)
 
 
 @pytest.mark.parametrize("code, told", [
     ("def attack(**given): return given['margin'][:5]", r"shape \(5,\)"),
-    ("def attack(**given): return 0.5", r"shape \(\)"),
     ("def attack(**given): return given['margin'] * float('nan')", "200 scores are NaN"),
     ("def attack(**given): return given['margin'] > 0", "labels"),
     ("def attack(**given): return 0 * given['margin'] + 1", "labels, 1 for everybody"),
     ("def attack(**given): return ['member'] * 200", "no numbers"),
-    ("def attack(**given): return [None] * 200", "objects of Python"),
     ("def attack(**given): return 1 / 0", "ZeroDivisionError"),
     ("def attack(margin): return margin", "unexpected keyword argument"),
     ("def attacks(**given): return 1", "no function `attack`"),
     ("import os; os._exit(0)", "ended Python"),
-    ("def attack(:", "SyntaxError"),
-    ("while True: pass", "ran for more than 3 s"),
-])
+    ("while True: pass", "ran for more than 3 s")])
 def test_what_cannot_be_ranked_is_refused_in_words_of_its_author(challenge, tmp_path, code, told):
     with pytest.raises(MiaError, match=told) as refused:
         game.run(_file(tmp_path, code), challenge, seconds=3 if "while" in code else 60)
@@ -129,38 +125,23 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     assert {place.team for place in places} == {"team_one", "team_two", *(f"{name} (the book)" for name in game.BOOK)}
     assert len(refused) == 2 and "gone.py" in refused[0] and "another file of team_one" in refused[1]
     assert places[-1].team == "team_two"
+    score = game.of_the_book(challenge)["MALT (the book)"]
+    assert score.shape == (T, N) and np.array_equal(np.argsort(score), np.argsort(challenge.margin))
 
 
-def test_the_book_s_attacks_are_the_registry_s(challenge):
-    scores = game.of_the_book(challenge)
-    assert all(score.shape == (T, N) for score in scores.values())
-    assert np.array_equal(np.argsort(scores["MALT (the book)"]), np.argsort(challenge.margin))
-
-
-@pytest.mark.parametrize("call, said", [
-    (lambda to: game.hide(to, ROOT, "bank/none"), "bank/none"),
-    (lambda to: game.hide(to, ROOT, references=40), "from 2 to 16"),
-])
-def test_a_game_that_cannot_be_is_refused(tmp_path, call, said):
-    with pytest.raises(MiaError, match=said):
-        call(tmp_path)
+def test_a_game_that_cannot_be_is_refused(tmp_path):
+    for how, said in (({"bank": "bank/none"}, "bank/none"), ({"references": 40}, "from 2 to 16")):
+        with pytest.raises(MiaError, match=said):
+            game.hide(tmp_path, ROOT, **how)
     assert not list(tmp_path.iterdir())
-
-
-# ---------------------------------------------------------------------------------------------------------- the ranking
-
-
-def _targets(n: int, targets: int = 8) -> np.ndarray:
-    return np.stack([RNG.permutation(n) < n // 2 for _ in range(targets)])
 
 
 def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
     members = _targets(600)
-    scores = {f"team-{k}": 0.5 * members + RNG.normal(size=members.shape) for k in range(3)}
-    scores["team-8"] = 3 * members + RNG.normal(size=members.shape)
+    scores = {f"team-{k}": gain * members + RNG.normal(size=members.shape) for k, gain in enumerate((0.5, 0.5, 0.5, 3))}
     places = {one.team: one for one in game.ranking(scores, members)}
-    assert (places["team-8"].best, places["team-8"].worst) == (1, 1)
-    assert {(one.best, one.worst) for team, one in places.items() if team != "team-8"} == {(2, 4)}
+    assert (places["team-3"].best, places["team-3"].worst) == (1, 1)
+    assert {(one.best, one.worst) for team, one in places.items() if team != "team-3"} == {(2, 4)}
 
 
 def test_monotone_maps_and_the_order_of_teams_change_no_rank():
@@ -177,22 +158,22 @@ def test_guessing_is_at_the_level_of_chance():
     assert place.tpr.low < game.FPR < place.tpr.high and place.auc.low < 0.5 < place.auc.high
 
 
-def _places():
+def _page(folder):
     members = _targets(400)
-    return game.ranking({f"team-{k}": members + 2 * RNG.normal(size=members.shape) for k in range(2)}, members), members
+    scores = {f"team-{k}": members + 2 * RNG.normal(size=members.shape) for k in range(2)}
+    return leaderboard.write(folder / "page.html", game.ranking(scores, members), members, final=False)
 
 
 def test_the_page_says_what_it_does_not_know_and_needs_nothing(tmp_path):
-    html = leaderboard.write(tmp_path / "page.html", *_places(), final=False).read_text()
-    assert "cannot be told" in html and "1–2" in html and "8 models" in html
-    assert "<script" not in html and "http" not in html
-    assert "on the way" in html and "The final ranking" not in html
+    html = _page(tmp_path).read_text()
+    assert all(words in html for words in ("cannot be told", "1–2", "8 models", "on the way"))
+    assert not any(words in html for words in ("<script", "http", "The final ranking"))
 
 
 @pytest.mark.browser
 def test_the_page_is_accessible_in_light_and_dark_and_on_a_phone(browser, tmp_path):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    path = leaderboard.write(tmp_path / "page.html", *_places(), final=False)
+    path = _page(tmp_path)
     for theme, width in (("light", 1280), ("dark", 390)):
         with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme) as context:
             tab = context.new_page()
@@ -201,14 +182,7 @@ def test_the_page_is_accessible_in_light_and_dark_and_on_a_phone(browser, tmp_pa
             assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-# ------------------------------------------------------------------------------------------------------ command line
-
-
 def _mia(*words):
-    from typer.testing import CliRunner
-
-    from mia_lib.publish.cli import app
-
     return CliRunner().invoke(app, ["course", *map(str, words)])
 
 

@@ -22,10 +22,9 @@ def test_twenty_lines_attack_a_bank_with_four_packages(repo):
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert sum(bool(line.strip()) for line in code[-1].splitlines()) <= 20
     code[-1] = code[-1].replace("metrics.evaluate(", "found = metrics.evaluate(")
-    shown = '\nprint(found.set_index(["attack", "metric"])["value"].round(3).to_dict())'
-    script = ALONE + "\n".join(code) + shown
+    script = "\n".join([ALONE, *code, 'print(found.set_index(["attack", "metric"])["value"].round(3).to_dict())'])
     done = subprocess.run([sys.executable, "-c", script], cwd=repo / "course", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     found = eval(done.stdout.splitlines()[-1])
-    rate = "tpr_at_fpr=0.01"
-    assert found["LiRA", rate] > 3 * found["MALT", rate] and found["MAST", "auc"] > found["MALT", "auc"]
+    assert found["MAST", "auc"] > found["MALT", "auc"]
+    assert found["LiRA", "tpr_at_fpr=0.01"] > 3 * found["MALT", "tpr_at_fpr=0.01"]

@@ -120,23 +120,3 @@ def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatc
                     TABLE.x, TABLE.y, 3, config, private.Privacy(4.0), device=cards.DEVICE), card)
     for what in {name for name, _ in found}:
         assert found[what, 8] == found[what, 16], (what, found)
-
-
-def test_a_tensor_left_on_the_processor_is_found(monkeypatch):
-    with cards.fake(monkeypatch):
-        one = group()
-        one._y = one._y.cpu()
-        with pytest.raises(RuntimeError, match="same device, but found card:0 and cpu"):
-            one.run_epoch()
-
-
-def test_a_wait_within_the_loop_is_found(monkeypatch):
-    real = loop.Group.step
-
-    def step(self, picked, views):
-        real(self, picked, views)
-        self._total.sum().item()
-
-    monkeypatch.setattr(loop.Group, "step", step)
-    with pytest.raises(AssertionError, match="the sums of the loss"):
-        test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(True, "mlp", monkeypatch)

@@ -1,5 +1,6 @@
 """Networks of the user's own: what is taken, what is refused, and when one is another model."""
 
+import importlib
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -26,34 +27,26 @@ HERE = ThreadPoolExecutor(1)  # processes of the pool, which take seconds to sta
 MLP = """
     import torch
     from torch import nn
-
     WIDTH = 6
-
     class Net(nn.Module):
         \"\"\"A network.\"\"\"
-
         def __init__(self, shape, classes, hidden=WIDTH):
             super().__init__()
             self.first, self.last = nn.Linear(shape[0], hidden), nn.Linear(hidden, classes)
-
         def forward(self, x):
             return self.last(squash(self.first(x)))
-
     def squash(x):
         return x.relu()
     """
 CNN = """
     from torch import nn
-
     def net(shape, classes, filters=3):
         return Net(shape, classes, filters)
-
     class Net(nn.Module):
         def __init__(self, shape, classes, filters):
             super().__init__()
             self.layer, self.norm = nn.Conv2d(shape[2], filters, 3, padding=1), nn.BatchNorm2d(filters)
             self.last = nn.Linear(filters * shape[0] * shape[1], classes)
-
         def forward(self, x):
             x = self.norm(self.layer(x.view(x.shape))).tanh()
             return self.last(x.view(len(x), -1))
@@ -83,9 +76,6 @@ def ensemble(records, architecture, executor=HERE, **how):
     return training.train(records, membership.balanced_halves(len(records), 2), config(architecture, **how), executor=executor)
 
 
-# ---------------------------------------------------------------------------------------------- what is taken
-
-
 def test_it_is_held_as_text_that_says_all(module):
     mine = module(MLP)
     for given, text in ((mine.Net, ""), (partial(mine.Net, hidden=4), "(hidden=4)"),
@@ -101,55 +91,51 @@ def test_it_is_held_as_text_that_says_all(module):
 
 @pytest.mark.parametrize("text,name,records", [(MLP, "Net", TABLE), (CNN, "net", IMAGES)], ids=["class", "function"])
 def test_it_has_every_signal(module, text, name, records):
-    bank = ensemble(records, getattr(module(text), name))
-    logits = signals.logits(bank, records)
+    bank, some = ensemble(records, getattr(module(text), name)), records.take(np.arange(6))
     model = bank.model(1)
-    np.testing.assert_allclose(logits[1], signals.model_outputs(model, records.x), atol=1e-6)
+    np.testing.assert_allclose(signals.logits(bank, records)[1], signals.model_outputs(model, records.x), atol=1e-6)
     assert type(model).__name__ == "Net" and not model.training
-    some = records.take(np.arange(6))
-    assert np.isfinite(curvature.traces(bank, some)).all()
+    assert np.isfinite(curvature.traces(bank, some)).all() and (boundary.distance(bank, some, 300).distance >= 0).all()
     gradients = np.concatenate(list(signals.record_gradients(model, some.x, some.y, dtype="float64")))
     np.testing.assert_allclose(signals.gradient_norm(bank, some)[1], np.linalg.norm(gradients, axis=1), rtol=1e-4)
-    assert (boundary.distance(bank, some, 500).distance >= 0).all()
-    matrix = hessian.exact(model, some.x, some.y) if records is TABLE else None
-    if matrix is not None:
+    if records is TABLE:
+        matrix = hessian.exact(model, some.x, some.y)
         vector = RNG.normal(size=(1, len(matrix)))
         np.testing.assert_allclose(hessian.operator(model, some.x, some.y)(vector), vector @ matrix, atol=1e-9)
     with pytest.raises(MiaError, match="has no body"):
         signals.features(model, records.x)
 
 
-@pytest.mark.parametrize("packed", ['{"logits": z}', "types.SimpleNamespace(logits=z)"])
-def test_logits_of_what_a_network_returns_are_taken_in_training_and_in_every_signal(module, packed):
-    """As the network that returns them alone, also where models are stacked."""
-    plain = module(MLP)
-    mine = module(MLP.replace("import torch\n", "import torch, types\n").replace(
-        "return self.last(squash(self.first(x)))", f"z = self.last(squash(self.first(x)))\n            return {packed}"))
+RETURN = "return self.last(squash(self.first(x)))"
+
+
+def test_logits_of_what_a_network_returns_are_taken_in_training_and_in_every_signal(module):
+    """As the network that returns them alone, also where models are stacked; what has none is refused."""
+    plain, mine, pair = module(MLP), *(module(MLP.replace(RETURN, f"z = {RETURN[7:]}\n            return {what}"))
+                                       for what in ('{"logits": z}', "z, None"))
     expected, bank = ensemble(TABLE, plain.Net), ensemble(TABLE, mine.Net)
     np.testing.assert_allclose(signals.loss(bank, TABLE), signals.loss(expected, TABLE), rtol=1e-5)
     model, twin = mine.Net((5,), 2), expected.model(0)
     model.load_state_dict(twin.state_dict())
     np.testing.assert_array_equal(signals.model_outputs(model, TABLE.x), signals.model_outputs(twin, TABLE.x))
-    for signal in (lambda network: np.concatenate(list(signals.record_gradients(network, TABLE.x, TABLE.y))),
-                   lambda network: hessian.exact(network, TABLE.x[:5], TABLE.y[:5])):
+
+    def gradients(network, x=TABLE.x):
+        return np.concatenate(list(signals.record_gradients(network, x, TABLE.y[:len(x)])))
+
+    for signal in (gradients, lambda network: hessian.exact(network, TABLE.x[:5], TABLE.y[:5])):
         np.testing.assert_allclose(signal(model), signal(twin), rtol=1e-6)
     assert not isinstance(model(torch.zeros(1, 5)), torch.Tensor)  # a network that was given stays as it is
-
-
-def test_a_network_that_returns_no_logits_is_refused_by_signals(module):
-    mine = module(MLP.replace("return self.last(squash(self.first(x)))", "return self.last(squash(self.first(x))), None"))
-    for signal in (signals.model_outputs, lambda network, x: list(signals.record_gradients(network, x, TABLE.y))):
+    for signal in (signals.model_outputs, gradients):
         with pytest.raises(MiaError, match="model = Net returns a tuple: a tensor .* or an object with `logits`"):
-            signal(mine.Net((5,), 2).eval(), TABLE.x)
+            signal(pair.Net((5,), 2).eval(), TABLE.x)
 
 
 def test_processes_that_are_older_than_the_folder_find_the_module(module, tmp_path, monkeypatch):
     monkeypatch.setenv("MIA_WORKERS", "1")
     ensemble(TABLE, "mlp:3", None).fit()  # starts them
-    late = tmp_path / "late"
+    late, name = tmp_path / "late", f"own_models_{next(NUMBERS)}"
     late.mkdir()
     monkeypatch.syspath_prepend(str(late))
-    name = f"own_models_{next(NUMBERS)}"
     (late / f"{name}.py").write_text(textwrap.dedent(MLP))
     there = signals.loss(ensemble(TABLE, f"{name}:Net", None), TABLE)
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another cache"))
@@ -160,10 +146,8 @@ def test_it_trains_as_the_architecture_of_this_library_that_it_copies(module):
     mine = module("""
         from torch import nn
         from mia_lib import models
-
         def net(shape, classes):
             return models.build("mlp:6", shape, classes)
-
         class Other(nn.Sequential):
             def __init__(self, shape, classes):
                 super().__init__(nn.Linear(shape[0], 6), nn.ReLU(), nn.Linear(6, classes))
@@ -177,13 +161,13 @@ def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
     mine = module("""
         import torch
         from torch import nn
+        from mia_lib.models import Dropout
 
         class Net(nn.Module):
             def __init__(self, kind):
                 super().__init__()
                 self.kind, self.first, self.last = kind, nn.Linear(5, 5), nn.Linear(5, 2)
-                if kind == "tied":
-                    self.again = self.first
+                self.again = {"tied": self.first, "dropout": Dropout(0.5)}.get(kind, nn.Identity())
                 if kind == "frozen":
                     self.first.requires_grad_(False)
                 if kind == "passing":
@@ -193,13 +177,11 @@ def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
                 x = self.first(x)
                 if self.kind == "looks" and x.sum() > 0:
                     x = -x
-                if self.kind == "tied":
-                    x = self.again(x.relu())
-                return self.last(x.relu())
+                return self.last(self.again(x.relu()).relu())
         """)
-    for kind in ("plain", "tied", "frozen", "passing", "looks"):
+    for kind in ("plain", "dropout", "tied", "frozen", "passing", "looks"):
         architecture = TrainConfig(partial(mine.Net, kind)).architecture
-        assert stackable(architecture, (5,), 2) is (kind == "plain") is loop.stacks(architecture, (5,), 2)
+        assert stackable(architecture, (5,), 2) is (kind in ("plain", "dropout")) is loop.stacks(architecture, (5,), 2)
         if kind == "looks":
             continue  # depends on its batch, see below
         bank = ensemble(TABLE, partial(mine.Net, kind))
@@ -211,18 +193,12 @@ def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
             assert not torch.equal(bank.model(1).last.weight, start.last.weight)
 
 
-# ---------------------------------------------------------------------------------------------- what is refused
-
-
 class Here(nn.Linear):
     """Of the tests, for arguments are what is asked about."""
 
 
 def inside():
-    class Local(nn.Linear):
-        pass
-
-    return Local
+    return type("Local", (nn.Linear,), {"__module__": __name__, "__qualname__": "inside.<locals>.Local"})
 
 
 MAIN = type("Main", (nn.Linear,), {"__module__": "__main__"})
@@ -277,32 +253,22 @@ PARTS = """
     class Tuple(nn.Linear):
         def __init__(self):
             super().__init__(5, 2)
-
+            self.scale = torch.rand(2)
         def forward(self, x):
             return super().forward(x), x
-
     class Noisy(Tuple):
         def forward(self, x):
             return nn.Linear.forward(self, x) + torch.rand(1)
-
     class Stopped(Tuple):
         def forward(self, x):
             return nn.Linear.forward(self, x).detach()
-
     class Hidden(Tuple):
-        def __init__(self):
-            super().__init__()
-            self.scale = torch.rand(2)
-
         def forward(self, x):
             return nn.Linear.forward(self, x) * self.scale
-
     class Mean(Tuple):
         def forward(self, x):
             return nn.Linear.forward(self, x - x.mean(0))
-
     SHARED = nn.Linear(5, 2)
-
     def net(shape, classes):
         BODY
     """
@@ -315,26 +281,8 @@ def test_a_network_that_cannot_be_trained_here_is_refused(module, body, words):
         ensemble(TABLE, mine.net)
 
 
-def test_dropout_of_this_library_is_taken_and_is_the_same_everywhere(module):
-    mine = module("""
-        from torch import nn
-        from mia_lib.models import Dropout
-
-        class Net(nn.Sequential):
-            def __init__(self):
-                super().__init__(nn.Linear(5, 8), Dropout(0.5), nn.Linear(8, 2))
-        """)
-    bank = ensemble(TABLE, mine.Net)
-    here, _ = training.fit(TABLE.x[bank.members[0]], TABLE.y[bank.members[0]], 2, bank.config, 0)
-    np.testing.assert_allclose(signals.logits(bank, TABLE)[0], signals.model_outputs(here, TABLE.x), atol=1e-6)
-
-
-# ---------------------------------------------------------------------------------------------- which model it is
-
-
 SPLIT = {"my_base": """
     from torch import nn
-
     class Base(nn.Module):
         def activate(self, x):
             return x.relu()
@@ -342,20 +290,16 @@ SPLIT = {"my_base": """
     from torch import nn
     from my_base import Base
     import my_layers as parts
-
     class Net(Base):
         def __init__(self, shape, classes, hidden=6):
             super().__init__()
             self.first, self.last = nn.Linear(shape[0], hidden), nn.Linear(hidden, classes)
-
         def forward(self, x):
             return self.last(parts.scaled(self.activate(self.first(x))))
     """, "my_layers": """
     FACTOR = 2.0
-
     def scaled(x):
         return FACTOR * x
-
     def unused(x):
         return x
     """}
@@ -366,60 +310,49 @@ EDITS = [  # module, what stands there, what is put in its place, whether that i
 ]
 
 
-def written(folder, edit=()):
-    """The modules in a folder, one of them edited."""
-    folder.mkdir(exist_ok=True)
-    for module, text in SPLIT.items():
-        text = textwrap.dedent(text)
-        if edit and module == edit[0]:
-            assert edit[1] in text
-            text = text.replace(*edit[1:3])
-        (folder / f"{module}.py").write_text(text)
-    return folder
-
-
 def test_an_edit_is_another_model_and_a_comment_is_not(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "0"))
 
-    def code(number, edit=()) -> str:
-        folder = written(tmp_path / str(number), edit)
+    def code(number, module="my_nets", old="", new="") -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, text in SPLIT.items():
+            assert old in text or name != module
+            text = textwrap.dedent(text)
+            (folder / f"{name}.py").write_text(text.replace(old, new) if old and name == module else text)
         return store.code_of(store.MODELS, *(folder / f"{name}.py" for name in SPLIT))
 
     before, bank = code(0), ensemble(TABLE, "my_nets:Net")
     assert bank.spec(0)["code"] == before and {path.stem for path in bank.modules()} == set(SPLIT)
     for number, edit in enumerate(EDITS, 1):
-        assert (code(number, edit[:3]) != before) is edit[3], edit
+        assert (code(number, *edit[:3]) != before) is edit[3], edit
 
 
 def test_a_class_edited_while_a_process_runs_is_refused_however_it_is_loaded(module, tmp_path):
-    import importlib
-
     mine = module(MLP)
     bank = ensemble(TABLE, mine.Net)
     bank.fit()
     path = tmp_path / f"{mine.__name__}.py"
     path.write_text(path.read_text().replace("x.relu()", "x.tanh()") + "\n")
-    for again in (lambda: TrainConfig(mine.Net), lambda: signals.loss(bank, TABLE), lambda: bank.model(0)):
-        with pytest.raises(MiaError, match="edited after this process"):
-            again()
+
+    def refused():
+        for again in (lambda: TrainConfig(mine.Net), lambda: signals.loss(bank, TABLE), lambda: bank.model(0)):
+            with pytest.raises(MiaError, match="edited after this process"):
+                again()
+
+    refused()
     importlib.reload(mine)
-    for again in (lambda: TrainConfig(mine.Net), lambda: signals.loss(bank, TABLE), lambda: bank.model(0)):
-        with pytest.raises(MiaError, match="edited after this process"):
-            again()
+    refused()
 
 
 def test_an_installed_class_enters_by_name_and_version(monkeypatch):
     linear = TrainConfig(partial(nn.Linear, 5, 2))
-    version = torch.__version__.partition("+")[0]
     assert linear.spec()["architecture"] == "torch.nn.modules.linear:Linear(5, 2)"
-    assert linear.spec()["package"] == f"torch {version}"
+    assert linear.spec()["package"] == f"torch {torch.__version__.partition('+')[0]}"
     custom.package.cache_clear()
     monkeypatch.setattr(custom.importlib.metadata, "version", lambda name: "99.0")
     assert linear.spec()["package"] == "torch 99.0"
     custom.package.cache_clear()
-
-
-# ---------------------------------------------------------------------------------------------- how images are fed
 
 
 def test_a_scaling_holds_in_training_and_in_every_signal():

@@ -1,32 +1,33 @@
 """The engine: one model or many, here or elsewhere, stopped or not, the same models come out."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
-from mia_lib import data, membership, models, store, training
+from mia_lib import data, membership, models, published, store, training
 from mia_lib.errors import MiaError
 from mia_lib.training import devices, gpu, loop, pool, recipe
 from mia_lib.training import ensemble as ensembles
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
-from mia_lib.training.stacking import Stacked
 
 RNG = np.random.default_rng(0)
 IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 3)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
                       ("a", "b", "c"))
 TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
+MEMBERS = membership.balanced_halves(80, 4)
 CPU = torch.device("cpu")
 TOLERANCE = 2e-4  # stated in book/machines.md: of per-record losses, between back ends, after short trainings
 
@@ -71,25 +72,6 @@ def test_many_models_at_once_are_the_models_one_by_one(records, config):
         assert set(together[m].arrays) == set(alone.arrays)
 
 
-@pytest.mark.parametrize("architecture", ["resnet10", "leino_cnn:2,3,8", "mlp:4"])
-def test_in_double_precision_stacked_training_is_exact(architecture):
-    """So what a deep network shows in single precision after many steps is rounding that grows, not another training."""
-    networks = [models.build(architecture, (12, 12, 3), 3, seed=seed).double().train() for seed in range(2)]
-    stacked = Stacked(networks).train()
-    optimizers = [torch.optim.SGD(n.parameters(), 0.01, momentum=0.9) for n in (stacked, *networks)]
-    for step in range(6):
-        generator = torch.Generator().manual_seed(step)
-        x = torch.randn(2, 8, 3, 12, 12, dtype=torch.float64, generator=generator)
-        y = torch.randint(3, (2, 8), generator=generator)
-        outputs = [stacked(x), torch.stack([n(b) for n, b in zip(networks, x, strict=True)])]
-        for out in outputs:
-            record_loss(out, y, "cross_entropy").mean(1).sum().backward()
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
-        torch.testing.assert_close(*outputs, rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("config", [
     TrainConfig("logistic_regression", epochs=6, batch_size=7),
     TrainConfig("mlp:5,3", epochs=6, batch_size=16, optimizer="sgd", momentum=0.9, weight_decay=1e-3)])
@@ -101,76 +83,70 @@ def test_how_many_are_stacked_does_not_matter_to_the_last_bit(config):
             assert all((outcome.arrays[k] == all_at_once[m].arrays[k]).all() for k in outcome.arrays)
 
 
-# ------------------------------------------------------------------------------------------------- stopped and resumed
-
-
 class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("records,config", [
-    (IMAGES, RECIPES[3][1]),
-    (TABLE, TrainConfig("mlp:8", epochs=6, optimizer="sgd", momentum=0.9, schedule="step", step_epochs=2))])
-@pytest.mark.parametrize("stacked, validated", [(True, True), (False, False)])
-def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(monkeypatch, records, config, stacked,
-                                                                                 validated):
-    rows, numbers = (halves(records, 4)[:3], [0, 1, 2]) if stacked else (halves(records, 4)[:1], [0])
-    validation = [np.setdiff1d(np.arange(len(records)), r) for r in rows] if validated else None
-    fitted = partial(globals()["fitted"], validation=validation)
-    whole = fitted(records, config, rows, numbers, stacked=stacked)
-    spec = {"kind": "checkpoint", "of": "this test", "code": ""}
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Makes the training stop after so many epochs; gives the list of those that ran, which are kept one by one."""
     run_epoch, ran = loop.Group.run_epoch, []
 
-    def stop_after(epochs):
+    def stop_after(epochs: int) -> list[int]:
         def run(group):
             if len(ran) == epochs:
                 raise Stop
             ran.append(group.epoch)
             run_epoch(group)
-        return run
 
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop.Group, "run_epoch", stop_after(2))
+        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+        monkeypatch.setattr(loop.Group, "run_epoch", run)
+        return ran
+
+    return stop_after
+
+
+SPEC = {"kind": "checkpoint", "of": "this test", "code": ""}
+
+
+@pytest.mark.parametrize("records, config, stacked, validated", [
+    (IMAGES, RECIPES[3][1], True, True), (IMAGES, RECIPES[3][1], False, False),
+    (TABLE, TrainConfig("mlp:8", epochs=6, optimizer="sgd", momentum=0.9, schedule="step", step_epochs=2), True, True)])
+def test_a_training_that_was_stopped_goes_on_from_its_checkpoint_to_the_same_end(stop_after, records, config, stacked,
+                                                                                 validated):
+    rows = halves(records, 4)[:3 if stacked else 1]
+    validation = [np.setdiff1d(np.arange(len(records)), r) for r in rows] if validated else None
+    how = {"indices": list(range(len(rows))), "validation": validation, "stacked": stacked}
+    whole = fitted(records, config, rows, **how)
+    stop_after(2)
     with pytest.raises(Stop):
-        fitted(records, config, rows, numbers, stacked=stacked, checkpoint=spec)
-    monkeypatch.setattr(loop.Group, "run_epoch", stop_after(99))
-    again = fitted(records, config, rows, numbers, stacked=stacked, checkpoint=spec)
+        fitted(records, config, rows, **how, checkpoint=SPEC)
+    ran = stop_after(99)
+    again = fitted(records, config, rows, **how, checkpoint=SPEC)
     assert ran == list(range(config.epochs))  # no epoch twice
     for one, two in zip(whole, again, strict=True):
         assert all((one.arrays[name] == two.arrays[name]).all() for name in one.arrays)
 
 
-def test_of_two_checkpoints_the_later_sound_one_counts(monkeypatch):
+def test_of_two_checkpoints_the_later_sound_one_counts(stop_after):
     config, rows = TrainConfig("mlp:8", epochs=6), halves(TABLE, 4)
-    spec, run_epoch, ran = {"kind": "checkpoint", "of": "this test", "code": ""}, loop.Group.run_epoch, []
-
-    def run(group):
-        if len(ran) == 4:
-            raise Stop
-        ran.append(group.epoch)
-        run_epoch(group)
-
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop.Group, "run_epoch", run)
+    ran = stop_after(4)
     with pytest.raises(Stop):
-        fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
-    [latest] = [s for s in loop.checkpoint_slots(spec) if store.look_up(s).arrays["epoch"] == 4]
+        fitted(TABLE, config, rows, list(range(4)), checkpoint=SPEC)
+    [latest] = [s for s in loop.checkpoint_slots(SPEC) if store.look_up(s).arrays["epoch"] == 4]
     path, _ = store._paths(store.cache_dir(), latest, store.key(latest))
     path.write_bytes(b"half a file")  # killed while it was written
     ran.clear()
     with pytest.warns(UserWarning, match="damaged"):
-        fitted(TABLE, config, rows, list(range(4)), checkpoint=spec)
+        fitted(TABLE, config, rows, list(range(4)), checkpoint=SPEC)
     assert ran == [3, 4, 5]
 
 
 def test_records_that_were_damaged_on_the_way_to_the_workers_are_written_again():
     ensemble = training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1))
-    path = ensembles.records_file(TABLE)
+    path = Path(ensembles.records_file(TABLE))
     for harm in (lambda content: content[:-40], lambda content: content[:-2] + b"xx"):
-        with open(path, "rb") as file:
-            content = file.read()
-        with open(path, "wb") as file:
-            file.write(harm(content))
+        path.write_bytes(harm(path.read_bytes()))
         ensembles._verified.clear()
         assert (np.load(ensembles.records_file(TABLE)) == TABLE.x).all()
     assert ensemble.fit().missing() == []
@@ -178,26 +154,20 @@ def test_records_that_were_damaged_on_the_way_to_the_workers_are_written_again()
 
 def test_checkpoints_are_taken_away_when_the_models_are_kept(monkeypatch):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    members = membership.balanced_halves(80, 4)
     with ThreadPoolExecutor(1) as executor:
-        training.train(TABLE, members, TrainConfig("mlp:4", epochs=3), executor=executor).fit()
+        training.train(TABLE, MEMBERS, TrainConfig("mlp:4", epochs=3), executor=executor).fit()
     assert not [p for p in (store.cache_dir() / "checkpoint").rglob("*") if p.suffix in (".npz", ".json")]
 
 
 def test_a_model_that_diverges_leaves_the_others_alone():
-    x = np.array(TABLE.x, np.float64)
+    x, members = np.array(TABLE.x, np.float64), np.ones((4, 80), bool)
     x[0] = 1e300  # finite here, but not in float32
+    members[:3, 0] = members[3, 1] = False  # all four equally large
     broken = data.Dataset("broken", x, TABLE.y, 80, TABLE.classes)
-    members = np.ones((4, 80), bool)
-    members[:3, 0] = False
-    members[3, 1] = False  # all four equally large
     ensemble = training.train(broken, members, TrainConfig("mlp:4", epochs=2), workers=1)
     with pytest.raises(MiaError, match="Model 3 .*diverged"):
         ensemble.fit()
     assert ensemble.missing() == [3]
-
-
-# ------------------------------------------------------------------------------------- where to start, and when to stop
 
 
 @pytest.mark.parametrize("records, config, stacked", [
@@ -222,58 +192,43 @@ def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, 
     assert np.ptp(np.concatenate([o.arrays["validation"] for o in found])) > 0
 
 
-def started(config, of, numbers, members, records=TABLE, **how):
-    return training.train(records, members, config, start=(of, numbers), **how)
-
-
 def test_a_warm_start_goes_on_from_the_weights_it_names():
-    config, members = TrainConfig("mlp:8", epochs=3), membership.balanced_halves(len(TABLE), 4)
-    first = training.train(TABLE, members, config)
-    still = started(replace(config, epochs=0), first, [2, 0], members[:2])
+    config = TrainConfig("mlp:8", epochs=3)
+    first = training.train(TABLE, MEMBERS, config)
+    still, on, other = (training.train(TABLE, MEMBERS[:2], replace(config, epochs=epochs), start=(first, of))
+                        for epochs, of in ((0, [2, 0]), (1, [2, 0]), (1, [1, 0])))
     for m, of in enumerate((2, 0)):
         assert (still.parameters(m) == first.parameters(of)).all()
-    on = started(replace(config, epochs=1), first, [2, 0], members[:2])
-    afresh = training.train(TABLE, members[:2], replace(config, epochs=1))
+    afresh = training.train(TABLE, MEMBERS[:2], replace(config, epochs=1))
     assert np.linalg.norm(on.parameters(0) - first.parameters(2)) < np.linalg.norm(afresh.parameters(0) - first.parameters(2))
-    other = started(replace(config, epochs=1), first, [1, 0], members[:2])
     assert len({store.key(e.spec(0)) for e in (still, on, afresh, other)}) == 4
 
 
 def test_a_part_of_an_ensemble_holds_the_same_models_and_trains_no_others():
-    members = membership.balanced_halves(len(TABLE), 4)
-    validation = np.array([np.arange(80) < 79] * 4) & ~members
-    validation &= np.cumsum(validation, 1) <= 20
-    whole = training.train(TABLE, members, TrainConfig("mlp:8", epochs=3), validation=validation)
-    on = training.train(TABLE, members, TrainConfig("mlp:8", epochs=2), start=(whole, [3, 2, 1, 0]))
+    validation = ~MEMBERS & (np.cumsum(~MEMBERS, 1) <= 20)
+    whole = training.train(TABLE, MEMBERS, TrainConfig("mlp:8", epochs=3), validation=validation)
+    on = training.train(TABLE, MEMBERS, TrainConfig("mlp:8", epochs=2), start=(whole, [3, 2, 1, 0]))
     for ensemble in (whole, on):
         part = ensemble.part([3, 1])
         assert [store.key(part.spec(k)) for k in (0, 1)] == [store.key(ensemble.spec(m)) for m in (3, 1)]
         assert part.part([1]).spec(0) == ensemble.spec(1)
         part.fit()
-        if ensemble is whole:
-            assert ensemble.missing() == [0, 2]
+        assert ensemble is on or ensemble.missing() == [0, 2]
         found = part.parameters(0)
         for m in range(4):
             store.discard(ensemble.spec(m))
         assert (found == ensemble.parameters(3)).all()
 
 
-def test_a_start_and_validation_that_do_not_fit_are_refused():
-    config, members = TrainConfig("mlp:8", epochs=1), membership.balanced_halves(len(TABLE), 4)
-    first = training.train(TABLE, members, config)
-    with pytest.raises(MiaError, match="start names 1 models, 0 to 0, of 4"):
-        started(config, first, [0], members)
-    with pytest.raises(MiaError, match="start names 4 models, 0 to 9"):
-        started(config, first, [0, 1, 2, 9], members)
-    with pytest.raises(MiaError, match="own architecture"):
-        started(replace(config, architecture="mlp:9"), first, range(4), members)
-    with pytest.raises(MiaError, match="40 records are in the training set"):
-        training.train(TABLE, members[:1], config, validation=members[:1])
-    with pytest.raises(MiaError, match="equally many"):
-        training.train(TABLE, members[:2], config, validation=np.array([~members[0], members[1] & False]))
-
-
-# ----------------------------------------------------------------------------------------------------- a graphics card
+@pytest.mark.parametrize("start, architecture, validation, words", [
+    ([0], "mlp:8", None, "start names 1 models, 0 to 0, of 4"), ([0, 1, 2, 9], "mlp:8", None, "start names 4 models, 0 to 9"),
+    (range(4), "mlp:9", None, "own architecture"), (None, "mlp:8", MEMBERS, "160 records are in the training set"),
+    (None, "mlp:8", np.array([*~MEMBERS[:3], MEMBERS[3] & False]), "equally many")])
+def test_a_start_and_validation_that_do_not_fit_are_refused(start, architecture, validation, words):
+    config = TrainConfig("mlp:8", epochs=1)
+    start = start and (training.train(TABLE, MEMBERS, config), start)
+    with pytest.raises(MiaError, match=words):
+        training.train(TABLE, MEMBERS, replace(config, architecture=architecture), start=start, validation=validation)
 
 
 def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory_runs_out(monkeypatch):
@@ -307,19 +262,13 @@ def test_as_many_models_at_once_as_pays(monkeypatch, speeds, expected):
         return speeds[len(task)]
 
     monkeypatch.setattr(gpu, "_models_per_second", speed)
-    task = task_of(TABLE, TrainConfig("mlp:4"), [np.arange(4)] * 100, list(range(100)))
-    assert gpu.stack_size(task, CPU) == expected
+    assert gpu.stack_size(task_of(TABLE, TrainConfig("mlp:4"), [np.arange(4)] * 100, list(range(100))), CPU) == expected
 
 
 @pytest.mark.parametrize("config", [TrainConfig("mlp:4"), TrainConfig("mlp:4", optimizer="sgd", momentum=0.9)])
 def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
     """With a recording that runs its steps at once, as a CUDA graph does before it is replayed."""
-    def fake(step, device, pool):
-        for _ in range(4):
-            step()
-        return step
-
-    monkeypatch.setattr(loop, "capture_graph", fake)
+    monkeypatch.setattr(loop, "capture_graph", lambda step, device, pool: [step() for _ in range(4)] and step)
     groups = [loop.Group(task_of(TABLE, config, halves(TABLE, 2), [0, 1]), CPU, True) for _ in range(2)]
     for k in range(3):
         picked, views = groups[0].rows[:, 8 * k:8 * k + 8], torch.zeros(2, 8, 0)
@@ -331,15 +280,12 @@ def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
 
 def test_a_machine_without_a_card_says_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    members = np.ones((1, 80), bool)
-    with pytest.raises(MiaError, match="device = 'cuda', but there is no CUDA here.*Say 'cpu'"):
-        training.train(TABLE, members, TrainConfig("mlp:4"), device="cuda")
-    monkeypatch.setenv("MIA_DEVICE", "cuda:1")
-    with pytest.raises(MiaError, match="MIA_DEVICE = 'cuda:1', but there is no CUDA"):
-        training.train(TABLE, members, TrainConfig("mlp:4"))
-    monkeypatch.setenv("MIA_DEVICE", "tpu")
-    with pytest.raises(MiaError, match="MIA_DEVICE = 'tpu': allowed are 'cpu', 'cuda'"):
-        devices.pick()
+    for variable, given, words in (("cpu", "cuda", "device = 'cuda', but there is no CUDA here.*Say 'cpu'"),
+                                   ("cuda:1", None, "MIA_DEVICE = 'cuda:1', but there is no CUDA"),
+                                   ("tpu", None, "MIA_DEVICE = 'tpu': allowed are 'cpu', 'cuda'")):
+        monkeypatch.setenv("MIA_DEVICE", variable)
+        with pytest.raises(MiaError, match=words):
+            training.train(TABLE, MEMBERS, TrainConfig("mlp:4"), device=given)
     monkeypatch.delenv("MIA_DEVICE")
     assert devices.pick() == CPU == devices.pick("cpu")
 
@@ -352,13 +298,13 @@ def test_true_float32_is_set_for_a_while_whatever_was_set_before():
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
-        assert short()
+        seen = [short()]
         with devices.plain_float32():
-            assert not short()
+            seen.append(short())
             with devices.plain_float32(tf32=True):
-                assert short()
-            assert not short()
-        assert short()
+                seen.append(short())
+            seen.append(short())
+        assert [*seen, short()] == [True, False, True, False, True]
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -374,13 +320,9 @@ def test_streams_halve_their_batch_when_memory_runs_out():
 
     assert sum(devices.stream(part, 10, 8), []) == list(range(10))
     assert asked == [8, 4, 2, 2, 2, 2, 2]
-    with pytest.raises(MiaError, match="on a single record"):
-        devices.stream(lambda a, b: (_ for _ in ()).throw(MemoryError()), 2, 4)
-    with pytest.raises(RuntimeError, match="something else"):
-        devices.stream(lambda a, b: (_ for _ in ()).throw(RuntimeError("something else")), 2, 4)
-
-
-# -------------------------------------------------------------------------------------------------------- the recipe
+    for error, raised in ((MemoryError(), MiaError), (RuntimeError("something else"), RuntimeError)):
+        with pytest.raises(raised, match="on a single record|something else"):
+            devices.stream(mock.Mock(side_effect=error), 2, 4)
 
 
 def test_losses_by_hand():
@@ -405,36 +347,25 @@ def test_dropout_follows_from_its_key_alone():
 
 
 def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
-    generator = torch.Generator().manual_seed(3)
-    views = recipe.draw_views("flip_crop:2", 20, generator)
-    x = torch.rand(20, 3, 6, 6)
+    views, x = recipe.draw_views("flip_crop:2", 20, torch.Generator().manual_seed(3)), torch.rand(20, 3, 6, 6)
     whole = recipe.augment(x, "flip_crop:2", views)
     parts = [recipe.augment(x[k:k + 7], "flip_crop:2", views[k:k + 7]) for k in range(0, 20, 7)]
     assert (torch.cat(parts) == whole).all()
 
 
-def test_precision_is_part_of_what_determines_a_model():
-    short = training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=2, precision="bfloat16"))
-    full = training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=2))
-    assert store.key(short.spec(0)) != store.key(full.spec(0))
-    assert 0 < np.abs(short.parameters(0) - full.parameters(0)).max() < 0.05
-    with pytest.raises(MiaError, match="precision"):
-        TrainConfig("mlp:4", precision="float16")
-
-
-def test_tf32_is_allowed_while_models_train_whose_recipe_says_so(monkeypatch):
-    seen = []
-    monkeypatch.setattr(devices, "plain_float32", lambda tf32=False: seen.append(tf32) or nullcontext())
+def test_precision_is_part_of_what_determines_a_model_and_tf32_is_allowed_where_its_recipe_says_so(monkeypatch):
+    seen, real = [], devices.plain_float32
+    monkeypatch.setattr(devices, "plain_float32", lambda tf32=False: seen.append(tf32) or real(tf32))
     for precision in ("float32", "tf32", "bfloat16"):
         fitted(TABLE, TrainConfig("mlp:4", epochs=1, precision=precision), [np.arange(80)], [0])
     assert seen == [False, True, False]
-    cut, full = (training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=1, precision=precision))
-                 for precision in ("tf32", "float32"))
-    assert store.key(cut.spec(0)) != store.key(full.spec(0))  # on a processor they are the same
-    assert (cut.parameters(0) == full.parameters(0)).all()
-
-
-# ---------------------------------------------------------------------------------------------------------- sharing
+    full, cut, short = (training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", epochs=2, precision=precision))
+                        for precision in ("float32", "tf32", "bfloat16"))
+    assert len({store.key(one.spec(0)) for one in (full, cut, short)}) == 3
+    assert (cut.parameters(0) == full.parameters(0)).all(), "on a processor they are the same"
+    assert 0 < np.abs(short.parameters(0) - full.parameters(0)).max() < 0.05
+    with pytest.raises(MiaError, match="precision"):
+        TrainConfig("mlp:4", precision="float16")
 
 
 def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(monkeypatch):
@@ -457,48 +388,40 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
     assert kept == ["model"] * 6, "none twice"
 
 
-# ------------------------------------------------------------------------------------------------------ other machines
-
-
 @pytest.fixture
 def dask(tmp_path):
     """A scheduler and two workers as processes of their own, and the scheduler's address."""
-    pytest.importorskip("distributed", reason="needs the extra `cluster`")
-    file = tmp_path / "scheduler.json"
+    distributed = pytest.importorskip("distributed", reason="needs the extra `cluster`")
+    from dask import config
+
+    file, timeouts = tmp_path / "scheduler.json", "DASK_DISTRIBUTED__COMM__TIMEOUTS__"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__LOGGING": "{}",
-           "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s"}
-    command = [sys.executable, "-m", "dask"]
-    quiet = {"env": env, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [subprocess.Popen([*command, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file),
-                                 "--no-dashboard"], **quiet)]
+           f"{timeouts}TCP": "300s", f"{timeouts}CONNECT": "300s"}
+
+    def start(*words) -> subprocess.Popen:
+        return subprocess.Popen([sys.executable, "-m", "dask", *words, "--scheduler-file", str(file), "--no-dashboard"],
+                                env=env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0")
+    workers = [start("worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path)) for _ in range(2)]
     deadline = time.time() + 60
     while not file.is_file() and time.time() < deadline:
         time.sleep(0.1)
-    started += [subprocess.Popen([*command, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny",
-                                  "--no-dashboard", "--local-directory", str(tmp_path)], **quiet) for _ in range(2)]
-    import json
-
     address = json.loads(file.read_text())["address"]
-    from distributed import Client
-
-    with Client(address, set_as_default=False) as client:
+    with distributed.Client(address, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=120)
-    from dask import config
-
     # On a machine that is busy otherwise nobody is to be given up but who was killed.
     with config.set({"distributed.comm.timeouts.tcp": "300s", "distributed.comm.timeouts.connect": "300s"}):
-        yield address, started[1:]
+        yield address, workers
     client = pool._clusters.pop(address, None)
     if client is not None:
         client.close()
-    for process in started:
+    for process in (scheduler, *workers):
         process.kill()
         process.wait()
 
 
 def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machine_publishes(dask, tmp_path, monkeypatch):
-    from mia_lib import published
-
     address, workers = dask
     bank = published.catalogue()["bank/cifar10-small"]
     tiny = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,16", "records": 400, "epochs": 3}
@@ -526,8 +449,6 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
 
 
 def test_a_scheduler_that_goes_away_is_said():
-    from concurrent.futures import Executor, Future
-
     class Gone(Executor):
         def submit(self, *_):
             future = Future()
@@ -543,30 +464,29 @@ def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "file"))
     with pytest.raises(MiaError, match="cannot write to .*file"):
-        training.train(TABLE, membership.balanced_halves(80, 2), TrainConfig("mlp:4", epochs=1)).fit()
+        training.train(TABLE, MEMBERS, TrainConfig("mlp:4", epochs=1)).fit()
 
 
 def test_an_idle_worker_that_died_is_reported_and_replaced():
-    pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+    def work():
+        pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+
+    work()
     [process] = pool.pool(1)._processes.values()
     process.kill()
     process.join()
     time.sleep(0.5)
     with pytest.raises(MiaError, match="died"):
-        pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
-    pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
+        work()
+    work()
 
 
-def test_a_cluster_that_is_not_there_is_said(monkeypatch):
+def test_a_cluster_that_is_not_there_is_said_and_without_dask_the_extra_is_named(monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra `cluster`")
     monkeypatch.setattr(pool, "CONNECT_SECONDS", 1)
-    with pytest.raises(MiaError, match="No dask scheduler answers at 'tcp://127.0.0.1:9'"):
-        pool.connect("tcp://127.0.0.1:9")
-    with pytest.raises(MiaError, match="No dask scheduler answers at 'nonsense://x'"):
-        pool.connect("nonsense://x")
-
-
-def test_without_dask_the_extra_is_named(monkeypatch):
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(MiaError, match=f"No dask scheduler answers at '{address}'"):
+            pool.connect(address)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MiaError, match=r"mia_lib\[cluster\]"):
         pool.connect("tcp://127.0.0.1:9")
