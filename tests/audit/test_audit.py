@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from audits import COSTS, RECIPE, check, told
+from audits import RECIPE, check
 from safetensors.torch import save_file
 from scipy import stats
-from scipy.special import softmax
 from typer.testing import CliRunner
 
 from mia_lib import audit, metrics
@@ -21,7 +20,6 @@ from mia_lib.audit import report as reporting
 from mia_lib.audit.options import check_folder
 from mia_lib.audit.plans import RUNS
 from mia_lib.audit.rehearsal import clusters, sharpened, split
-from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.publish.cli import app
 from mia_lib.training.recipe import seed_of
@@ -59,15 +57,12 @@ def report(sets, memorised):
                            confidence=0.9, queries=230, name="a network & its <members>")
 
 
-def test_a_network_that_knows_its_members_is_found_and_tools_that_are_told_of_membership_are_set_apart(report):
+def test_a_network_that_knows_its_members_is_found_at_the_confidence_asked_for_tools_are_set_apart_and_remedies_priced(report):
     assert report.leak and report.result.best.auc.low > 0.5 and set(report.scores) == set(attacks.ATTACKS)
     assert all(report.plan.state(name) == RUNS for name in attacks.ATTACKS)
     assert attacks.ATTACKS["IHA"].audits and report.result.best.attack not in ("IHA", "gradient alone")
     for one in report.result.attacks:
         assert (one.p is None) == (one.epsilon is None) == one.audits
-
-
-def test_remedies_have_their_price_with_the_confidence_that_was_asked_for(report):
     first, *others = report.prices
     assert first.less is None and {one.name for one in others} >= {"weight decay 0.005", "10 in place of 30 epochs"}
     assert first.accuracy.level == first.auc.level == report.result.level == report.result.best.auc.level == 0.9
@@ -92,19 +87,6 @@ def test_no_reference_begins_where_the_model_did(had):
     config = inputs.references(had, 8).config
     assert replace(config, seed=RECIPE.seed) == RECIPE
     assert seed_of(RECIPE, 0) not in [seed_of(config, index) for index in range(8)]
-
-
-def test_losses_are_compared_where_both_sides_have_the_same(had):
-    """Of probabilities there is no squared error, so attacks that compare it with the references' are left out."""
-    sets, recipe = (had.members, had.non_members), replace(RECIPE, loss="squared_error")
-    squared = check(had.target.model, *sets, public=had.public, recipe=recipe)
-    of_probabilities = check(lambda x: softmax(had.target.ask(x), 1), *sets, outputs="probabilities", recipe=recipe)
-    for name in ("calibrated loss", "RMIA"):
-        attack = attacks.ATTACKS[name]
-        assert not attacks.find_obstacle(attack, squared, COSTS) and not attacks.find_obstacle(attack, had, COSTS)
-        assert "needs one loss" in attacks.find_obstacle(attack, of_probabilities, COSTS)
-    assert squared.target.loss == "squared_error" and of_probabilities.target.loss == "cross_entropy"
-    assert not attacks.find_obstacle(attacks.ATTACKS["LiRA"], of_probabilities, COSTS)
 
 
 def test_network_program_function_and_probabilities_give_the_same_scores(sets, memorised):
@@ -268,10 +250,3 @@ def test_references_that_do_not_look_like_the_model_are_warned_of_and_its_recipe
     assert not price.alike and found.strange_references and report.prices[0].alike
     assert " ".join(found.text("to_try")).startswith("No change was tried. The recipe as it was given makes a model that is")
     assert "No change was tried" not in " ".join(report.text("to_try"))
-
-
-def test_attacks_are_left_out_on_request(had):
-    planned = plans.arrange(told(had, without=("LiRA", "curvature")), COSTS)
-    assert [step.name for step in planned.steps if step.why == "was left out, as was asked for"] == ["LiRA", "curvature"]
-    with pytest.raises(MiaError, match="Did you mean 'curvature'"):
-        told(had, without=["curvatur"])

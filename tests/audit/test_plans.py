@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from audits import COSTS, RECIPE, told
+from audits import COSTS, RECIPE, check, told
+from scipy.special import softmax
 
 from mia_lib import audit
 from mia_lib.audit import attacks, execution, inputs, plans
@@ -35,6 +36,16 @@ def test_what_is_lacking_is_said(had):
     assert "needs a training recipe" in why["IHA"] and planned.state("gradient norm") == RUNS
     large = told(had, recipe=replace(RECIPE, optimizer="adam", momentum=0.0))
     assert "is for SGD" in attacks.find_obstacle(attacks.ATTACKS["IHA"], large, COSTS)
+    sets, recipe = (had.members, had.non_members), replace(RECIPE, loss="squared_error")  # of probabilities there is none
+    squared = check(had.target.model, *sets, public=had.public, recipe=recipe)
+    of_probabilities = check(lambda x: softmax(had.target.ask(x), 1), *sets, outputs="probabilities", recipe=recipe)
+    assert squared.target.loss == "squared_error" and of_probabilities.target.loss == "cross_entropy"
+    one_by_one = (had, squared, of_probabilities)
+    for name, said in (("calibrated loss", "needs one loss"), ("RMIA", "needs one loss"), ("LiRA", "")):
+        *none, obstacle = (attacks.find_obstacle(attacks.ATTACKS[name], one, COSTS) for one in one_by_one)
+        assert not any(none) and said in obstacle and bool(said) == bool(obstacle)
+    left_out = plans.arrange(told(had, without=("LiRA", "curvature")), COSTS)
+    assert [step.name for step in left_out.steps if step.why == "was left out, as was asked for"] == ["LiRA", "curvature"]
     dear = plans.arrange(had, replace(COSTS, gradient=100.0))
     assert dear.state("gradient norm") == TOO_DEAR and all(step.name in str(dear) for step in dear.steps)
     assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
@@ -68,41 +79,34 @@ class Trained:
         return len(self.rows)
 
 
-def train(had, monkeypatch, seconds: float, costs=COSTS, kept: int = 0):
-    """References of a plan by `costs`, and the plan in the end, where each takes `seconds`."""
-    clock = [0.0]
-    monkeypatch.setenv("MIA_WORKERS", "1")
-    monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
-    planned = plans.arrange(had, costs)
-    references, corrected = execution.train_references(had, planned, lambda: 60 * had.options.minutes - clock[0])
-    return planned, references, corrected
+@pytest.fixture
+def train(had, monkeypatch):
+    """References of a plan by `costs`, and the plan before and after, where each takes `seconds` and the first are `kept`."""
+    def train(seconds: float, costs=COSTS, kept: int = 0, **options):
+        clock, given = [0.0], told(had, **options)
+        monkeypatch.setenv("MIA_WORKERS", "1")
+        monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
+        monkeypatch.setattr(inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
+        planned = plans.arrange(given, costs)
+        return planned, *execution.train_references(given, planned, lambda: 60 * given.options.minutes - clock[0])
+
+    return train
 
 
-def test_a_plan_that_was_ten_times_too_slow_is_corrected(had, monkeypatch):
+def test_a_plan_that_was_ten_times_too_slow_is_corrected(train):
     """A reference was thought to take 9 s and takes 0.9: there is time for all, and for what did not fit before."""
-    had = told(had, minutes=2.0, references=64)
-    planned, references, corrected = train(had, monkeypatch, 0.9)
+    planned, references, corrected = train(0.9, minutes=2.0, references=64)
     assert planned.references < 16 and planned.state(RETRAINED) == TOO_DEAR
     assert len(references) == corrected.references == 64 and corrected.state(RETRAINED) == RUNS
     minutes = next(step.minutes for step in corrected.steps if step.name == REFERENCES)
     assert minutes == pytest.approx((64 * 0.9 + 5) / 60, rel=0.01)
 
 
-def test_a_plan_that_was_too_quick_ends_in_time(had, monkeypatch):
+def test_a_plan_that_was_too_quick_ends_in_time_or_is_done_without_references(train):
     """A reference was thought to take 0.9 s and takes 9: fewer are trained, and none is thrown away."""
-    had = told(had, minutes=3.0, references=64)
-    planned, references, corrected = train(had, monkeypatch, 9.0, replace(COSTS, epoch=1e-4))
-    assert planned.references == 64 and 4 <= len(references) == corrected.references < 20
-    assert corrected.needed <= 3.0
-
-
-def test_references_that_were_kept_say_nothing_of_what_others_take(had, monkeypatch):
-    had = told(had, minutes=5.0, references=64)
-    planned, references, corrected = train(had, monkeypatch, 9.0, kept=64)
-    assert planned.references == corrected.references == len(references) and corrected.costs == planned.costs
-
-
-def test_references_that_do_not_come_are_done_without(had, monkeypatch):
-    planned, references, corrected = train(told(had, public=None, minutes=1.0), monkeypatch, 300.0, replace(COSTS, epoch=1e-4))
+    planned, references, corrected = train(9.0, replace(COSTS, epoch=1e-4), minutes=3.0, references=64)
+    assert planned.references == 64 and 4 <= len(references) == corrected.references < 20 and corrected.needed <= 3.0
+    planned, references, corrected = train(300.0, replace(COSTS, epoch=1e-4), minutes=1.0)
     assert planned.references >= 4 and references is None and corrected.state("LiRA") == TOO_DEAR
+    planned, references, corrected = train(9.0, kept=64, minutes=5.0, references=64)  # which says nothing of what others take
+    assert planned.references == corrected.references == len(references) and corrected.costs == planned.costs

@@ -144,6 +144,7 @@ CASES = {  # what is given differently, and what the message says
     "a rate of 0": ({"fpr": 0}, "above 0 and below 1"), "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
     "a rate in percent": ({"fpr": 5}, "fpr = 5 is out of range"),
     "no rate": ({"fpr": ()}, "fpr is empty"),
+    "no such attack": ({"without": ["curvatur"]}, "Did you mean 'curvature'"),
     # groups and recipe
     "groups of members alone": ({"groups": np.zeros(60)}, "must be a pair"),
     "groups of another length": ({"groups": (np.zeros(60), np.zeros(59))}, "groups of non_members have shape (59,)"),

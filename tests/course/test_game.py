@@ -63,13 +63,9 @@ def test_what_is_handed_out_tells_no_answer(played):
     for place, target in enumerate(hidden.members):  # no published model's training set, nor what that leaves, nor another's
         agree = [np.mean(target == row) for row in [*known, *np.delete(hidden.members, place, 0)]]
         assert 0.2 < min(agree) and max(agree) < 0.8
-
-
-def test_targets_differ_and_a_seed_repeats_them(played):
-    hidden = game.read_hidden(played)
     first, second = hidden.half(final=False), hidden.half(final=True)
     assert np.array_equal(np.concatenate([first.members, second.members]), hidden.members)
-    assert first.reference_margin is hidden.reference_margin and len({row.tobytes() for row in hidden.members}) == T
+    assert first.reference_margin is hidden.reference_margin
 
 
 def test_the_template_runs_with_numpy_and_finds_what_malt_finds(played, monkeypatch, capsys):

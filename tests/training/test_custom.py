@@ -142,21 +142,6 @@ def test_processes_that_are_older_than_the_folder_find_the_module(module, tmp_pa
     np.testing.assert_allclose(there, signals.loss(ensemble(TABLE, f"{name}:Net"), TABLE), rtol=1e-5)
 
 
-def test_it_trains_as_the_architecture_of_this_library_that_it_copies(module):
-    mine = module("""
-        from torch import nn
-        from mia_lib import models
-        def net(shape, classes):
-            return models.build("mlp:6", shape, classes)
-        class Other(nn.Sequential):
-            def __init__(self, shape, classes):
-                super().__init__(nn.Linear(shape[0], 6), nn.ReLU(), nn.Linear(6, classes))
-        """)
-    expected = signals.loss(ensemble(TABLE, "mlp:6"), TABLE)
-    for architecture in (mine.net, mine.Other):
-        np.testing.assert_allclose(signals.loss(ensemble(TABLE, architecture), TABLE), expected, rtol=1e-4, atol=1e-5)
-
-
 def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
     mine = module("""
         import torch

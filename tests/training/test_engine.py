@@ -298,13 +298,12 @@ def test_true_float32_is_set_for_a_while_whatever_was_set_before():
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:
-        seen = [short()]
         with devices.plain_float32():
-            seen.append(short())
+            seen = [short()]
             with devices.plain_float32(tf32=True):
                 seen.append(short())
-            seen.append(short())
-        assert [*seen, short()] == [True, False, True, False, True]
+            assert [*seen, short()] == [False, True, False]
+        assert short()
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -424,8 +423,8 @@ def dask(tmp_path):
 def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machine_publishes(dask, tmp_path, monkeypatch):
     address, workers = dask
     bank = published.catalogue()["bank/cifar10-small"]
-    tiny = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,16", "records": 400, "epochs": 3}
-    expected = bank(7, **tiny).arrays
+    tiny = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,16", "records": 300, "epochs": 2}
+    expected = bank(5, **tiny).arrays
     monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
     monkeypatch.setenv("MIA_CLUSTER", address)
@@ -441,11 +440,11 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
         return real(spec, *arguments, **notes)
 
     monkeypatch.setattr(store, "keep", keep)
-    [piece] = bank.publish(range(7), tiny)
-    assert workers[0].wait(10) == -signal.SIGKILL and len(trained) == len(set(trained)) == 7
+    [piece] = bank.publish(range(5), tiny)
+    assert workers[0].wait(10) == -signal.SIGKILL and len(trained) == len(set(trained)) == 5
     there = published.load("bank/cifar10-small")
     assert all((there.arrays[name] == array).all() for name, array in expected.items())
-    assert bank.publish(range(7), tiny) == [] and len(trained) == 7
+    assert bank.publish(range(5), tiny) == [] and len(trained) == 5
 
 
 def test_a_scheduler_that_goes_away_is_said():
@@ -458,13 +457,6 @@ def test_a_scheduler_that_goes_away_is_said():
 
     with pytest.raises(MiaError, match="scheduler of the cluster went away during 'work'"):
         pool.run_tasks(len, [([],)], lambda *_: None, "work", executor=Gone())
-
-
-def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "file"))
-    with pytest.raises(MiaError, match="cannot write to .*file"):
-        training.train(TABLE, MEMBERS, TrainConfig("mlp:4", epochs=1)).fit()
 
 
 def test_an_idle_worker_that_died_is_reported_and_replaced():

@@ -105,9 +105,9 @@ import numpy as np
 from mia_lib import data, membership, training
 rng = np.random.default_rng(0)
 table = data.Dataset("t", rng.normal(size=(2000, 20)).astype(np.float32), rng.integers(0, 2, 2000), 2000, ("a", "b"))
-config = training.TrainConfig("mlp:2000", epochs=4, batch_size=16)  # too large to be stacked
+config = training.TrainConfig("mlp:2000", epochs=3, batch_size=16)  # too large to be stacked
 if __name__ == "__main__":
-    training.train(table, membership.random_halves(2000, 12), config, workers=2).fit()
+    training.train(table, membership.random_halves(2000, 7), config, workers=2).fit()
 """
 
 
@@ -122,8 +122,8 @@ def test_a_killed_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path)
     process.wait(60)
     kept = len(list(store.cache_dir().rglob("*.safetensors")))
     again = runpy.run_path(str(script))
-    ensemble = training.train(again["table"], membership.random_halves(2000, 12), again["config"], workers=1)
-    assert 2 <= kept < 12 and 0 < len(ensemble.missing()) <= 12 - kept + 1
+    ensemble = training.train(again["table"], membership.random_halves(2000, 7), again["config"], workers=1)
+    assert 2 <= kept < 7 and 0 < len(ensemble.missing()) <= 7 - kept + 1
     assert ensemble.fit().missing() == []
 
 
