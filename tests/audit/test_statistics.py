@@ -32,6 +32,7 @@ def test_low_rate_test_is_exact():
         deals = [np.isin(np.arange(9), held) for held in combinations(range(9), 4)]
         twin = np.mean([above(held) >= above(inside) for held in deals])
         assert statistics.low_p(score, inside, fpr) == pytest.approx(twin)
+    assert statistics.low_p(np.ones(9), inside, 0.2) == 1, "ties count against the attack"
 
 
 def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():

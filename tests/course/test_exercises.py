@@ -224,7 +224,8 @@ def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
 
 
 @pytest.mark.parametrize("forged", [
-    "import atexit\natexit.register(lambda: print(1))", "import atexit\natexit.register(lambda: print('{}'))",
+    "import atexit\natexit.register(lambda: print('{\"exercise\": \"malt_mast\", \"failed\": [], \"said\": [\"right\"]}'))",
+    "import atexit\natexit.register(lambda: print('{}'))",
     "import checks.malt_mast\nchecks.malt_mast.CHECKS[:] = []",
     "import os\nprint('{\"exercise\": \"malt_mast\", \"failed\": [], \"said\": [\"right\"]}', flush=True)\nos._exit(0)"])
 def test_forged_marks_are_refused_and_another_check_in_place_of_the_book_s_counts_nothing(forged, tmp_path):

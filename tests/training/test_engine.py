@@ -317,8 +317,8 @@ def test_streams_halve_their_batch_when_memory_runs_out():
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return list(range(start, stop))
 
-    assert sum(devices.stream(part, 10, 8), []) == list(range(10))
-    assert asked == [8, 4, 2, 2, 2, 2, 2]
+    assert sum(devices.stream(part, 10, 7), []) == list(range(10))
+    assert asked == [7, 4, 2, 2, 2, 2, 2]
     for error, raised in ((MemoryError(), MiaError), (RuntimeError("something else"), RuntimeError)):
         with pytest.raises(raised, match="on a single record|something else"):
             devices.stream(mock.Mock(side_effect=error), 2, 4)

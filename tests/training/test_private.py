@@ -128,6 +128,7 @@ def test_an_epoch_has_as_many_steps_as_batches():
     outcome, accountant = fit(replace(MLP, batch_size=30), epsilon=2.0), accountants.RDPAccountant()
     accountant.history = [(float(outcome.arrays["noise_multiplier"]), 30 / 80, 6)]  # two epochs of three steps
     assert accountant.get_epsilon(1 / 80) == pytest.approx(float(outcome.arrays["epsilon"]), rel=1e-12)
+    assert outcome.arrays["epsilon"] <= 2.0
 
 
 def test_noise_grows_with_privacy_steps_and_the_share_drawn():
