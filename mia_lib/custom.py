@@ -19,7 +19,7 @@ import re
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -260,13 +260,19 @@ def _file(module: str) -> Path | None:
     if parts[0] in sys.stdlib_module_names or parts[0] == __package__ or not all(parts):
         return None
     for count in range(1, len(parts) + 1):
-        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
+        spec = _spec(".".join(parts[:count]), places)
         if spec is None or (spec.submodule_search_locations is None and count < len(parts)):
             return None
         if (spec.origin or "").startswith(INSTALLED):
             return None
         places = spec.submodule_search_locations
     return Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
+
+
+def _spec(module: str, places: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """Where Python would find a module: by its path, or by what editable installations have added."""
+    specs = (finder.find_spec(module, places, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    return next((spec for spec in specs if spec is not None), None)
 
 
 @functools.lru_cache

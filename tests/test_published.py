@@ -236,11 +236,15 @@ def test_a_probe_that_is_damaged_or_gone_stops_publishing():
         PARENT.publish(range(4), {})
 
 
-def test_the_users_own_file_is_known_by_its_content_and_may_not_be_edited_while_it_is_measured(tmp_path):
+def test_the_users_own_file_is_known_by_its_content_and_may_not_be_edited_while_it_is_measured(tmp_path, monkeypatch):
     own = tmp_path / "mine.csv"
     for text in ("1,2", "1,3"):
         own.write_text(text)
         assert measured(PARENT, 1, source=str(own)) == [0] and measured(PARENT, 1, source=str(own)) == []
+    monkeypatch.chdir(tmp_path)
+    assert measured(PARENT, 1, source="cifar10") == [0]
+    (tmp_path / "cifar10").write_text("a folder of the reader's with a file of that name")
+    assert measured(PARENT, 1, source="cifar10") == []
 
     def editing(index: range, source: str = ""):
         own.write_text("1,4")

@@ -27,7 +27,7 @@ from mia_lib.training import Ensemble, TrainConfig
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
-MOST_RECORDS, COLUMNS, FOLDS, KINDS = 4000, 120, 5, 30  # of the control: records, columns of wide ones, folds, classes
+MOST_RECORDS, COLUMNS, KINDS = 4000, 120, 30  # of the control: records, columns of wide ones, classes
 CLOSE, SPREAD = 0.05, 2.0  # accuracies of like models differ by less, and by so many standard errors of a rate besides
 
 
@@ -291,17 +291,18 @@ def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     return np.sort(np.concatenate([side[:MOST_RECORDS - rarer] for side in sides]))
 
 
-def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a classifier that never sees the model makes of records, each asked about by one that was not trained on it.
+def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a classifier that never sees the model makes of records: each half of them is judged by one fitted to the other.
 
-    The mean rank of a logistic regression and of extremely randomised trees, in `FOLDS` folds. Ranks are within a fold, for
-    the folds' classifiers have different scales.
+    The mean rank of a logistic regression and of extremely randomised trees. Ranks are within a half, for the classifiers have
+    different scales. So are tests: fitted ones know nothing of their half, but depend on each other, and scores of all records
+    together have an AUC that spreads half as much again as one of independent records.
 
     Args:
         pool: N records. inside: bool [N], who is a member. seed: of everything random.
 
     Returns:
-        rows of the pool that were looked at, int [n], and their scores [n].
+        rows of the pool that were looked at, int [n], their scores [n], and which half each is in, bool [n].
     """
     from scipy.stats import rankdata
     from sklearn.ensemble import ExtraTreesClassifier
@@ -312,11 +313,13 @@ def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarr
 
     rows, random_state = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
     table, inside, score = describe(pool.x[rows], pool.y[rows], len(pool.classes), seed), inside[rows], np.zeros(len(rows))
-    for fitted, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(table, inside):
+    second = np.zeros(len(rows), bool)
+    for fitted, judged in StratifiedKFold(2, shuffle=True, random_state=random_state).split(table, inside):
+        second = np.isin(np.arange(len(rows)), judged)
         for classifier in (make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")),
                            ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced", random_state=random_state)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
                 p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]
             score[judged] += rankdata(p) / len(judged) / 2
-    return rows, score
+    return rows, score, second

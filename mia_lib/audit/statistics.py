@@ -149,12 +149,12 @@ class AuditResult:
 
 
 def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], tools: Collection[str] = (),
-          control: tuple[np.ndarray, np.ndarray] | None = None, predicted: np.ndarray | None = None) -> AuditResult:
+          control: tuple[np.ndarray, ...] | None = None, predicted: np.ndarray | None = None) -> AuditResult:
     """What scores say.
 
     Args:
         scores: attack -> [N]. tools: attacks that are told who is a member.
-        control: rows of the pool and their scores without the model, see `inputs.score_inputs`.
+        control: rows of the pool, their scores without the model and their halves, see `inputs.score_inputs`.
         predicted: class that the model gives each record of the pool, int [N].
     """
     inside, options = inputs.inside, inputs.options
@@ -166,8 +166,8 @@ def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], to
     best = choose_best(plain, inside, options.rates, options.seed, options.confidence)
     check, labels = None, None
     if control is not None:
-        rows, alone = control
-        p_alone = auc_p(alone, inside[rows])
+        rows, alone, second = control
+        p_alone = halves_p(alone, inside[rows], second)
         check = InputOnlyCheck(
             metrics.bootstrap("auc", alone, inside[rows], **how), p_alone, bool(p_alone < ALONE),
             metrics.compare("auc", plain[best.attack][rows], alone, inside[rows], **how) if p_alone < ALONE else None)
@@ -190,6 +190,12 @@ def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
     if np.ptp(score) == 0:
         return 1.0
     return float(stats.mannwhitneyu(score[inside], score[~inside], alternative="greater", method="asymptotic").pvalue)
+
+
+def halves_p(score: np.ndarray, inside: np.ndarray, second: np.ndarray) -> float:
+    """p-value of no leak by scores of which those of each half are made by the other, and so no test of all together: twice
+    the lower one of both halves (`second`, bool [n]) holds however they depend on each other."""
+    return min(1.0, 2 * min(auc_p(score[half], inside[half]) for half in (second, ~second)))
 
 
 def rank_p(score: np.ndarray, inside: np.ndarray) -> float:

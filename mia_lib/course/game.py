@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ FPR, METRICS = 0.01, ("tpr_at_fpr=0.01", "auc")
 DRAWS = 200
 SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
-TARGETS_FILE = "hidden.npz"
+TARGETS_FILE, SEED_FILE = "hidden.npz", "seed"
 BOOK = ("MALT", "LiRA, offline", "LiRA", "RMIA")  # ranked with the others
 ARRAYS = ("margin", "members")  # of a bank
 ARGUMENTS = ("margin", "reference_margin", "reference_members", "public_margin", "reference_public_margin")
@@ -111,14 +112,19 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
         references, records, public: as for `practise`.
 
     Raises:
-        MiaError: as `practise`; a folder that is not empty.
+        MiaError: as `practise`; a folder that is not empty, but of a call that was stopped, which goes on.
     """
     if check_whole("targets", targets, 2, 200) % 2:
         raise MiaError(f"targets = {targets}: an even number is needed, for half of them decide at the end.")
-    seed = secrets.randbits(48) if seed is None else seed
     held = published.load(bank, arrays=ARRAYS)
     practice = _practise(held, references, records, public)
-    empty_folder(to)
+    begun = to / SEED_FILE
+    if [path.name for path in to.glob("*")] == [SEED_FILE]:  # stopped while it trained: of that seed some targets are there
+        seed = int(begun.read_text()) if seed is None else seed
+    else:
+        empty_folder(to)
+        seed = secrets.randbits(48) if seed is None else seed
+    store.write(begun, str(seed).encode())
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
     secret = published.catalogue()[bank](index=index, **{**held.parameters, "seed": seed})
     hidden = _challenge(held, secret.margin, secret.members, references, records, public)
@@ -130,6 +136,7 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
     store.write(to / "hand_out" / "README.md", (template / "README.md").read_text().format(**sizes).encode())
     store.write(to / "hand_out" / "team_name.py", (template / "team_name.py").read_bytes())
     store.write(to / "hand_out" / "practice.npz", packed(vars(practice)))
+    begun.unlink()
     return to
 
 
@@ -138,7 +145,7 @@ def read_hidden(folder: Path) -> Challenge:
     try:
         with np.load(folder / TARGETS_FILE, allow_pickle=False) as held:
             return Challenge(**held)
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise MiaError(f"{folder / TARGETS_FILE} holds no hidden targets ({error}). Give the folder that `mia course play "
                        "--to FOLDER` wrote.") from error
 

@@ -7,17 +7,16 @@ import pytest
 from audits import RECIPE, check
 
 from mia_lib import training
-from mia_lib.audit import inputs, statistics
+from mia_lib.audit import statistics
 from mia_lib.audit.rehearsal import clusters
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _fewer_draws_and_folds():
-    """Most of an audit's seconds are bootstraps, points of curves and folds of the control; fewer change no conclusion."""
+def _fewer_draws():
+    """Most of an audit's seconds are bootstraps and points of curves; fewer change no conclusion."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "DRAWS", 60)
         patch.setattr(statistics, "POINTS", 4)
-        patch.setattr(inputs, "FOLDS", 2)
         yield
 
 

@@ -111,7 +111,7 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
     shifted = replace(others, x=others.x + np.float32(0.7))
     pools = [check(memorised, members, one).pool for one in (others, shifted)]
     same, apart = (inputs.score_inputs(pool, np.arange(600) < 300, 0) for pool in pools)
-    rows, found = apart
+    rows, found, _ = apart
     assert statistics.auc_p(found, rows < 300) < statistics.ALONE < statistics.auc_p(same[1], same[0] < 300)
     said = audit.audit(memorised, members, shifted, minutes=5, without=["curvature"])
     assert said.result.differ and "without the model" in said.answer and 'class="warning"' in said.html()

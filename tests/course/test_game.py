@@ -56,7 +56,8 @@ def test_what_is_handed_out_tells_no_answer(played):
     kept = json.loads((played / "game.json").read_text())
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "practice.npz", "team_name.py"]
     assert hidden.members.shape == (T, N) and (hidden.members.mean(1) > 0.3).all() and kept["seed"] == 3
-    assert "seed" not in (out / "README.md").read_text() and "4 references" in (out / "README.md").read_text()
+    told = (out / "README.md").read_text()
+    assert not (played / game.SEED_FILE).exists() and "seed" not in told and "4 references" in told
     with np.load(out / "practice.npz", allow_pickle=False) as practice:
         assert practice["members"].shape == (game.PRACTICE, N) and practice["reference_margin"].shape == (4, N)
         known = np.concatenate([practice["members"], practice["reference_members"]])
@@ -130,6 +131,20 @@ def test_a_game_that_cannot_be_is_refused(tmp_path):
         with pytest.raises(MiaError, match=said):
             game.hide(tmp_path, ROOT, **how)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_game_stopped_while_it_trains_goes_on_with_its_seed(tmp_path, monkeypatch):
+    seeds = []
+
+    def stopped(index, seed, **parameters):
+        seeds.append(seed)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(published, "catalogue", lambda: {game.NAME: stopped})
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            game.hide(tmp_path / "game", ROOT, references=4, records=N, public=40)
+    assert seeds[0] == seeds[1]
 
 
 def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():

@@ -22,7 +22,7 @@ def around(mean, spread=0.1, count=9):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_claims_files_have_one_form_and_name_their_margins_data_and_what_is_ours(paper):
     needed = {"id", "paper", "text", "exhibit", "evidence", "rule", "kind"}
-    more = {"margins", "where", "over", "combine", "about", "unit", "rounding", "number", "needs", "otherwise"}
+    more = {"margins", "where", "over", "combine", "about", "unit", "rounding", "bound", "number", "needs", "otherwise"}
     for claim in claims.claims(paper).values():
         assert needed <= set(claim) <= needed | more
         assert all(isinstance(claim[one], str) and claim[one] for one in needed) and claim["kind"] in ("paper", "ours")

@@ -1,15 +1,13 @@
 """What readers move and play: explorable figures, in a chapter and shown again, and the game; as text and in a browser."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
 import shutil
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import vl_convert
 import yaml
 from bs4 import BeautifulSoup
 from test_browser import LOOKS, Visit
@@ -36,19 +34,13 @@ DEALT = {"labels": PLAY.integers(0, 2, N), "classes": ("shirt", "<shoe>"), "loss
 CASES = {"images": ({"LiRA": DEALT["scores"]["LiRA"], "MALT": -LOSS}, GAME_MEMBERS),
          "tables": ({"MALT": PLAY.normal(size=N) + GAME_MEMBERS, "LiRA": PLAY.normal(size=N)}, GAME_MEMBERS)}
 SAYS = "Choose two attacks: which one gains more?"
-AGAIN = """# A tiny book
-
-:::{explorable} fig-versus
-:name: index-versus
-:instructions: On this page in other words.
-:::
-
-See {numref}`fig-versus`, {numref}`fig-live` and {numref}`fig-still`.
-
-:::{note}
-What stands in other fences stays.
-:::
-"""
+AGAIN = ("# A tiny book\n\n:::{explorable} fig-versus\n:name: index-versus\n:instructions: On this page in other words.\n"
+         ":::\n\nSee {numref}`fig-versus`, {numref}`fig-live` and {numref}`fig-still`.\n\n"
+         ":::{note}\nWhat stands in other fences stays.\n:::\n")
+RECORD = {"changed": {}, "date": "2026-01-02T03:04:05+00:00", "seconds": 1.0, "peak_memory_mb": 300, "device": "an abacus",
+          "versions": {"python": "3.11.2"}, "key": "0123"}
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+BACKGROUND = "one => getComputedStyle(one).backgroundColor"
 SAID = re.compile(r"Members: (\d+) called \(TP\), (\d+) missed \(FN\)\. Non-members: (\d+) called \(FP\), (\d+) not \(TN\)")
 
 
@@ -59,13 +51,11 @@ def executed(name: str, figure: str, show) -> dict:
         patch.setattr("mia_lib.evidence.tables.display_bundle", lambda data, metadata=None: shown.append(
             {"output_type": "display_data", "data": dict(data), "metadata": dict(metadata or {})}))
         show()
-    record = {"notebook": name, "preset": "quick", "parameters": {}, "changed": {}, "date": "2026-01-02T03:04:05+00:00",
-              "seconds": 1.0, "peak_memory_mb": 300, "device": "an abacus", "versions": {"python": "3.11.2"}, "key": "0123"}
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# The page {name}\n\nSee {{numref}}`{figure}`."},
              {"cell_type": "code", "id": "b", "execution_count": 1, "metadata": {}, "source": "draw()",
               "outputs": json.loads(json.dumps(shown))}]
-    return {"cells": cells, "metadata": {"mia": record, "kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return {"cells": cells, "nbformat": 4, "nbformat_minor": 5,
+            "metadata": {"mia": RECORD | {"notebook": name, "preset": "quick", "parameters": {}}, "kernelspec": KERNEL}}
 
 
 def show_figures() -> None:
@@ -84,8 +74,9 @@ def show_play() -> None:
 
 
 @pytest.fixture(scope="module")
-def root(repo, tmp_path_factory):
-    """A book in the look of this one: two chapters, a page that shows a figure again, and the game."""
+def html(repo, tmp_path_factory):
+    """Pages as `mia build` makes them, warnings as errors, of a book in the look of this one: two chapters, a page that shows
+    a figure again, and the game."""
     root = tmp_path_factory.mktemp("explorable")
     shutil.copytree(repo / "book" / "_static", root / "book" / "_static")
     config = yaml.safe_load((repo / "_config.yml").read_text())
@@ -97,41 +88,21 @@ def root(repo, tmp_path_factory):
                                    "- file: notebooks/dealt\n")
     (root / "book" / "index.md").write_text(AGAIN)
     (root / "book" / "play.md").write_text("# Play the game\n\nBefore.\n\n<!-- generated -->\n\nAfter.\n")
-    (root / "notebooks").mkdir()
-    for name in ("tiny", "dealt"):
-        (root / "notebooks" / f"{name}.py").write_text('# %% tags=["parameters"]\nsteps: int = 3  # how many\n')
-    return root
-
-
-@pytest.fixture(scope="module")
-def ran(root) -> dict[str, dict]:
+    for folder in ("notebooks", "_build"):
+        (root / folder).mkdir()
     made = {"tiny": executed("tiny", "fig-live", show_figures), "dealt": executed("dealt", "fig-versus", show_play)}
     for name, notebook in made.items():
+        (root / "notebooks" / f"{name}.py").write_text('# %% tags=["parameters"]\nsteps: int = 3  # how many\n')
         (root / f"{name}.ipynb").write_text(json.dumps(notebook))
-    return made
-
-
-@pytest.fixture(scope="module")
-def html(root, ran):
-    """Folder of the pages as `mia build` makes them, warnings as errors."""
-    folder = root / "_build"
-    folder.mkdir()
-    return build.render(build.contents(root, ran), root, folder, False, Bars()).parent
+    return build.render(build.contents(root, made), root, root / "_build", False, Bars()).parent
 
 
 def soup(html, name: str) -> BeautifulSoup:
     return BeautifulSoup((html / f"{name}.html").read_text(), "html.parser")
 
 
-@pytest.fixture(scope="module")
-def chapter(html):
-    return soup(html, "notebooks/tiny")
-
-
-# What stands in the page
-
-
-def test_the_picture_is_the_numbered_figure_and_the_chart_stands_beside_it_as_text(chapter):
+def test_the_picture_is_the_numbered_figure_and_the_chart_stands_beside_it_as_text(html):
+    chapter = soup(html, "notebooks/tiny")
     live, still = chapter.select("article figure")
     assert live.img["alt"] == still.img["alt"] == ALT
     assert [re.sub(r"\s*Figure \d+\s+|[\s#]+$", "", f.figcaption.get_text()) for f in (live, still)] == [
@@ -143,58 +114,38 @@ def test_the_picture_is_the_numbered_figure_and_the_chart_stands_beside_it_as_te
     assert holder.script["type"] == "application/json"
 
 
-def test_only_pages_with_something_to_play_load_what_plays_it_and_only_once(html, chapter):
-    def loaded(name):
-        return [tag for tag in soup(html, name).select("script[src]") if re.search(r"/(vega|explore|play)\.js", tag["src"])]
-
-    names = {page: [re.search(r"(\w+)\.js", tag["src"])[1] for tag in loaded(page)]
-             for page in ("book/play", "book/index", "notebooks/tiny")}
-    assert names == {"book/play": ["play"], "book/index": ["vega", "explore"], "notebooks/tiny": ["vega", "explore"]}
-    assert all(tag.has_attr("defer") for tag in loaded("notebooks/tiny"))
-    assert (html / "_static" / "vega.js").stat().st_size < 1_000_000
-    assert vl_convert.get_vega_version().startswith("5."), "as in JupyterLab; Vega-Lite 5 complains of another"
-
-
-def test_the_page_of_a_rerun_has_the_picture_alone(root, ran):
-    text, warnings = run_page.render(root / "tiny.ipynb", root)
-    assert not warnings and "mia-explore\"" not in text and "vegaEmbed" not in text
-    assert BeautifulSoup(text, "html.parser").select_one("figure#fig-live img")["alt"] == ALT
-
-
-def test_without_a_deal_the_page_says_how_to_get_one(ran):
-    assert outputs.displayed(ran["dealt"]).deals == [json.loads(json.dumps(game_cards.deal(**DEALT)))]
-    assert "`mia build`" in pages.game([]) and "mia-game" not in pages.game([])
-    assert game_cards.MIME == outputs.GAME
-
-
 def test_without_scripts_there_is_a_table_and_the_solutions_are_folded(html):
-    holder = soup(html, "book/play").select_one(".mia-game")
-    seen, solved = holder.select("table")
+    seen, solved = soup(html, "book/play").select_one(".mia-game").select("table")
     assert len(seen.select("tbody tr")) == len(solved.select("tbody tr")) == COUNT
     assert "member" not in seen.get_text() and not solved.find_parent("details").has_attr("open")
     kinds = [row.select("td")[1].get_text() for row in solved.select("tbody tr")]
     assert kinds == ["member" if one["member"] else "non-member" for one in game_cards.deal(**DEALT)["records"]]
-    for image in seen.select("img"):
-        assert image["src"].startswith("data:image/png") and len(image["alt"].split()) > 3
+    images = seen.select("img")
+    assert all(image["src"].startswith("data:image/png") and len(image["alt"].split()) > 3 for image in images)
     assert "<shoe>" in seen.get_text(), "escaped"
 
 
-def test_the_chapter_shows_the_records_and_no_solution(html, root):
+def test_a_chapter_shows_the_records_and_no_solution_and_a_rerun_the_picture_alone(html):
     table = soup(html, "notebooks/dealt").select_one("#tiny-game")
     assert "What an attacker sees." in table.get_text() and "member" not in table.get_text()
     assert game_cards.MIME not in (html / "notebooks" / "dealt.html").read_text()
+    root = html.parents[3]
     text, warnings = run_page.render(root / "dealt.ipynb", root)
     rerun = BeautifulSoup(text, "html.parser")
     assert not warnings and rerun.select_one("#tiny-game") and not rerun.select_one(".mia-game")
+    assert "mia-explore\"" not in text and "vegaEmbed" not in text
+    assert rerun.select_one("figure#fig-versus img")["alt"] == "Two curves: and squares"
+    notebook = json.loads((root / "dealt.ipynb").read_text())
+    assert outputs.displayed(notebook).deals == [json.loads(json.dumps(game_cards.deal(**DEALT)))]
+    assert "`mia build`" in pages.game([]) and "mia-game" not in pages.game([])
 
 
 def test_a_figure_of_a_chapter_is_shown_again_in_other_words(html):
     page = soup(html, "book/index")
-    figure = page.select_one("figure#index-versus") or page.select_one("#index-versus")
-    assert figure.find("img")["alt"] == "Two curves: and squares" and figure.find("img")["src"].endswith("fig-versus.png")
-    (holder,) = page.select(".mia-explore")
+    image = page.select_one("#index-versus").find("img")
+    assert image["alt"] == "Two curves: and squares" and image["src"].endswith("fig-versus.png")
+    (holder,), (same,) = page.select(".mia-explore"), soup(html, "notebooks/dealt").select(".mia-explore")
     assert holder["data-figure"] == "index-versus"
-    (same,) = soup(html, "notebooks/dealt").select(".mia-explore")
     here, there = (json.loads(one.script.string) for one in (holder, same))
     assert [one.pop("usermeta")["instructions"] for one in (here, there)] == ["On this page in other words.", SAYS]
     assert here == there, "the chart itself is the chapter's"
@@ -207,23 +158,16 @@ def test_a_figure_that_nobody_shows_or_without_a_label_is_named(text):
         pages.show_charts_again(text, "book/x.md", dict.fromkeys(("fig-live", "fig-versus"), ({}, "")))
 
 
-# Explorable figures as a reader meets them
-
-
-@pytest.fixture
-def visit(browser, html):
-    """The chapter from a file, with its chart drawn."""
+@contextmanager
+def opened(browser, html, name: str, ready: str = ".mia-chart svg .said_marks text"):
+    """A page from a file, when `ready` is there; in the end nothing went wrong and nothing was asked of others."""
     with Visit(browser) as tab:
-        tab.go((html / "notebooks" / "tiny.html").as_uri())
-        tab.page.locator("#fig-live .mia-chart svg .said_marks text").first.wait_for()
+        tab.go((html / f"{name}.html").as_uri())
+        tab.page.locator(ready).first.wait_for()
         yield tab
-        check_nothing_went_wrong(tab)
-
-
-def check_nothing_went_wrong(tab) -> None:
-    of_the_theme = ("webfonts/", "net::ERR_FAILED")  # it asks for its fonts in a way that is not for files
-    assert not [error for error in tab.errors if not any(part in error for part in of_the_theme)]
-    assert not tab.elsewhere
+        of_the_theme = ("webfonts/", "net::ERR_FAILED")  # it asks for its fonts in a way that is not for files
+        assert not [error for error in tab.errors if not any(part in error for part in of_the_theme)]
+        assert not tab.elsewhere
 
 
 def counts(page) -> list[int]:
@@ -237,100 +181,66 @@ def right(attack: str, step: int) -> list[int]:
 
 
 @pytest.mark.browser
-def test_a_chart_is_moved_by_keyboard_and_counts_follow(visit):
-    page = visit.page
-    slider, choice = page.get_by_label("Threshold"), page.get_by_label("Attack")
-    start = int(slider.input_value())
-    assert counts(page) == right("MALT", start)
-    slider.focus()
-    for _ in range(7):
-        page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(500)
-    assert int(slider.input_value()) == start + 7
-    assert counts(page) == right("MALT", start + 7)
-    assert [int(n) for n in SAID.search(page.get_by_role("status").text_content()).groups()] == counts(page), "said aloud"
-    page.keyboard.press("End")
-    assert counts(page)[::2] == [0, 0]
-    page.keyboard.press("Home")
-    assert counts(page)[1::2] == [0, 0]
-    page.keyboard.press("Shift+Tab")
-    assert choice.evaluate("one => one === document.activeElement")
-    page.keyboard.press("ArrowDown")
-    assert choice.input_value() == "MAST" and counts(page) == right("MAST", 0)
+def test_a_chart_is_moved_by_keyboard_counts_follow_and_stay_and_print_has_the_picture(browser, html):
+    with opened(browser, html, "notebooks/tiny") as tab:
+        page = tab.page
+        slider, choice = page.get_by_label("Threshold"), page.get_by_label("Attack")
+        start = int(slider.input_value())
+        assert counts(page) == right("MALT", start)
+        slider.focus()
+        for _ in range(7):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(500)
+        assert int(slider.input_value()) == start + 7 and counts(page) == right("MALT", start + 7)
+        told = SAID.search(page.get_by_role("status").text_content())
+        assert [int(n) for n in told.groups()] == counts(page), "said aloud"
+        page.keyboard.press("End")
+        assert counts(page)[::2] == [0, 0]
+        page.keyboard.press("Home")
+        assert counts(page)[1::2] == [0, 0]
+        page.keyboard.press("Shift+Tab")
+        assert choice.evaluate("one => one === document.activeElement")
+        page.keyboard.press("ArrowDown")
+        assert choice.input_value() == "MAST" and counts(page) == right("MAST", 0)
+        slider.fill("120")
+        for theme, width in LOOKS:  # dark and narrow in the end: what a reader moved stays
+            tab.look(theme, width)
+            page.wait_for_timeout(700)
+            svg, live = (page.locator(f"#fig-live {part}").bounding_box() for part in (".mia-chart svg", ".mia-live"))
+            assert live["x"] <= svg["x"] and svg["x"] + svg["width"] <= live["x"] + live["width"] + 1
+            assert svg["width"] > 0.85 * live["width"], "as wide as there is room for"
+            assert page.locator(".mia-live").evaluate(BACKGROUND) == "rgb(255, 255, 255)"
+            assert counts(page) == right("MAST", 120) and choice.input_value() == "MAST"
+            tab.check_is_accessible()
+        assert page.locator(".mia-chart").get_attribute("aria-label") == ALT
+        assert page.locator(".mia-controls input").count() == 1
+        assert page.locator(".vega-actions, .mia-chart details").count() == 0
+        chart, picture = page.locator("#fig-live .mia-chart"), page.locator("#fig-live img")
+        assert chart.is_visible() and not picture.is_visible()
+        page.emulate_media(media="print")
+        assert picture.is_visible() and not chart.is_visible()
+        assert page.locator("#fig-still img").is_visible() and page.locator("#fig-still .mia-live").count() == 0
 
 
 @pytest.mark.browser
-def test_what_a_reader_moved_stays_when_the_window_changes(visit):
-    page = visit.page
-    page.get_by_label("Attack").select_option("MAST")
-    page.get_by_label("Threshold").fill("120")
-    page.set_viewport_size({"width": 390, "height": 900})
-    page.wait_for_timeout(1500)
-    assert counts(page) == right("MAST", 120)
-    assert page.get_by_label("Attack").input_value() == "MAST"
-    assert page.locator(".mia-controls input").count() == 1
-
-
-@pytest.mark.browser
-def test_the_chart_is_for_screens_and_the_picture_for_print(visit):
-    page = visit.page
-    chart, picture = page.locator("#fig-live .mia-chart"), page.locator("#fig-live img")
-    assert chart.is_visible() and not picture.is_visible()
-    page.emulate_media(media="print")
-    assert picture.is_visible() and not chart.is_visible()
-    assert page.locator("#fig-still img").is_visible() and page.locator("#fig-still .mia-live").count() == 0
-
-
-@pytest.mark.browser
-def test_without_scripts_the_picture_is_there(browser, html):
-    page = browser.new_context(java_script_enabled=False).new_page()
+@pytest.mark.parametrize("scripts", [False, True], ids=["without scripts", "without what draws"])
+def test_where_a_chart_cannot_be_drawn_the_picture_is_there(browser, html, scripts):
+    context = browser.new_context(java_script_enabled=scripts)
+    context.route("**/vega.js*", lambda route: route.abort())
+    page = context.new_page()
     page.goto((html / "notebooks" / "tiny.html").as_uri())
     assert page.locator("#fig-live img").is_visible() and page.locator("#fig-live figcaption").is_visible()
-    assert not page.locator(".mia-explore").is_visible()
+    assert not page.locator(".mia-explore").is_visible() and page.locator(".mia-live").count() == 0
+    context.close()
 
 
-@pytest.mark.browser
-def test_a_chart_that_cannot_be_drawn_leaves_the_picture(browser, html):
-    with Visit(browser) as tab:
-        tab.context.route("**/vega.js*", lambda route: route.abort())
-        page = tab.go((html / "notebooks" / "tiny.html").as_uri())
-        assert page.locator("#fig-live img").is_visible() and page.locator(".mia-live").count() == 0
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("theme, width", LOOKS)
-def test_a_chart_fits_is_opaque_and_accessible(visit, theme, width):
-    page = visit.look(theme, width)
-    page.wait_for_timeout(700)
-    svg, live = (page.locator(f"#fig-live {part}").bounding_box() for part in (".mia-chart svg", ".mia-live"))
-    assert live["x"] <= svg["x"] and svg["x"] + svg["width"] <= live["x"] + live["width"] + 1
-    assert svg["width"] > 0.85 * live["width"], "as wide as there is room for"
-    assert page.locator(".mia-live").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.locator(".mia-chart").get_attribute("aria-label") == ALT
-    assert page.locator(".vega-actions, .mia-chart details").count() == 0
-    visit.check_fits_and_is_accessible()
-
-
-# The game as a reader meets it
-
-
-@pytest.fixture
-def playing(browser, html):
-    """The game from a file."""
-    with Visit(browser) as tab:
-        tab.go((html / "book" / "play.html").as_uri())
-        yield tab
-        check_nothing_went_wrong(tab)
-
-
-def solve(page, answers: list[list[int]], look=None) -> None:
+def solve(page, answers: list[list[int]], look) -> None:
     """Play to the end by keyboard alone."""
     page.get_by_role("button", name="Start").focus()
     page.keyboard.press("Enter")
     for number, answer in enumerate(itertools.chain(*answers)):
         page.get_by_role("group", name=f"Was record {number % COUNT + 1} in the training set?").wait_for()
-        if look:
-            look(page, number)
+        look(number)
         page.keyboard.press(str(answer))
         page.keyboard.press("Enter")
     page.get_by_text("Your guesses beside the attacks").wait_for()
@@ -342,22 +252,37 @@ def rows(page) -> dict[str, list[str]]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("answers", [
-    [[1, 2, 3, 4, 5, 3], [5, 5, 1, 1, 4, 4]], [[3] * COUNT, [1, 5, 5, 1, 2, 5]]])
-def test_a_whole_game_is_played_by_keyboard_and_judged_as_the_metrics_judge(playing, answers):
+@pytest.mark.parametrize("answers, theme, width", [
+    ([[1, 2, 3, 4, 5, 3], [5, 5, 1, 1, 4, 4]], *LOOKS[0]), ([[3] * COUNT, [1, 5, 5, 1, 2, 5]], *LOOKS[1])])
+def test_a_whole_game_is_played_by_keyboard_judged_as_the_metrics_judge_and_accessible(browser, html, answers, theme, width):
     game = game_cards.deal(**DEALT)
     held = np.array([one["member"] for one in game["records"]])
 
-    def look(page, number):
+    def look(number):
         one, words = game["records"][number % COUNT], page.locator("#mia-play-seen").text_content()
         assert f"Record {number % COUNT + 1} of {COUNT}, class {one['class']}." in words
         assert page.locator(".mia-play circle").count() == (len(one["references"]) if number >= COUNT else 0)
         assert page.locator(".mia-answers input:focus").count() == 1, "ready for an answer without a mouse"
         stands = page.locator(".mia-game").evaluate("one => one.outerHTML")
         assert "member</td>" not in stands and '"member"' not in stands and "<script" not in stands, "no answer in the page"
+        if number in (0, COUNT):
+            page.keyboard.press("Enter")
+            assert page.get_by_text(f"Record {number % COUNT + 1} of 6").is_visible(), "no record is passed over"
+            tab.check_is_accessible()
 
-    solve(playing.page, answers, look)
-    found = rows(playing.page)
+    with opened(browser, html, "book/play", ".mia-game button") as tab:
+        page = tab.look(theme, width)
+        tab.check_is_accessible()
+        solve(page, answers, look)
+        tab.check_is_accessible()
+        assert page.locator(".mia-live").evaluate(BACKGROUND) == "rgb(255, 255, 255)"
+        found, said = rows(page), page.locator(".mia-play-chance").text_content()
+        assert "AUC" in page.get_by_role("status").text_content(), "said aloud"
+        solutions = page.locator(".mia-play table").nth(1).locator("tbody tr").all_text_contents()
+        page.get_by_role("button", name="Play again").press("Enter")
+        assert page.get_by_role("button", name="Start").evaluate("one => one === document.activeElement")
+        kept = page.evaluate("[localStorage, sessionStorage].flatMap(kept => Object.keys(kept))")
+        assert not [key for key in kept if re.search("play|game|guess|mia", key, re.IGNORECASE)]
     assert list(found) == ["You, round 1", "You, round 2", "MALT", "LiRA"]
     wrong = sum(sure > 3 and not member for sure, member in zip(answers[1], held, strict=True))
     for k, given in enumerate(answers, 1):
@@ -367,62 +292,27 @@ def test_a_whole_game_is_played_by_keyboard_and_judged_as_the_metrics_judge(play
     for name in ("MALT", "LiRA"):
         places = np.array([one["places"][name] for one in game["records"]])
         fpr, tpr, _ = metrics.roc_curve(places, held)
-        right = max(int(round(3 * t)) for f, t in zip(fpr, tpr, strict=True) if round(3 * f) <= wrong)
-        assert found[name][:2] == [f"{metrics.auc(places, held):.2f}", f"{right} of 3"]
+        most = max(int(round(3 * t)) for f, t in zip(fpr, tpr, strict=True) if round(3 * f) <= wrong)
+        assert found[name][:2] == [f"{metrics.auc(places, held):.2f}", f"{most} of 3"]
         assert found[name][3] == f"{metrics.auc(DEALT['scores'][name], GAME_MEMBERS):.2f}"
     # What chance would do, against every way to name three of the six.
     last, reached = np.array(answers[1]), metrics.auc(answers[1], held)
     law = sorted(metrics.auc(last, np.isin(np.arange(COUNT), named)) for named in itertools.combinations(range(COUNT), 3))
     beyond = f"{100 * np.mean(np.array(law) > reached - 1e-9):.2g}"
     low, high = law[int(0.025 * len(law))], law[-1 - int(0.025 * len(law))]
-    said = playing.page.locator(".mia-play-chance").text_content()
     assert f"reach an AUC of {reached:.2f} in {beyond} % of all draws, and one from {low:.2f} to {high:.2f}" in said
-    assert "AUC" in playing.page.get_by_role("status").text_content(), "said aloud"
-    solutions = playing.page.locator(".mia-play table").nth(1).locator("tbody tr").all_text_contents()
     assert [("no member" not in row) for row in solutions] == held.tolist()
 
 
 @pytest.mark.browser
-def test_an_answer_is_asked_for_and_a_game_can_be_played_again(playing):
-    page = playing.page
-    page.get_by_role("button", name="Start").click()
-    page.keyboard.press("Enter")
-    assert page.get_by_text("Record 1 of 6").is_visible(), "no record is passed over"
-    page.get_by_label("5 surely", exact=True).check()
-    page.get_by_role("button", name="Next record").click()
-    for _ in range(1, 2 * COUNT):
-        page.keyboard.press("3")
-        page.keyboard.press("Enter")
-    assert rows(page)["You, round 2"][0] == "0.50", "who says nothing knows nothing"
-    page.get_by_role("button", name="Play again").press("Enter")
-    assert page.get_by_role("button", name="Start").evaluate("one => one === document.activeElement")
-    kept = page.evaluate("[localStorage, sessionStorage].flatMap(kept => Object.keys(kept))")
-    assert not [key for key in kept if re.search("play|game|guess|mia", key, re.IGNORECASE)]
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("theme, width", LOOKS)
-def test_the_game_fits_and_is_accessible_from_start_to_end(playing, theme, width):
-    page = playing.look(theme, width)
-    playing.check_fits_and_is_accessible()
-    solve(page, [[1, 5, 1, 5, 1, 5]] * 2, lambda page, number: number in (0, COUNT) and playing.check_fits_and_is_accessible())
-    playing.check_fits_and_is_accessible()
-    assert page.locator(".mia-live").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("theme, width", LOOKS)
-def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, width):
-    with Visit(browser, theme, width) as tab:
-        page = tab.go((html / "book" / "index.html").as_uri())
-        page.locator(".mia-chart svg .said_marks text").first.wait_for()
+def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html):
+    with opened(browser, html, "book/index") as tab:
+        page = tab.page
         page.wait_for_timeout(500)
-        slider = page.get_by_label("Cost of a wrong accusation")
-        slider.focus()
+        page.get_by_label("Cost of a wrong accusation").focus()
         page.keyboard.press("Home")
-        page.get_by_label("Second attack").select_option("LiRA")
-        page.get_by_label("First attack").select_option("MALT")
-        page.get_by_label("Case").select_option("tables")
+        for label, choice in (("Second attack", "LiRA"), ("First attack", "MALT"), ("Case", "tables")):
+            page.get_by_label(label).select_option(choice)
         page.get_by_label("False positive rate allowed").fill("-1")
         page.wait_for_timeout(700)
         allowed, curves = explore.rates_allowed(CASES)
@@ -431,4 +321,6 @@ def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html, theme, widt
             tpr, fpr = row["tpr"][place], row["fpr"][place]
             assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
             assert f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed" in told
-        tab.check_fits_and_is_accessible()
+        for theme, width in LOOKS:
+            tab.look(theme, width)
+            tab.check_is_accessible()

@@ -12,9 +12,8 @@ RNG = np.random.default_rng(3)
 MEMBERS = RNG.random(300) < 0.5
 SCORES = {"MALT": RNG.normal(size=300) + MEMBERS, "MAST": RNG.normal(size=300) + 2 * MEMBERS}
 WORDS = {"name": "fig-words", "alt": "what is seen", "instructions": "Move the threshold."}
-RECORD = {"notebook": "n", "preset": "smoke", "changed": {"a": "x|y"}, "date": "2026-01-02T03:04:05+00:00",
-          "seconds": 75.2, "peak_memory_mb": 300, "device": "2 CPU cores", "versions": {"python": "3.11.2"},
-          "key": "0123"}
+RECORD = {"notebook": "n", "preset": "smoke", "changed": {"a": "x|y"}, "date": "2026-01-02T03:04:05+00:00", "seconds": 75.2,
+          "peak_memory_mb": 300, "device": "2 CPU cores", "versions": {"python": "3.11.2"}, "key": "0123"}
 
 
 def cell(*outputs, **metadata) -> dict:
@@ -29,18 +28,16 @@ def shown(data, figure=None) -> dict:
 def test_a_page_carries_captions_and_provenance_and_no_bookkeeping():
     figure = {"name": "fig-a", "caption": "A", "alt": "dots", "width": "80%"}
     stream = {"output_type": "stream", "name": "stdout", "text": "hello"}
+    pictures = [shown({"image/png": name}, dict(figure)) for name in "ab"]
     made = pages.page({"metadata": {"mia": RECORD}, "cells": [
-        cell(stream, shown({"image/png": "a"}, figure), shown({"text/markdown": "t"}),
-             shown({"image/png": "b"}, figure)),
-        cell(shown({outputs.RESULTS: {}}), tags=["injected-parameters"]),
-    ]})
+        cell(stream, pictures[0], shown({"text/markdown": "t"}), pictures[1]),
+        cell(shown({outputs.RESULTS: {}}), tags=["injected-parameters"])]})
     first, table, second, injected, footer = made["cells"]
-    assert "mia" not in made["metadata"]
+    assert "mia" not in made["metadata"] and "mystnb" not in table["metadata"]
     assert first["metadata"]["mystnb"] == {"figure": {"name": "fig-a", "caption": "A"},
                                            "image": {"alt": "dots", "width": "80%"}}
     assert [len(c["outputs"]) for c in (first, table, second)] == [2, 1, 1]
-    assert "mystnb" not in table["metadata"] and second["metadata"]["tags"] == ["remove-input"]
-    assert len({c["id"] for c in made["cells"][:3]}) == 3
+    assert second["metadata"]["tags"] == ["remove-input"] and len({c["id"] for c in made["cells"][:3]}) == 3
     assert injected["outputs"] == [] and injected["metadata"]["tags"] == ["injected-parameters", "hide-input"]
     for part in ("smoke", "`a = 'x\\|y'`", "2026-01-02 03:04 UTC, 1 min 15 s, 300 MB",
                  "mia run n --preset smoke -p NAME VALUE"):
@@ -62,16 +59,13 @@ REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html":
     ({}, "../audits/audit-forest/audit.html"), ({"audits": ""}, "audit-forest/audit.html")])
 def test_a_report_is_a_link_to_a_page_of_its_own(options, href):
     assert outputs.AUDIT == exhibits.MIME, "the notebook and the book mean the same output"
-    executed = {"metadata": {"mia": RECORD}, "cells": [
-        cell(shown({"text/html": "<iframe></iframe>", "text/markdown": "elsewhere", outputs.AUDIT: REPORT}))]}
-    assert outputs.displayed(executed).report_files() == {
-        f"audit-forest/{name}": text for name, text in REPORT["files"].items()}
+    data = {"text/html": "<iframe></iframe>", "text/markdown": "elsewhere", outputs.AUDIT: REPORT}
+    executed = {"metadata": {"mia": RECORD}, "cells": [cell(shown(data))]}
+    files = {f"audit-forest/{name}": text for name, text in REPORT["files"].items()}
+    assert outputs.displayed(executed).report_files() == files
     [output] = pages.page(executed, **options)["cells"][0]["outputs"]
     assert set(output["data"]) == {"text/markdown", "text/plain"}
     assert f'<a href="{href}">The whole report on a &lt;forest&gt;</a>' in output["data"]["text/markdown"]
-
-
-# Charts in words: what a loop over the records counts, at settings that the reader is told
 
 
 def rows(chart) -> dict[str, list[str]]:
@@ -84,33 +78,23 @@ def rows(chart) -> dict[str, list[str]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def said() -> dict[str, list[str]]:
-    return rows(explore.rates(SCORES, MEMBERS))
-
-
-def test_it_begins_where_the_chart_begins_and_moves_one_control_at_a_time(said):
+def test_it_moves_one_control_at_a_time_and_its_counts_are_those_of_a_loop_over_records():
+    said = rows(explore.rates(SCORES, MEMBERS))
     first, *others = said
     assert first.startswith("As it begins: Attack: MALT; Threshold (0 lowest, 200 highest): ")
-    assert set(others) == {"Attack: MAST"} | {f"Threshold (0 lowest, 200 highest): {step}" for step in (0, 100, 200)}
+    at = {step: f"Threshold (0 lowest, 200 highest): {step}" for step in (0, 100, 200)}
+    assert set(others) == {"Attack: MAST", *at.values()}
+    for step, setting in at.items():
+        place = explore.thresholds(SCORES["MALT"])[step]
+        tp, fp = (sum(score >= place for score in SCORES["MALT"][kind]) for kind in (MEMBERS, ~MEMBERS))
+        assert f"Members: {tp} called (TP), {MEMBERS.sum() - tp} missed (FN)" in said[setting]
+        assert f"Non-members: {fp} called (FP), {(~MEMBERS).sum() - fp} not (TN)" in said[setting]
 
 
-@pytest.mark.parametrize("step", [0, 100, 200])
-def test_its_counts_are_those_of_a_loop_over_records(said, step):
-    place = explore.thresholds(SCORES["MALT"])[step]
-    tp, fp = (sum(score >= place for score in SCORES["MALT"][kind]) for kind in (MEMBERS, ~MEMBERS))
-    lines = said[f"Threshold (0 lowest, 200 highest): {step}"]
-    assert f"Members: {tp} called (TP), {MEMBERS.sum() - tp} missed (FN)" in lines
-    assert f"Non-members: {fp} called (FP), {(~MEMBERS).sum() - fp} not (TN)" in lines
-
-
-def test_data_above_the_view_are_found_too():
+def test_data_above_the_view_are_found_too_and_a_chart_that_says_nothing_has_no_words():
     found = rows(explore.two_attacks({"a case": (SCORES, MEMBERS)}))
     assert "500.0 right, 500.0 wrong, 0.0 missed" in found["False positive rate allowed, power of ten: 0"]
     assert all(found.values())
-
-
-def test_a_chart_that_says_nothing_has_no_words():
     alt = plotting.altair
     chart = alt.Chart(alt.Data(values=[{"x": 1}])).mark_point().encode(x="x:Q")
     assert pages.chart_in_words(plotting.specification_of_chart(chart, **WORDS)) == ""

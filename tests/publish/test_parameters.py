@@ -10,84 +10,20 @@ from mia_lib.errors import MiaError
 from mia_lib.publish import parameters, runner
 
 ROOT = parameters.find_root()
+ODD = {"int": -10**9, "float": -1e9, "str": "no-such-name"}  # what no brackets of the repository allow
 
 
-def test_a_declaration_is_read_whole(tiny):
+def test_a_declaration_is_read_whole_and_a_preset_stands_over_the_defaults_and_the_given_over_both(tiny):
     found = {p.name: p for p in parameters.parameters("tiny")}
     assert list(found) == ["steps", "rate", "mode", "noisy", "sizes", "kinds"]
     assert found["steps"] == parameters.Parameter("steps", "int", 3, "1..10", "how many steps")
     assert found["mode"].allowed == "plain | fancy" and found["noisy"].allowed == ""
     assert found["sizes"].type == "list[int]" and found["kinds"].type == "list[str]"
-
-
-def test_a_preset_stands_over_the_defaults_and_the_given_over_both(tiny):
     assert parameters.presets("tiny") == ["published", "quick", "smoke"]
     assert parameters.validate("tiny", {})["steps"] == 3
     values = parameters.validate("tiny", {"steps": "7"}, "smoke")
     assert values["steps"] == 7 and values["rate"] == 1e-3 and values["mode"] == "plain"
     assert {p.name: p.default for p in parameters.parameters("tiny", "smoke")}["steps"] == 1
-
-
-@pytest.mark.parametrize("name, text, value", [
-    ("steps", "10", 10), ("rate", "1", 1.0), ("rate", "1e-2", 0.01), ("mode", "fancy", "fancy"), ("noisy", "Yes", True),
-    ("noisy", "false", False), ("sizes", "3,40", [3, 40]), ("sizes", "[3, 40]", [3, 40]), ("sizes", "", []),
-    ("kinds", "a,b", ["a", "b"]), ("kinds", "a;b", ["a", "b"]), ("kinds", "['b']", ["b"]),
-    ("kinds", "[a, b]", ["a", "b"]),
-])
-def test_text_is_read_according_to_the_type(tiny, name, text, value):
-    got = parameters.validate("tiny", {name: text})[name]
-    assert got == value and type(got) is type(value)
-
-
-def test_an_item_with_commas_that_was_taken_apart_is_said_to_need_a_semicolon(rules):
-    with pytest.raises(MiaError, match="by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"):
-        parameters.validate("rules", {"nets": "tanh_cnn:8,8,8"})
-
-
-@pytest.mark.parametrize("given, says", [
-    ({"stepz": 1}, "Did you mean 'steps'"),
-    ({"steps": "many"}, "steps = 'many': Input should be a valid integer"),
-    ({"steps": 2.5}, "valid integer"),
-    ({"steps": True}, "neither true nor false"), ({"steps": "11"}, "equal to 10. It means: how many steps [1..10]."),
-    ({"rate": "nan"}, "finite number"),
-    ({"rate": -0.1}, "greater than or equal to 0"), ({"mode": "fancier"}, "Did you mean 'fancy'"),
-    ({"noisy": "perhaps"}, "valid boolean"), ({"sizes": "3,x"}, "sizes = 'x'"), ({"sizes": "0"}, "greater than or equal to 1"),
-    ({"sizes": 3}, "valid list"), ({"kinds": "c"}, "kinds"), ({"mode": 3}, "valid string"),
-])
-def test_bad_values_are_refused_by_name(tiny, given, says):
-    with pytest.raises(MiaError, match=next(iter(given))) as error:
-        parameters.validate("tiny", given)
-    assert says in str(error.value)
-
-
-def test_unknown_notebook_and_preset_are_refused(tiny):
-    with pytest.raises(MiaError, match="Did you mean 'tiny'"):
-        parameters.validate("tinny", {})
-    with pytest.raises(MiaError, match="Did you mean 'smoke'"):
-        parameters.validate("tiny", {}, "smokey")
-
-
-@pytest.mark.parametrize("text, says", [
-    ("steps: 99\n", "preset smoke: steps = 99"), ("stepz: 1\n", "preset smoke: parameter"), ("[1", "not YAML"),
-    ("- 1\n", "one `name: value`"),
-])
-def test_a_bad_preset_is_refused(tiny, text, says):
-    (tiny / "notebooks" / "presets" / "tiny.smoke.yaml").write_text(text)
-    with pytest.raises(MiaError, match=says):
-        parameters.validate("tiny", {}, "smoke")
-
-
-@pytest.mark.parametrize("line, says", [
-    ("a = 1", "is no parameter"), ("a: complex = 1", "has type 'complex'"), ("a: int = f()", "plain value"),
-    ("a: int =", "not Python"),
-])
-def test_a_bad_declaration_is_refused(tiny, line, says):
-    (tiny / "notebooks" / "bad.py").write_text(f'# %% tags=["parameters"]\n{line}\n')
-    with pytest.raises(MiaError, match=says):
-        parameters.parameters("bad")
-
-
-def test_one_end_of_a_range_may_be_open(tiny):
     (tiny / "notebooks" / "more.py").write_text('# %% tags=["parameters"]\nstart: int = 0  # where it starts [-1..]\n')
     assert parameters.parameters("more") == [parameters.Parameter("start", "int", 0, "-1..", "where it starts")]
     assert parameters.validate("more", {"start": "1000"})["start"] == 1000
@@ -95,14 +31,62 @@ def test_one_end_of_a_range_may_be_open(tiny):
         parameters.validate("more", {"start": -2})
 
 
+@pytest.mark.parametrize("name, text, value", [
+    ("steps", "10", 10), ("rate", "1", 1.0), ("rate", "1e-2", 0.01), ("mode", "fancy", "fancy"), ("noisy", "Yes", True),
+    ("noisy", "false", False), ("sizes", "3,40", [3, 40]), ("sizes", "[3, 40]", [3, 40]), ("sizes", "", []),
+    ("kinds", "a,b", ["a", "b"]), ("kinds", "a;b", ["a", "b"]), ("kinds", "['b']", ["b"]), ("kinds", "[a, b]", ["a", "b"])])
+def test_text_is_read_according_to_the_type(tiny, name, text, value):
+    got = parameters.validate("tiny", {name: text})[name]
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize("given, says", [
+    ({"stepz": 1}, "Did you mean 'steps'"), ({"steps": "many"}, "steps = 'many': Input should be a valid integer"),
+    ({"steps": 2.5}, "valid integer"), ({"steps": True}, "neither true nor false"),
+    ({"steps": "11"}, "equal to 10. It means: how many steps [1..10]."), ({"rate": "nan"}, "finite number"),
+    ({"rate": -0.1}, "greater than or equal to 0"), ({"mode": "fancier"}, "Did you mean 'fancy'"),
+    ({"noisy": "perhaps"}, "valid boolean"), ({"sizes": "3,x"}, "sizes = 'x'"), ({"sizes": "0"}, "greater than or equal to 1"),
+    ({"sizes": 3}, "valid list"), ({"kinds": "c"}, "kinds"), ({"mode": 3}, "valid string")])
+def test_bad_values_are_refused_by_name(tiny, given, says):
+    with pytest.raises(MiaError, match=next(iter(given))) as error:
+        parameters.validate("tiny", given)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize("name, preset, text, says", [
+    ("tinny", "published", "", "Did you mean 'tiny'"), ("tiny", "smokey", "", "Did you mean 'smoke'"),
+    ("tiny", "smoke", "steps: 99\n", "preset smoke: steps = 99"), ("tiny", "smoke", "stepz: 1\n", "preset smoke: parameter"),
+    ("tiny", "smoke", "[1", "not YAML"), ("tiny", "smoke", "- 1\n", "one `name: value`")])
+def test_a_bad_notebook_or_preset_is_refused(tiny, name, preset, text, says):
+    (tiny / "notebooks" / "presets" / "tiny.smoke.yaml").write_text(text)
+    with pytest.raises(MiaError, match=says):
+        parameters.validate(name, {}, preset)
+
+
+@pytest.mark.parametrize("line, says", [
+    ("a = 1", "is no parameter"), ("a: complex = 1", "has type 'complex'"), ("a: int = f()", "plain value"),
+    ("a: int =", "not Python")])
+def test_a_bad_declaration_is_refused(tiny, line, says):
+    (tiny / "notebooks" / "bad.py").write_text(f'# %% tags=["parameters"]\n{line}\n')
+    with pytest.raises(MiaError, match=says):
+        parameters.parameters("bad")
+
+
 @pytest.mark.parametrize("name", parameters.notebooks(ROOT))
-def test_cells_are_read_as_jupytext_reads_them(name):
+def test_a_chapter_is_read_as_jupytext_reads_it_and_what_its_brackets_do_not_allow_is_refused_by_name(name):
     text = (ROOT / "notebooks" / f"{name}.py").read_text()
     cells = [cell for cell in parameters.read(ROOT / "notebooks" / f"{name}.py").cells if cell.cell_type == "code"]
     assert parameters.code_cells(text) == [cell.source for cell in cells]
-    assert parameters.code_cells(text, "parameters") == [
-        cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    assert len(parameters.code_cells(text, "parameters")) == 1
+    [declared] = parameters.code_cells(text, "parameters")
+    assert [declared] == [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    known = parameters.parameters(name, root=ROOT)
+    assert all(p.meaning for p in known), "each says what it means"
+    for preset in parameters.presets(name, ROOT):
+        parameters.validate(name, {}, preset, ROOT)
+    for p in (p for p in known if any(kind in p.allowed for kind in ("..", "|", *parameters.KINDS))):
+        value = ODD[p.type.removeprefix("list[").rstrip("]")]
+        with pytest.raises(MiaError, match=p.name):
+            parameters.validate(name, {p.name: [value] if p.is_list else value}, root=ROOT)
 
 
 RULES = '''# %% tags=["parameters"]
@@ -125,10 +109,8 @@ def rules(tiny):
 
 
 @pytest.mark.parametrize("given", [
-    {}, {"models": "8", "counts": "2,4,6"}, {"pair": "9,0"},
-    {"names": "a", "each": "7"}, {"data": "german_credit"}, {"nets": "mlp:4,4;tanh_cnn:8,8,8"},
-    {"nets": "mlp:4,4;"}, {"change": "flip_crop:2"},
-])
+    {}, {"models": "8", "counts": "2,4,6"}, {"pair": "9,0"}, {"names": "a", "each": "7"}, {"data": "german_credit"},
+    {"nets": "mlp:4,4;tanh_cnn:8,8,8"}, {"nets": "mlp:4,4;"}, {"change": "flip_crop:2"}])
 def test_rules_between_brackets_let_pass_what_fits(rules, given):
     values = parameters.validate("rules", given)
     assert all(str(parameters.as_typed(values[name])) == text for name, text in given.items())
@@ -143,29 +125,15 @@ def test_rules_between_brackets_let_pass_what_fits(rules, given):
     ({"data": "german"}, "data = 'german': data set = 'german' is not known. Did you mean 'german_credit'"),
     ({"data": "german"}, "where records come from [own | data set]."),
     ({"nets": "mpl"}, "architecture = 'mpl' is not known. Did you mean 'mlp'"),
-    ({"nets": "tanh_cnn:8"}, "gives 1 widths, not 3"), ({"nets": ""}, "at least 1 item"),
+    ({"nets": "tanh_cnn:8"}, "gives 1 widths, not 3"),
+    ({"nets": "tanh_cnn:8,8,8"}, "by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"),
+    ({"nets": ""}, "at least 1 item"),
     ({"change": "flop"}, "augmentation = 'flop' is not known. Did you mean 'flip'"),
-    ({"change": "flip_crop:far"}, "must be a number"),
-])
+    ({"change": "flip_crop:far"}, "must be a number")])
 def test_rules_between_brackets_refuse_what_does_not(rules, given, says):
     with pytest.raises(MiaError) as error:
         parameters.validate("rules", given)
     assert says in str(error.value)
-
-
-ODD = {"int": -10**9, "float": -1e9, "str": "no-such-name"}  # what no brackets of the repository allow
-
-
-@pytest.mark.parametrize("name", parameters.notebooks(ROOT))
-def test_what_the_brackets_of_a_chapter_do_not_allow_is_refused_by_name(name):
-    bounded = [p for p in parameters.parameters(name, root=ROOT)
-               if ".." in p.allowed or "|" in p.allowed or any(kind in p.allowed for kind in parameters.KINDS)]
-    for parameter in bounded:
-        kind = parameter.type.removeprefix("list[").rstrip("]")
-        value = [ODD[kind]] if parameter.is_list else ODD[kind]
-        with pytest.raises(MiaError, match=parameter.name):
-            parameters.validate(name, {parameter.name: value}, root=ROOT)
-    assert bounded or name in ("audit", "banks")
 
 
 def test_outside_a_book_it_says_so(tmp_path, monkeypatch):
@@ -175,33 +143,14 @@ def test_outside_a_book_it_says_so(tmp_path, monkeypatch):
     assert (parameters.find_root() / "mia_lib").is_dir(), "an installed checkout is found from anywhere"
 
 
-def test_presets_of_the_repository_are_valid():
-    for path in (ROOT / "notebooks" / "presets").glob("*.yaml"):
-        name, preset = path.stem.split(".")
-        parameters.validate(name, {}, preset, ROOT)
-    for name in parameters.notebooks(ROOT):
-        parameters.validate(name, {}, root=ROOT)
-        assert all(p.meaning for p in parameters.parameters(name, root=ROOT)), f"{name}: each parameter says what it means"
-
-
-NET = """from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self, shape, classes, hidden=4):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(shape[0], hidden), nn.Linear(hidden, classes))
-
-    def forward(self, x):
-        return self.layers(x)
-"""
+NET = ("from torch import nn\n\ndef Net(shape, classes, hidden=4):\n"
+       "    return nn.Sequential(nn.Flatten(), nn.Linear(shape[0], hidden), nn.Linear(hidden, classes))\n")
 
 
 @pytest.fixture
 def mine(rules, tmp_path, monkeypatch):
     """A folder of somebody's own: records, and a module with a network."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
+    (folder := tmp_path / "elsewhere").mkdir()
     np.savez(folder / "mine.npz", x=np.eye(6), y=[0, 1] * 3)
     (folder / "own_net_of_tests.py").write_text(NET)
     monkeypatch.chdir(folder)
@@ -227,8 +176,7 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
     ({"data": "none.npz"}, "there is no such file"), ({"nets": "own_net_of_tests:Nat"}, "has no Nat"),
     ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
     ({"body": "own_net_of_tests:Net"}, "own_net_of_tests:Net is of your own: this notebook takes"),
-    ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets"),
-])
+    ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets")])
 def test_what_is_wrong_with_the_readers_own_is_said_before_anything_runs(mine, given, says):
     with pytest.raises(MiaError) as error:
         parameters.validate("rules", given, root=mine.parent)
@@ -239,7 +187,7 @@ def test_a_chapter_that_takes_none_says_why():
     for given in ({"dataset": "mine.npz"}, {"banks": "mine.npz"}, {"architecture": "my_net:Net"}):
         with pytest.raises(MiaError, match="takes none, for it attacks models that are published"):
             parameters.validate("compare", given, root=ROOT)
-    takes = {name: [p.name for p in parameters.parameters(name, root=ROOT) if p.takes_own]
+    takes = {name: {p.name for p in parameters.parameters(name, root=ROOT) if p.takes_own}
              for name in parameters.notebooks(ROOT)}
     assert [name for name, own in takes.items() if not own] == ["banks", "compare"]
-    assert {"dataset", "architecture"} <= set(takes["bayes"])
+    assert {"dataset", "architecture"} <= takes["bayes"]

@@ -1,7 +1,5 @@
 """What publishes the book: workflows that are pinned, bounded and run nothing but the project's own commands; one version."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -16,8 +14,11 @@ import yaml
 from click.testing import CliRunner
 
 import mia_lib
-from mia_lib.publish.parameters import notebooks
+from mia_lib.publish.parameters import find_root, notebooks
 
+FOLDER = find_root() / ".github" / "workflows"
+WORKFLOWS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yml"))}
+JOBS = {(name, job): what for name, workflow in WORKFLOWS.items() for job, what in workflow["jobs"].items()}
 STEPS = {"setup", "lint", "test", "book"}
 PINNED = re.compile(r"^ *(?:- )?uses: ([\w-]+/[\w-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
 MAY_WRITE = {("pages", "deploy"): {"pages", "id-token"}, ("pages", "results"): {"contents"}}
@@ -25,106 +26,59 @@ EXTRAS = "tabular,dp"  # that chapters need at their defaults, and `make setup` 
 BESIDE = ("binder/pack", "gh release upload", "date -u")  # what runs besides .ci/run
 
 
-@pytest.fixture(scope="module")
-def folder(repo) -> Path:
-    return repo / ".github" / "workflows"
-
-
-@pytest.fixture(scope="module")
-def workflows(folder) -> dict[str, dict]:
-    return {path.stem: yaml.safe_load(path.read_text()) for path in sorted(folder.glob("*.yml"))}
-
-
-@pytest.fixture(scope="module")
-def jobs(workflows) -> dict[tuple[str, str], dict]:
-    return {(name, job): what for name, workflow in workflows.items() for job, what in workflow["jobs"].items()}
-
-
-def steps(job: dict) -> list[dict]:
-    return job.get("steps", [])
-
-
-@pytest.mark.parametrize("schema, files", [
-    ("github-workflows", ".github/workflows/*.yml"), ("dependabot", ".github/dependabot.yml"),
-    ("citation-file-format", "CITATION.cff")])
+@pytest.mark.parametrize("schema, files", [("github-workflows", ".github/workflows/*.yml"),
+                                           ("dependabot", ".github/dependabot.yml"), ("citation-file-format", "CITATION.cff")])
 def test_it_fits_its_schema(repo, monkeypatch, schema, files):
     monkeypatch.setitem(sys.modules, "rfc3987_syntax", None)  # a grammar of addresses that takes seconds to import
     from check_jsonschema import main
 
-    found = [str(path) for path in sorted(repo.glob(files))]
-    said = CliRunner().invoke(main, ["--builtin-schema", f"vendor.{schema}", *found])
-    assert found and said.exit_code == 0, said.output
+    said = CliRunner().invoke(main, ["--builtin-schema", f"vendor.{schema}", *map(str, sorted(repo.glob(files)))])
+    assert said.exit_code == 0, said.output
 
 
-def test_every_action_is_pinned_to_one_commit_with_its_version_behind_it(folder, jobs):
-    lines = [line for path in folder.glob("*.yml") for line in path.read_text().splitlines() if "uses:" in line]
+def test_a_job_may_do_what_it_has_to_and_no_more():
+    lines = [line for path in FOLDER.glob("*.yml") for line in path.read_text().splitlines() if "uses:" in line]
     pins = [PINNED.match(line) for line in lines if "uses: ./" not in line]
     assert all(pins), lines
     assert len({pin.groups() for pin in pins}) == len({pin[1] for pin in pins}), "one commit an action"
-    assert all((folder.parents[1] / job["uses"]).is_file() for job in jobs.values() if "uses" in job)
-
-
-def test_a_job_may_do_what_it_has_to_and_no_more(workflows, jobs):
-    assert all(workflow["permissions"] == {} for workflow in workflows.values())
-    for place, job in jobs.items():
-        written = {name for name, right in job["permissions"].items() if right == "write"}
-        assert written == MAY_WRITE.get(place, set()), place
+    assert all(workflow["permissions"] == {} and "group" in workflow["concurrency"] for workflow in WORKFLOWS.values())
+    for place, job in JOBS.items():
+        assert {name for name, right in job["permissions"].items() if right == "write"} == MAY_WRITE.get(place, set()), place
         assert set(job["permissions"].values()) <= {"read", "write"}
-        for step in steps(job):
-            if "actions/checkout@" in step.get("uses", ""):
-                assert step["with"]["persist-credentials"] is False, "no later step can push"
-    assert "pull_request" in workflows["pull-request"][True], "and not pull_request_target, which holds secrets"
-    assert "secrets" not in json.dumps(workflows["pull-request"])
+        assert "uses" in job or 0 < job["timeout-minutes"] <= 120, "nothing runs for ever"
+        for step in job.get("steps", []):
+            checked_out = "actions/checkout@" in step.get("uses", "")
+            assert not checked_out or step["with"]["persist-credentials"] is False, "no later step can push"
+    assert "pull_request" in WORKFLOWS["pull-request"][True], "and not pull_request_target, which holds secrets"
+    assert "secrets" not in json.dumps(WORKFLOWS["pull-request"])
 
 
-def test_nothing_runs_for_ever_or_twice(workflows, jobs):
-    assert all("group" in workflow["concurrency"] for workflow in workflows.values())
-    assert all(0 < job["timeout-minutes"] <= 120 for job in jobs.values() if "uses" not in job)
-
-
-def test_workflows_run_the_projects_own_commands(jobs):
+def test_workflows_run_the_projects_own_commands(repo):
     ran = {}
-    for place, job in jobs.items():
-        for step in filter(None, (step.get("run") for step in steps(job))):
+    for place, job in JOBS.items():
+        for step in filter(None, (step.get("run") for step in job.get("steps", []))):
             assert "${{" not in step, "what others can name goes through the environment"
-            if step.startswith(".ci/run"):
-                ran.setdefault(place, set()).update(step.split()[1:])
-            else:
-                assert any(command in step for command in BESIDE), step
+            assert step.startswith(".ci/run") or any(command in step for command in BESIDE), step
+            ran.setdefault(place, set()).update(step.split()[1:] if step.startswith(".ci/run") else ())
     assert all(named <= STEPS for named in ran.values())
     assert ran[("tests", "tests")] >= {"test"} and ran[("tests", "book")] >= {"book"}, "together they are .ci/run"
+    done = subprocess.run([repo / ".ci" / "run", "tests"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and not done.stdout, "what it does not know is refused before it installs"
+    assert "tests is none of setup, lint, test and book" in done.stderr
 
 
-@pytest.mark.parametrize("given, said", [(["tests"], "tests is none of setup, lint, test and book")])
-def test_ci_refuses_what_it_does_not_know_before_it_installs(repo, given, said):
-    done = subprocess.run([repo / ".ci" / "run", *given], capture_output=True, text=True, timeout=20)
-    assert done.returncode == 2 and said in done.stderr and not done.stdout
-
-
-def test_all_places_say_one_version_and_one_date(repo):
-    cited = yaml.safe_load((repo / "CITATION.cff").read_text())
-    deposited = json.loads((repo / ".zenodo.json").read_text())
+def test_all_places_say_one_version_one_date_and_the_same_of_who_and_what_and_chapters_how_to_run_on_colab(repo):
+    cited, deposited = yaml.safe_load((repo / "CITATION.cff").read_text()), json.loads((repo / ".zenodo.json").read_text())
     project = tomllib.loads((repo / "pyproject.toml").read_text())["project"]
     version, date = re.search(r"^## (\d\S*) – (\S+)$", (repo / "CHANGELOG.md").read_text(), re.MULTILINE).groups()
     assert {project["version"], mia_lib.__version__, cited["version"], deposited["version"]} == {version}
     assert {str(cited["date-released"]), deposited["publication_date"]} == {date}
-
-
-def test_who_cites_and_who_deposits_say_the_same(repo):
-    cited = yaml.safe_load((repo / "CITATION.cff").read_text())
-    deposited = json.loads((repo / ".zenodo.json").read_text())
-    assert (cited["title"], cited["license"], cited["keywords"]) == (
-        deposited["title"], deposited["license"], deposited["keywords"])
+    assert all(cited[what] == deposited[what] for what in ("title", "license", "keywords"))
     assert [one["name"] for one in cited["authors"]] == [one["name"] for one in deposited["creators"]]
-    assert [one["identifiers"][0]["value"] for one in cited["references"]] == [
-        one["identifier"] for one in deposited["related_identifiers"]]
-    bibliography = (repo / "book" / "references.bib").read_text()
-    assert all(one["identifiers"][0]["value"] in bibliography for one in cited["references"])
-    assert cited["repository-code"] == address(repo)
-
-
-def address(repo: Path) -> str:
-    return yaml.safe_load((repo / "_config.yml").read_text())["repository"]["url"]
+    address = yaml.safe_load((repo / "_config.yml").read_text())["repository"]["url"]
+    line = re.search(r"^ +(!git .*)$", (repo / "book" / "rerun.md").read_text(), re.MULTILINE)[1]
+    assert cited["repository-code"] == address and address in line and f'".[train,{EXTRAS}]"' in line
+    assert all(f"`{line}`" in (repo / "notebooks" / f"{name}.py").read_text() for name in notebooks(repo))
 
 
 @pytest.fixture
@@ -151,28 +105,23 @@ def script(clone: Path, name: str, *arguments, **environment) -> subprocess.Comp
     return subprocess.run([clone / "binder" / name, *arguments], env=environment, capture_output=True, text=True, timeout=60)
 
 
-def test_binder_begins_with_the_results_that_a_release_packed(clone, tmp_path):
-    packed = script(clone, "pack", str(tmp_path / "results.tar.gz"))
+def test_binder_begins_with_the_results_that_a_release_packed_or_without(clone, tmp_path):
+    results = tmp_path / "results.tar.gz"
+    done = script(clone, "postBuild", QUICK_RESULTS=results.as_uri())
+    assert done.returncode == 0 and "No results at" in done.stdout
+    packed = script(clone, "pack", str(results))
     assert packed.returncode == 0, packed.stderr
-    shutil.rmtree(clone / "_build")
-    shutil.rmtree(tmp_path / "store")
-    got = script(clone, "postBuild", QUICK_RESULTS=(tmp_path / "results.tar.gz").as_uri())
+    for made in (clone / "_build", tmp_path / "store"):
+        shutil.rmtree(made)
+    got = script(clone, "postBuild", QUICK_RESULTS=results.as_uri())
     assert got.returncode == 0, got.stderr
     there = {str(path.relative_to(tmp_path)) for folder in ("clone/_build", "store") for path in (tmp_path / folder).rglob("*")
              if path.is_file()}
     assert there == {"clone/_build/book/_build/html/index.html", "clone/_build/executed/tiny.ipynb",
                      "store/study/entry", "store/model/entry"}
-
-
-def test_without_results_binder_starts_all_the_same_and_says_so(clone, tmp_path):
-    done = script(clone, "postBuild", QUICK_RESULTS=(tmp_path / "none.tar.gz").as_uri())
-    assert done.returncode == 0 and "No results at" in done.stdout
-
-
-def test_nothing_is_packed_before_the_book_is_built(clone, tmp_path):
     shutil.rmtree(clone / "_build")
-    done = script(clone, "pack", str(tmp_path / "results.tar.gz"))
-    assert done.returncode == 1 and "make book" in done.stderr and not (tmp_path / "results.tar.gz").exists()
+    done = script(clone, "pack", str(tmp_path / "other.tar.gz"))
+    assert done.returncode == 1 and "make book" in done.stderr and not (tmp_path / "other.tar.gz").exists()
 
 
 def test_binder_and_the_dev_container_install_what_setup_installs(repo):
@@ -184,10 +133,3 @@ def test_binder_and_the_dev_container_install_what_setup_installs(repo):
     assert index in container["containerEnv"]["PIP_ARGS"] and "python:3.11" in container["image"]
     assert ".ci/run setup" in container["postCreateCommand"] and "binder/postBuild" in container["postCreateCommand"]
     assert all(os.access(repo / "binder" / name, os.X_OK) for name in ("pack", "postBuild", "start"))
-
-
-def test_a_chapter_says_the_one_line_that_makes_it_run_on_colab(repo):
-    line = re.search(r"^ +(!git .*)$", (repo / "book" / "rerun.md").read_text(), re.MULTILINE)[1]
-    assert address(repo) in line and "\n" not in line and f'".[train,{EXTRAS}]"' in line
-    for name in notebooks(repo):
-        assert f"`{line}`" in (repo / "notebooks" / f"{name}.py").read_text(), name

@@ -15,22 +15,15 @@ PAGE = (find_root() / "book" / "statistics.md").read_text()
 
 def table(header: str) -> list[list[str]]:
     """Cells of the table whose first line begins so."""
-    lines = PAGE.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {header}"))
-    rows = []
-    for line in lines[start + 2:]:
-        if not line.startswith("|"):
-            return rows
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    raise AssertionError(header)
+    lines = PAGE[PAGE.index(f"\n| {header}") + 1:].split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def said(cell: str, *true: float) -> bool:
     """Whether the percentages of a cell are these numbers, to the digits that it has."""
     printed = re.findall(r"[\d.]+(?= %)", cell)
-    return len(printed) == len(true) and all(
-        float(one) == round(100 * number, len(one.partition(".")[2])) for one, number in zip(printed, true, strict=True)
-    )
+    return len(printed) == len(true) and all(float(one) == round(100 * number, len(one.partition(".")[2]))
+                                             for one, number in zip(printed, true, strict=True))
 
 
 def fpr(n: int, above: int) -> tuple[float, float]:
@@ -42,13 +35,20 @@ def number(cell: str) -> int:
     return int(cell.replace(",", ""))
 
 
-def test_how_well_non_members_know_a_rate():
+def test_how_well_non_members_know_a_rate_and_what_is_left_of_a_precision():
     rows = table("non-members | above it")
     assert len(rows) == 4
     for n, at_first, first, at_second, second in rows:
         n = number(n)
         assert (number(at_first), number(at_second)) == (n // 1000, n // 100)
         assert said(first, *fpr(n, n // 1000)) and said(second, *fpr(n, n // 100))
+    for n, *cells in table("non-members | precision at"):
+        for cell, rate in zip(cells, (0.001, 0.01), strict=True):
+            low, high = fpr(number(n), round(rate * number(n)))
+            assert said(cell, *(10 * rate / (10 * rate + one) for one in (high, low)))
+    for n, rate in ((200, "1.5 %"), (300, "1.3 %"), (1000, "1.1 %")):
+        assert said(rate, metrics.chance_tpr(np.arange(n + 1) == 0, 0.01))
+    assert "1.5 % for 1 % with 200 of them, 1.3 % with 300, 1.1 % with 1,000" in PAGE
 
 
 def test_precisions_as_true_positive_rates():
@@ -58,19 +58,12 @@ def test_precisions_as_true_positive_rates():
             assert said(cell, rate * odds) if rate * odds <= 1 else cell == "cannot be"
 
 
-def test_what_an_uncertain_rate_leaves_of_a_precision():
-    for n, *cells in table("non-members | precision at"):
-        for cell, rate in zip(cells, (0.001, 0.01), strict=True):
-            low, high = fpr(number(n), round(rate * number(n)))
-            assert said(cell, *(10 * rate / (10 * rate + one) for one in (high, low)))
-
-
 def test_what_a_promised_rate_is_worth():
     for n, *cells in table("records set aside"):
-        n = number(n)
         for cell, alpha in zip(cells, (0.001, 0.01), strict=True):
-            k = ceil((n + 1) * (1 - alpha))
-            assert said(cell, *beta.interval(0.95, n + 1 - k, k)) if k <= n else cell == "cannot be promised"
+            k = ceil((number(n) + 1) * (1 - alpha))
+            promised = k <= number(n)
+            assert said(cell, *beta.interval(0.95, number(n) + 1 - k, k)) if promised else cell == "cannot be promised"
     assert said(re.search(r"the rate is ([\d.]+ %) on average", PAGE)[1], 1 / 141)
     both = re.search(r"With 4,000 set aside and 2,000 to measure on, 1 % comes out between ([\d.]+ % and [\d.]+ %)", PAGE)[1]
     k = ceil(4001 * 0.99)
@@ -83,9 +76,3 @@ def test_what_the_best_threshold_makes_of_noise(row):
     n, rng = number(n), np.random.default_rng(row)
     peaks = metrics.balanced_accuracy(rng.normal(size=(3000, n)), np.arange(n) < n // 2)
     assert abs(peaks.mean() - float(mean)) < 0.003 and abs(np.quantile(peaks, 0.95) - float(exceeded)) < 0.011
-
-
-def test_chance_at_a_low_rate():
-    for n, rate in ((200, "1.5 %"), (300, "1.3 %"), (1000, "1.1 %")):
-        assert said(rate, metrics.chance_tpr(np.arange(n + 1) == 0, 0.01))
-    assert "1.5 % for 1 % with 200 of them, 1.3 % with 300, 1.1 % with 1,000" in PAGE

@@ -1,13 +1,9 @@
 """A sweep checks its whole grid first, runs each cell once, and shows what depends on what."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pandas as pd
@@ -20,6 +16,7 @@ from mia_lib.evidence import tables as results
 from mia_lib.progress import Bars
 from mia_lib.publish import outputs, runner, sweep
 from mia_lib.publish.cli import app
+from mia_lib.training import pool
 
 NOTEBOOK = '''# %% [markdown]
 # # Toy
@@ -62,36 +59,28 @@ def swept(tiny):
     return tiny
 
 
-def sweep_page(axes, preset=None, output=None, bars=None):
-    """The page of a sweep of the throw-away book."""
+def run(axes, preset=None, output=None, bars=None):
     return sweep.run("tiny", axes, preset, output, bars=bars)
 
 
 def runs(root) -> list[str]:
-    log = root / "ran.log"
-    return log.read_text().split("\n")[:-1] if log.exists() else []
+    return (root / "ran.log").read_text().split("\n")[:-1] if (root / "ran.log").exists() else []
 
 
 def table(name, columns, *rows, labels=1) -> dict:
     return {"name": name, "caption": "A caption.", "columns": columns, "labels": labels, "rows": [list(row) for row in rows]}
 
 
-def cell(given, *tables, page=None) -> sweep.Cell:
-    return sweep.Cell(given, page, {"seconds": 1.0}, tables)
-
-
-# The grid
+def cell(given, *tables) -> sweep.Cell:
+    return sweep.Cell(given, None, {"seconds": 1.0}, tables)
 
 
 @pytest.mark.parametrize("axes, cells", [
     ({"steps": "1,2", "rate": "0.5"}, [{"steps": 1, "rate": 0.5}, {"steps": 2, "rate": 0.5}]),
-    ({"steps": "1 | 2"}, [{"steps": 1}, {"steps": 2}]),
-    ({"sizes": "1,2"}, [{"sizes": [1, 2]}]),
-    ({"sizes": "1,2|3"}, [{"sizes": [1, 2]}, {"sizes": [3]}]),
-    ({"mode": "a,b|"}, [{"mode": "a,b"}]),
+    ({"steps": "1 | 2"}, [{"steps": 1}, {"steps": 2}]), ({"sizes": "1,2"}, [{"sizes": [1, 2]}]),
+    ({"sizes": "1,2|3"}, [{"sizes": [1, 2]}, {"sizes": [3]}]), ({"mode": "a,b|"}, [{"mode": "a,b"}]),
     ({"noisy": "yes,no"}, [{"noisy": True}, {"noisy": False}]),
-    ({"steps": [1, 2], "sizes": [[1], [2, 3]]}, [{"steps": s, "sizes": z} for s in (1, 2) for z in ([1], [2, 3])]),
-])
+    ({"steps": [1, 2], "sizes": [[1], [2, 3]]}, [{"steps": s, "sizes": z} for s in (1, 2) for z in ([1], [2, 3])])])
 def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cells):
     assert sweep.grid("tiny", axes) == cells
 
@@ -106,18 +95,15 @@ def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cel
 ])
 def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
     with pytest.raises(MiaError, match=re.escape(says)):
-        sweep_page(axes)
+        run(axes)
     assert runs(swept) == [] and not (swept / "runs").exists()
 
 
-# Running
-
-
 def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
-    index = sweep_page({"steps": "1,2", "rate": "0.5"}, "smoke")
+    index = run({"steps": "1,2", "rate": "0.5"}, "smoke")
     assert len(runs(swept)) == 2 and index.parent.parent == swept / "runs" and index.parent.name.startswith("tiny-sweep-")
-    assert sweep_page({"steps": "1|2", "rate": [0.5]}, "smoke") == index and len(runs(swept)) == 2
-    other = sweep_page({"rate": "0.5,1e-3", "steps": "2"}, "smoke")
+    assert run({"steps": "1|2", "rate": [0.5]}, "smoke") == index and len(runs(swept)) == 2
+    other = run({"rate": "0.5,1e-3", "steps": "2"}, "smoke")
     assert other != index and runs(swept)[2:] == ["2/0.001/plain/[1, 2]"]
     runner.run("tiny", {"steps": 2}, "smoke")
     assert len(runs(swept)) == 3, "a cell is a run like any other"
@@ -127,15 +113,6 @@ def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
     assert "--preset smoke -p steps 1,2 -p rate 0.5" in text
 
 
-def test_a_failing_cell_is_named_and_the_others_go_on(swept):
-    with pytest.raises(runner.NotebookFailed, match="1 of 2 cells failed: steps = 9. ") as error:
-        sweep_page({"steps": "9,2"}, output=swept / "out")
-    assert len(runs(swept)) == 2 and str(swept / "out" / "index.html") in str(error.value)
-    assert set(pd.read_csv(swept / "out" / "results.csv").steps) == {2}
-    page = (swept / "out" / "index.html").read_text()
-    assert "1 of which failed" in page and "nine is too many" in page and page.count(">open</a>") == 1
-
-
 def test_after_ctrl_c_the_finished_cells_stay_and_are_not_run_again(swept):
     class Impatient(Bars):
         def say(self, text):
@@ -143,72 +120,94 @@ def test_after_ctrl_c_the_finished_cells_stay_and_are_not_run_again(swept):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sweep_page({"steps": "1,2"}, output=swept / "out", bars=Impatient())
+        run({"steps": "1,2"}, output=swept / "out", bars=Impatient())
     assert set(pd.read_csv(swept / "out" / "results.csv").steps) == {1}
-    sweep_page({"steps": "1,2"}, output=swept / "out")
+    run({"steps": "1,2"}, output=swept / "out")
     assert len(runs(swept)) == 2 and set(pd.read_csv(swept / "out" / "results.csv").steps) == {1, 2}
 
 
-def test_the_command_line_takes_pairs_and_says_what_is_wrong(swept):
+def test_the_command_line_takes_pairs_and_a_failing_cell_is_named_and_the_others_go_on(swept):
     done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "sizes", "1,2|3", "-p", "mode=plain"])
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[-1].endswith("index.html") and runs(swept) == ["3/0.5/plain/[1, 2]", "3/0.5/plain/[3]"]
     assert CliRunner().invoke(app, ["sweep", "tiny"]).exit_code == 2
+    done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "9,2", "--output", str(swept / "out")])
+    index, said = swept / "out" / "index.html", " ".join(done.stderr.split())
+    assert done.exit_code == 1 and "1 of 2 cells failed: steps = 9. " in said and str(index) in said
+    assert len(runs(swept)) == 4 and set(pd.read_csv(swept / "out" / "results.csv").steps) == {2}
+    page = index.read_text()
+    assert "1 of which failed" in page and "nine is too many" in page and page.count(">open</a>") == 1
     done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "9", "--output", str(swept / "out")])
-    assert done.exit_code == 1 and "1 of 1 cells failed: steps = 9" in done.stderr
-    assert "nine is too many" in (swept / "out" / "index.html").read_text()
-    assert len(pd.read_csv(swept / "out" / "results.csv")) == 0
+    assert done.exit_code == 1 and len(pd.read_csv(swept / "out" / "results.csv")) == 0
 
 
 def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, monkeypatch):
-    from mia_lib.training import pool
-
     real, seen = runner.run, []
 
-    def run(*given, **named):
+    def spied(*given, **named):
         seen.append((os.environ["MIA_CLUSTER"], os.environ["MIA_DEVICE"]))
         return real(*given, **named)
 
     for name in ("MIA_CLUSTER", "MIA_DEVICE"):  # which the command sets, for kernels inherit them
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(pool, "connect", lambda address: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(runner, "run", run)
-    done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "1,2", "--cluster", "tcp://x:1", "--device", "cpu"])
-    assert done.exit_code == 0 and seen == [("tcp://x:1", "cpu")] * 2
-
-
-# The table
+    monkeypatch.setattr(runner, "run", spied)
+    done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "2", "--cluster", "tcp://x:1", "--device", "cpu"])
+    assert done.exit_code == 0 and seen == [("tcp://x:1", "cpu")]
 
 
 def test_the_table_is_what_the_pages_show(swept):
-    index = sweep_page({"steps": "1,5", "sizes": "3,4"})
+    index = run({"steps": "1,5", "sizes": "3,4"})
     read = next(swept.glob("runs/tiny-*/tiny.ipynb"))
     assert results.MIME in read.read_text() and results.MIME not in read.with_suffix(".html").read_text()
     frame = pd.read_csv(index.parent / "results.csv", keep_default_na=False)
     assert list(frame) == ["steps", "sizes", *sweep.COLUMNS] and set(frame.sizes) == {"3,4"}
     at_five = frame[frame.steps == 5].drop(columns=["steps", "sizes"]).astype(str)
-    tiny = at_five[at_five.exhibit == "tab-tiny"].to_numpy().tolist()
-    assert tiny == [
-        ["tab-tiny", "MALT", "auc", "0.5", "0.4", "0.6", "", ""],
-        ["tab-tiny", "MALT", "ours / paper", "50.0", "25.0", "75.0", "", ""],
-        ["tab-tiny", "MALT", "mAP$_{test}$", "0.5", "", "", "", ""],
-        ["tab-tiny", "MAST", "auc", "0.75", "", "", "", ""],
-        ["tab-tiny", "MAST", "ours / paper", "", "", "", "not run / 54.0", ""],
-        ["tab-tiny", "MAST", "mAP$_{test}$", "0.5", "", "", "", ""]]
+    tiny = at_five[at_five.exhibit == "tab-tiny"].drop(columns="exhibit").to_numpy().tolist()
+    assert tiny == [["MALT", "auc", "0.5", "0.4", "0.6", "", ""], ["MALT", "ours / paper", "50.0", "25.0", "75.0", "", ""],
+                    ["MALT", "mAP$_{test}$", "0.5", "", "", "", ""], ["MAST", "auc", "0.75", "", "", "", ""],
+                    ["MAST", "ours / paper", "", "", "", "not run / 54.0", ""],
+                    ["MAST", "mAP$_{test}$", "0.5", "", "", "", ""]]
     assert at_five[at_five.exhibit == "tab-sizes"][["row", "column", "value"]].to_numpy().tolist() == [
         ["n = 3", "twice", "6.0"], ["n = 4", "twice", "8.0"]]
     of_claims = at_five[at_five.exhibit == "claims"].set_index("column")
     assert set(of_claims.index) == set(claims.claims("bayes"))
     notebooks = [outputs.displayed(json.loads(path.read_text())) for path in swept.glob("runs/tiny-*/tiny.ipynb")]
-    of_seven = [claim for shown in notebooks for claim in shown.claims if claim["claim"] == "C7"]
-    [number] = next(claim for claim in of_seven if claim["verdict"] == "reproduced")["numbers"]
+    [number] = next(claim for shown in notebooks for claim in shown.claims
+                    if claim["claim"] == "C7" and claim["verdict"] == "reproduced")["numbers"]
     assert list(of_claims.loc["C7", ["row", "text", "verdict"]]) == ["estimate", "", "reproduced"]
     ends = ["value", "low", "high"]
     assert of_claims.loc["C7", ends].astype(float).tolist() == [number[end] for end in ends]
     assert list(of_claims.loc["C2"]) == ["claims", "", "", "", "", "", "not run"]
 
 
-def test_rows_are_named_by_the_columns_before_the_numbers():
+def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
+    text = run({"steps": "1,5", "rate": "0.5,1"}).read_text()
+    assert not re.search(r"""(?:src|href|url\()\s*=?\s*["']?(?:https?:)?//""", text) and "<script" not in text
+    images = re.findall(r"<img [^>]*>", text)
+    assert images and all('src="data:image/svg+xml;base64,' in image for image in images)
+    alts = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
+    assert "auc against steps: MALT from 0.1 at 1 to 0.5 at 5; MAST from 0.75 at 1 to 0.75 at 5." in alts
+    assert len(alts) == 3 and alts[2].startswith("C7 against steps: estimate from -1")
+    assert "mia sweep tiny -p steps 1,5 -p rate 0.5,1.0" in text and "how many steps" in text
+    rows = re.findall(r"<tr><th scope=\"row\">(\w+)</th>(.*?)</tr>", text, re.DOTALL)
+    assert rows[0][0] == "C7" and [row[0] for row in rows[1:]] == [c for c in claims.claims("bayes") if c != "C7"]
+    assert re.findall(r'class="said ([\w-]+)">', rows[0][1]) == ["inconclusive"] * 2 + ["reproduced"] * 2
+    assert "<li>tab-sizes: twice</li>" in text and "<li>tab-tiny: ours / paper</li>" in text
+    text = run({"mode": "a,b|"}).read_text()  # of one cell there are no charts
+    assert "1 run of one notebook" in text and "Numbers that change" not in text
+    assert "mia sweep tiny -p mode &#39;a,b|&#39;" in text
+    assert re.findall(r"<tr><th scope=\"row\">(\w+)</th>", text) == list(claims.claims("bayes")), "each claim with its verdict"
+
+
+def test_a_chart_has_a_panel_for_each_setting_and_rows_are_named_by_the_columns_before_the_numbers():
+    def at(a, b):
+        return cell({"a": a, "b": b}, table("t", ["row", "ab", "none"], ("r", a * b, 7), ("s", a, 7)))
+
+    [chart], same = sweep.charts(sweep.tidy([at(a, b) for a in (1, 2) for b in (10, 20, 30)]), ["a", "b"])
+    assert same == ["t: none"] and chart["title"] == "t: ab"
+    assert chart["alt"] == "ab against a: r from 10 at 1 to 60 at 2; s from 1 at 1 to 2 at 2."
+    assert all(f"b = {b}" in base64.b64decode(chart["svg"]).decode() for b in (10, 20, 30))
     interval = {"value": 0.5, "low": 0.4, "high": 0.6}
     network = table("net", ["network", "augmentation", "auc"], ("a", "none", interval), ("a", "crop", interval), labels=2)
     twice = table("twice", ["n", "C", "auc"], *((1, {"text": c, "value": float(c)}, interval) for c in ("5", "10", "10")),
@@ -220,35 +219,6 @@ def test_rows_are_named_by_the_columns_before_the_numbers():
     assert frame.column.unique().tolist() == ["auc", "ours"] and frame.text.dropna().tolist() == ["0.7", "0.8"]
 
 
-# The page
-
-
-def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
-    text = sweep_page({"steps": "1,5", "rate": "0.5,1"}).read_text()
-    assert not re.search(r"""(?:src|href|url\()\s*=?\s*["']?(?:https?:)?//""", text) and "<script" not in text
-    images = re.findall(r"<img [^>]*>", text)
-    assert images and all('src="data:image/svg+xml;base64,' in image for image in images)
-    alts = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
-    assert "auc against steps: MALT from 0.1 at 1 to 0.5 at 5; MAST from 0.75 at 1 to 0.75 at 5." in alts
-    assert len(alts) == 3 and alts[2].startswith("C7 against steps: estimate from -1")
-    assert "mia sweep tiny -p steps 1,5 -p rate 0.5,1.0" in text and "how many steps" in text
-    rows = re.findall(r"<tr><th scope=\"row\">(\w+)</th>(.*?)</tr>", text, re.DOTALL)
-    assert rows[0][0] == "C7" and [row[0] for row in rows[1:]] == [c for c in claims.claims("bayes") if c != "C7"]
-    verdicts = re.findall(r'class="said ([\w-]+)">', rows[0][1])
-    assert verdicts == ["inconclusive"] * 2 + ["reproduced"] * 2
-    assert "<li>tab-sizes: twice</li>" in text and "<li>tab-tiny: ours / paper</li>" in text
-
-
-def test_a_chart_has_a_panel_for_each_setting_of_the_other_parameters():
-    def at(a, b):
-        return cell({"a": a, "b": b}, table("t", ["row", "ab", "none"], ("r", a * b, 7), ("s", a, 7)))
-
-    [chart], same = sweep.charts(sweep.tidy([at(a, b) for a in (1, 2) for b in (10, 20, 30)]), ["a", "b"])
-    assert same == ["t: none"] and chart["title"] == "t: ab"
-    assert chart["alt"] == "ab against a: r from 10 at 1 to 60 at 2; s from 1 at 1 to 2 at 2."
-    assert all(f"b = {b}" in base64.b64decode(chart["svg"]).decode() for b in (10, 20, 30))
-
-
 def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
     names = [f"tanh_cnn:16,32,64 with $ and \\frac, number {k}" for k in range(10)]
     cells = [cell({"sizes": x, "mode": word}, table("t", ["row", "y"], *((name, len(x) + k) for k, name in enumerate(names))))
@@ -257,16 +227,3 @@ def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
     assert chart["alt"].count("number") == sweep.LINES
     svg = base64.b64decode(chart["svg"]).decode()
     assert svg.rstrip().endswith("</svg>") and "<dc:date>" not in svg and "mode = f" in svg and "mode = g" not in svg
-
-
-def test_one_cell_is_a_page_without_charts(swept):
-    text = sweep_page({"mode": "a,b|"}).read_text()
-    assert "1 run of one notebook" in text and "Numbers that change" not in text
-    assert "mia sweep tiny -p mode &#39;a,b|&#39;" in text
-    assert re.findall(r"<tr><th scope=\"row\">(\w+)</th>", text) == list(claims.claims("bayes")), "each claim with its verdict"
-
-
-def test_grid_and_table_need_neither_torch_nor_matplotlib(tmp_path):
-    code = ("import sys\nfrom mia_lib.publish import sweep\n"
-            "assert not {'torch', 'matplotlib', 'seaborn'} & set(sys.modules)")
-    subprocess.run([sys.executable, "-c", code], check=True)

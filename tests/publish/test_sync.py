@@ -20,11 +20,10 @@ def test_nothing_of_the_repository_is_out_of_step(repo):
 
 
 def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
-    pair = tiny / "notebooks" / "tiny.ipynb"
+    pair, stray = tiny / "notebooks" / "tiny.ipynb", tiny / "notebooks" / "stray.ipynb"
     assert sync.sync(check=True) == [pair] and not pair.exists()
-    assert sync.sync() == [pair]
+    assert sync.sync() == [pair] and sync.sync() == []
     first = pair.read_bytes()
-    assert sync.sync() == []
     pair.write_text("{}")
     sync.sync()
     assert pair.read_bytes() == first
@@ -32,8 +31,8 @@ def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
     nbformat.validate(notebook)
     assert set(notebook.metadata) == {"kernelspec"} and notebook.nbformat_minor == 5
     assert not any(cell.get("outputs") for cell in notebook.cells)
-    (tiny / "notebooks" / "stray.ipynb").write_text("{}")
-    assert sync.sync(check=True) == [tiny / "notebooks" / "stray.ipynb"]
+    stray.write_text("{}")
+    assert sync.sync(check=True) == [stray]
 
 
 def test_the_pace_of_cells_is_written_where_it_is_another(tmp_path):
@@ -55,15 +54,14 @@ def test_the_pace_of_cells_is_written_where_it_is_another(tmp_path):
 
 
 def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(repo, tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    shutil.copy(repo / "_toc.yml", tmp_path)
     path, staged = tmp_path / "README.md", tmp_path / "_build" / "book" / sync.FINDINGS
+    (tmp_path / "notebooks").mkdir()
+    staged.parent.mkdir(parents=True)
+    shutil.copy(repo / "_toc.yml", tmp_path)
     path.write_text(f"# One\n\n{sync.OF_BOOK}\nold\n{sync.END}\n\nTwo.\n")
     assert sync.sync(root=tmp_path) == [], "no book was built"
-    verdict = {"notebook": "bayes", "verdict": "reproduced", "said": "reproduced", "kind": "paper"}
-    verdicts = [verdict, {**verdict, "kind": "ours", "verdict": "contradicted", "said": "contradicted"},
-                {**verdict, "verdict": claims.CHECKED, "said": claims.CHECKED}]
-    staged.parent.mkdir(parents=True)
+    verdicts = [{"notebook": "bayes", "verdict": verdict, "said": verdict, "kind": kind} for verdict, kind in (
+        ("reproduced", "paper"), ("contradicted", "ours"), (claims.CHECKED, "paper"))]
     for preset in ("quick", "published"):
         staged.write_bytes(sync.findings({"bayes": replace(RUN, preset=preset)}, verdicts))
         assert sync.sync(True, tmp_path) == [path] * (preset == "published") and "old" in path.read_text()

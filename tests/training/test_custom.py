@@ -1,7 +1,11 @@
 """Networks of the user's own: what is taken, what is refused, and when one is another model."""
 
 import importlib
+import importlib.util
+import os
+import sys
 import textwrap
+import types
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -311,6 +315,17 @@ def test_an_edit_is_another_model_and_a_comment_is_not(tmp_path, monkeypatch):
     assert bank.spec(0)["code"] == before and {path.stem for path in bank.modules()} == set(SPLIT)
     for number, edit in enumerate(EDITS, 1):
         assert (code(number, *edit[:3]) != before) is edit[3], edit
+
+
+def test_the_source_of_an_editable_installation_is_followed(module, monkeypatch):
+    mine = module(MLP)
+    path, place = mine.__file__, mine.__name__
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder != os.path.dirname(path)])
+    finder = types.SimpleNamespace(find_spec=lambda name, places, target=None: importlib.util.spec_from_file_location(
+        name, path) if name == place else None)
+    assert custom.sources(f"{place}:Net") == []
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])
+    assert [str(one) for one in custom.sources(f"{place}:Net")] == [path]
 
 
 def test_a_class_edited_while_a_process_runs_is_refused_however_it_is_loaded(module, tmp_path):

@@ -85,7 +85,7 @@ def forests(index: range, dataset: str = "german_credit", members: int = 300, tr
         rows["loss"].append([values["loss"] for values in each])
         rows["right"].append([values["correctness"][~inside].mean() for values in each])
         order, score = np.argsort(~inside, kind="stable"), np.zeros(len(inside))  # members first
-        looked, alone = score_inputs(dealt.pool.take(order), inside[order], 0)
+        looked, alone, _ = score_inputs(dealt.pool.take(order), inside[order], 0)
         score[order[looked]] = alone
         rows["blind"].append(score)
     return {**{name: np.array(values, np.float32) for name, values in rows.items()}, "members": dealt.members[list(index)]}
@@ -198,7 +198,7 @@ def canaries(index: range, dataset: str = "fashion_mnist_20k", records: int = 20
     return {name: np.array(values, kinds.get(name, np.float32)) for name, values in rows.items()}
 
 
-forest_models = measurement("audit/forests", block=8, probe={
+forest_models = measurement("audit/forests", edition=2, block=8, probe={
     "index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]})(forests)
 private_models = measurement("audit/twins", block=8, probe={
     "index": range(1, 2), "members": 60, "architecture": "mlp:4", "epochs": 2, "batch_size": 30})(twins)
