@@ -114,3 +114,27 @@ def test_the_main_line_can_be_read_in_half_an_hour(name):
     exhibits = len(re.findall(r"\b(?:show|explore|show_table)\(", main_line(name)))
     most_words, most_exhibits = CARRIED_OVER.get(name, (WORDS, EXHIBITS))
     assert words <= most_words and 4 <= exhibits <= most_exhibits, (words, exhibits)
+
+
+@pytest.mark.parametrize("name", [*NOTEBOOKS, *PROSE])
+def test_code_that_is_shown_is_seen_whole(name):
+    """On a page that has its contents beside it, in notebooks between the edges of a cell."""
+    shown, opened = [], None
+    if name in NOTEBOOKS:
+        folded = {"hide-input", "remove-input", "parameters"}
+        shown = [line for cell in jupytext.read(ROOT / "notebooks" / f"{name}.py").cells for line in cell.source.splitlines()
+                 if cell.cell_type == "code" and not folded & {*cell.metadata.get("tags", [])}]
+    for line in (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8").splitlines() if not shown else ():
+        if re.match("```(?!`)", line):  # four are a frame around text and code
+            opened = None if opened is not None else line[3:]
+        elif opened is not None and not opened.startswith("{"):
+            shown.append(line)
+    assert [line for line in shown if len(line) > (86 if name in NOTEBOOKS else 84)] == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_gates_of_solutions_hold_nothing(name):
+    """What stands between a gate's fences, other than options, is on no page: sphinx-exercise drops it."""
+    text = "\n".join(cell.source for cell in jupytext.read(ROOT / "notebooks" / f"{name}.py").cells)
+    for _, inside in re.findall(r"^(`{3,})\{\w+-(?:start|end)\}[^\n]*\n(.*?)^\1$", text, re.DOTALL | re.MULTILINE):
+        assert all(re.match(r":\w+:", line) for line in inside.splitlines()), inside
