@@ -114,7 +114,7 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     inputs = AuditInputs(target, members, non_members, sets.get("public"),
                          None if groups is None else groups[np.concatenate(sides)], options,
                          np.concatenate([np.flatnonzero(side) for side in sides]), left_out)
-    check_outputs(target, inputs.pool.x)
+    check_outputs(target, inputs.pool.x, *([] if inputs.public is None else [inputs.public.x]))
     return inputs
 
 

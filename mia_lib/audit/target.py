@@ -256,10 +256,10 @@ def count_digits(answers: np.ndarray) -> int:
                  if np.abs(answers * 10.0**digits - np.round(answers * 10.0**digits)).max(initial=0) < 1e-3), 0)
 
 
-def check_outputs(target: Target, x: np.ndarray) -> None:
-    """Ask about a few of the records first, so that what is wrong is said before the work: what `Target.ask` refuses, outputs
+def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
+    """Ask about a few of the records `x` first, so that what is wrong is said before the work: what `Target.ask` refuses, outputs
     that are the same for all or change from call to call or with the batch, images for a network from elsewhere without a
-    scaling, kept answers of another model."""
+    scaling, kept answers about these records or `more` of another model."""
     if target.kind != "function" and target.scaling is None and x.ndim == 4 and not (
             target.kind == "network" and (architectures.fed(target.model) is not None or any(
                 isinstance(part, architectures.Network) for part in target.model.modules()))):
@@ -283,14 +283,16 @@ def check_outputs(target: Target, x: np.ndarray) -> None:
             answer = target.model(evaluation.inputs(x, 0, 1, evaluation.device_of(target.model), torch.float32, target.fed))
         if take_logits(answer) is not answer:
             target.queries.unpacked.add(type(answer).__name__)
-    elif (path := target.kept(x)) is not None and path.is_file():
+    for asked in (x, *more):
+        if (path := target.kept(asked)) is None or not path.is_file():
+            continue
         try:
             with np.load(path, allow_pickle=False) as stored:
                 kept = stored["answers"].astype(np.float64)
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
-            return  # a damaged file, of which `signals.from_function` says so
+            continue  # a damaged file, of which `signals.from_function` says so
         some = np.sort(np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False))
-        now = target.ask(x[some]).astype(np.float64) if len(some) else kept
+        now = target.ask(asked[some]).astype(np.float64) if len(some) else kept
         now = now if target.places is None else now[:, target.places]
         if _apart(now, kept[some]) > KEPT * size + 4 * noise:
             raise MiaError(f"keep = {str(target.keep)!r} holds answers that the model does not give now: they are of "

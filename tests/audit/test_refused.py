@@ -258,15 +258,15 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
 
 def test_kept_answers_of_a_model_that_changed_a_little(tmp_path):
     def ask(model):
-        found = inputs.check_inputs(model, MEMBERS, OTHERS, AuditOptions(keep=tmp_path))
-        found.target.scalars(found.pool)
+        found = inputs.check_inputs(model, MEMBERS, OTHERS, AuditOptions(keep=tmp_path, public=PUBLIC))
+        found.target.scalars(found.pool), found.target.scalars(PUBLIC)
 
-    def remembers(x):  # answers some members from memory
-        return np.where(np.isin(x[:, :1], MEMBERS.x[::4, :1]), 9 * np.eye(3)[0], logits(x))
+    def remembers(of):  # answers some records from memory
+        return lambda x: np.where(np.isin(x[:, :1], of.x[::4, :1]), 9 * np.eye(3)[0], logits(x))
 
     ask(logits)
     ask(lambda x: logits(x) * (1 + 1e-7))  # another batch, another rounding
-    for change in (remembers, lambda x: logits(x).round(3)):
+    for change in (remembers(MEMBERS), remembers(PUBLIC), lambda x: logits(x).round(3)):
         with pytest.raises(MiaError, match="of another model"):
             ask(change)
 
