@@ -75,6 +75,9 @@ class AuditOptions:
 
     def __post_init__(self):
         check_choice("outputs", self.outputs, OUTPUTS)
+        if self.outputs == "labels" and self.columns is not None:
+            raise MiaError(f"columns = {self.columns!r}, but outputs = 'labels' are predicted classes, which have no columns: "
+                           "leave it out.")
         if isinstance(self.scaling, str):
             check_choice("scaling", self.scaling, SCALINGS)
         if not isinstance(self.name, str) or not self.name.strip():

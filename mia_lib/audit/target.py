@@ -221,14 +221,19 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
 
     Args:
         model: of a method of a scikit-learn estimator its `classes_` are read. columns: names or numbers of the classes, which
-            count before these; others, and one twice, raise `MiaError`. classes: names of the K classes.
+            count before these; others, one twice, and numbers that are names of other classes, too, raise `MiaError`.
+        classes: names of the K classes.
     """
     known = columns if columns is not None else getattr(getattr(model, "__self__", None), "classes_", None)
     if known is None or columns is None and isinstance(known, list):  # of several outputs
         return None
     known = np.asarray(known).tolist()
     numbers = all(isinstance(name, int) and 0 <= name < len(classes) for name in known)
-    places = known if numbers else [classes.index(str(name)) for name in known if str(name) in classes]
+    named = [classes.index(str(name)) for name in known if str(name) in classes]
+    if numbers and len(named) == len(known) and named != known:
+        raise MiaError(f"columns = {known} may be names of classes or numbers from 0, which are other ones: give their names as "
+                       f"texts, columns={[str(name) for name in known]} or {[str(classes[k]) for k in known]}.")
+    places = known if numbers else named
     if len(set(places)) < len(known):
         if columns is None:
             return None
