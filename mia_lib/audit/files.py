@@ -12,6 +12,7 @@ import io
 import json
 import re
 import sys
+import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -204,11 +205,18 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores")
     else:
+        texts: dict = {"header": None, "dtype": str, "keep_default_na": False, "na_values": [""]}  # "NA" is a name of a group
         try:
-            table = dict(pd.read_csv(Path(path).expanduser()).items())
-        except (ValueError, OSError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                raw, read = (pd.read_csv(Path(path).expanduser(), index_col=False, **how) for how in (texts, {}))
+        except (ValueError, OSError, pd.errors.ParserWarning) as error:
             raise MiaError(f"--scores {path} cannot be read as a CSV ({_first(error)}): write one row a record, with the "
-                           "names of the columns in the first.") from error
+                           "names of the columns in the first, and no field more.") from error
+        names = raw.iloc[0]
+        if twice := names[names.duplicated() & names.notna()].tolist():
+            raise MiaError(f"--scores {path} has several columns {twice[0]}: give each a name of its own.")
+        table = dict(read.items()) | ({groups: raw.iloc[1:, names.tolist().index(groups)]} if groups in names.tolist() else {})
     for option, column in (("score", score), ("member", member), ("groups", groups)):
         if column is not None and column not in table:
             raise MiaError(f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}.")

@@ -48,7 +48,7 @@ def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about
 @pytest.mark.parametrize("ending", ["csv", "npz"])
 def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending):
     monkeypatch.chdir(tmp_path)
-    columns = {"odds": SCORES, "in_train": MEMBERS.astype(int), "region": REGION}
+    columns = {"odds": SCORES, "in_train": MEMBERS.astype(int), "region": np.where(REGION == "north", "NA", "south")}
     if ending == "csv":
         pd.DataFrame(columns).to_csv("table.csv", index=False)
     else:
@@ -59,7 +59,7 @@ def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending)
     assert done.exit_code == 0 and "The scores tell members from non-members" in done.output
     numbers, page = json.loads((tmp_path / "out" / "audit.json").read_text()), (tmp_path / "out" / "audit.html").read_text()
     assert numbers["headline"]["auc"]["value"] == pytest.approx(metrics.auc(SCORES, MEMBERS), abs=1e-6)
-    assert {group["name"] for group in numbers["groups"]} == {"north", "south"}
+    assert {group["name"] for group in numbers["groups"]} == {"NA", "south"}
     most = numbers["exposed"]["records"][0]["index"]
     assert MEMBERS[most] and SCORES[most] == SCORES[MEMBERS].max()  # rows of the table as it was given
     name = "theirs" if ending == "csv" else "table.npz"
@@ -103,9 +103,11 @@ def table(tmp_path, monkeypatch):
     (["--score", "scores"], "--score scores: table.csv has no such column. It has score, member, text"),
     (["--member", "text"], "--member text holds other values than True and False"),
     (["--score", "gap"], "1 values are missing"), (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
-    (["--scores", "empty.csv"], "cannot be read as a CSV")])
+    (["--scores", "empty.csv"], "cannot be read as a CSV"), (["--scores", "more.csv"], "and no field more"),
+    (["--scores", "twice.csv"], "several columns score")])
 def test_a_command_that_cannot_be_is_refused(table, tmp_path, words, said):
-    (tmp_path / "empty.csv").write_text("")
+    for name, lines in (("empty", ""), ("more", "score,member\n1,0,1\n2,1,1\n"), ("twice", "score,score,member\n1,2,1\n")):
+        (tmp_path / f"{name}.csv").write_text(lines)
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", *words])
     assert done.exit_code == 2 and said in " ".join(done.output.split())
 
