@@ -106,11 +106,11 @@ class Report:
                 "epsilon" -> a bound for the largest lower bound.
 
         Raises:
-            MiaError: members and non-members differ without the model, it knows its members no better than a guess would, or
-                the rate of "tpr" is not resolved.
+            MiaError: members and non-members differ without the model, it knows its members no better than a guess would,
+                they score below non-members and nothing was found, or the rate of "tpr" is not resolved.
         """
         result, best = self.result, self.result.best
-        if gates and (result.differ or result.guessed):
+        if gates and (result.differ or result.guessed or result.below and not result.leak):
             raise MiaError(f"--fail-on {', '.join(gates)} cannot be decided: {self.answer}")
         if "tpr" in gates and not best.rates[0].resolved:
             raise MiaError(f"--fail-on tpr cannot be decided: {self.low_rates} Give more non-members.")

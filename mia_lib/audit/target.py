@@ -231,7 +231,7 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
     numbers = all(isinstance(name, int) and 0 <= name < len(classes) for name in known)
     named = [classes.index(str(name)) for name in known if str(name) in classes]
     if numbers and len(named) == len(known) and named != known:
-        raise MiaError(f"columns = {known} may be names of classes or numbers from 0, which are other ones: give their names as "
+        raise MiaError(f"columns = {known} may be names of classes or numbers from 0, which are other ones: give names as "
                        f"texts, columns={[str(name) for name in known]} or {[str(classes[k]) for k in known]}.")
     places = known if numbers else named
     if len(set(places)) < len(known):
@@ -262,9 +262,9 @@ def count_digits(answers: np.ndarray) -> int:
 
 
 def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
-    """Ask about a few of the records `x` first, so that what is wrong is said before the work: what `Target.ask` refuses, outputs
-    that are the same for all or change from call to call or with the batch, images for a network from elsewhere without a
-    scaling, kept answers about these records or `more` of another model."""
+    """Ask about a few of the records `x` first, so that what is wrong is said before the work: what `Target.ask` refuses,
+    outputs that are the same for all or change from call to call or with the batch, images for a network from elsewhere
+    without a scaling, kept answers of another model about these records or `more`."""
     if target.kind != "function" and target.scaling is None and x.ndim == 4 and not (
             target.kind == "network" and (architectures.fed(target.model) is not None or any(
                 isinstance(part, architectures.Network) for part in target.model.modules()))):

@@ -101,8 +101,8 @@ CASES = {  # what is given differently, and what the message says
     "columns that are no classes": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "z"]}, "['a', 'z']: each"),
     "a column twice": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "a"]}, "stand once"),
     "numbers of columns that are names, too": (
-        {"model": lambda x: logits(x)[:, :2], "columns": [1, 2], **{name: replace(of, classes=("1", "2", "3")) for name, of in (
-            ("members", MEMBERS), ("non_members", OTHERS))}}, "columns=['1', '2'] or ['2', '3']"),
+        {"members": replace(MEMBERS, classes=tuple("123")), "non_members": replace(OTHERS, classes=tuple("123")),
+         "model": lambda x: logits(x)[:, :2], "columns": [1, 2]}, "columns=['1', '2'] or ['2', '3']"),
     "columns of labels": ({"outputs": "labels", "columns": CLASSES}, "which have no columns: leave it out"),
     "a tuple": ({"model": lambda x: (logits(x), x)}, "lambda x: model(x)[0]"),
     "a dictionary without logits": ({"model": lambda x: {"scores": logits(x)}}, "lambda x: model(x)['scores']"),

@@ -128,11 +128,14 @@ def test_a_pipeline_without_a_leak_ends_well_and_an_undecided_one_does_not(tmp_p
     monkeypatch.chdir(tmp_path)
     shuffled = np.random.default_rng(3).permutation(SCORES)
     few = np.arange(400) < 330  # 70 non-members resolve no 1 %
-    for name, columns in (("table", {"score": shuffled, "member": MEMBERS}), ("few", {"score": SCORES, "member": few})):
+    for name, columns in (("table", {"score": shuffled, "member": MEMBERS}), ("few", {"score": SCORES, "member": few}),
+                          ("turned", {"score": -SCORES, "member": MEMBERS})):
         pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
     assert CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", "leak"]).exit_code == 0
-    done = CliRunner().invoke(app, ["audit", "--scores", "few.csv", "--fail-on", "tpr=0.1", "-o", "other"])
-    assert done.exit_code == 2 and "cannot be decided" in done.output and (tmp_path / "other" / "audit.html").is_file()
+    for name, gate in (("few", "tpr=0.1"), ("turned", "leak"), ("turned", "auc=0.6")):
+        done = CliRunner().invoke(app, ["audit", "--scores", f"{name}.csv", "--fail-on", gate, "-o", name + gate])
+        assert done.exit_code == 2 and "cannot be decided" in done.output
+        assert (tmp_path / (name + gate) / "audit.html").is_file()
 
 
 def test_numbers_are_as_their_published_schema_says():
