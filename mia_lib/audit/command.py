@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from mia_lib.audit.options import ANSWERS, NUMBERS, AuditOptions, check_folder, check_gates
 from mia_lib.errors import MiaError
@@ -23,8 +24,8 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         what to print, and whether something that `fail_on` names was found.
 
     Raises:
-        MiaError: as `audit`; files that are missing or not safe to read, an output folder that holds something, or a `fail_on`
-            that cannot be decided.
+        MiaError: as `audit`; files that are missing or not safe to read, an output folder that holds something or cannot be
+            written (in the end with what was found), or a `fail_on` that cannot be decided.
     """
     AuditOptions(**options)
     gates, scores = check_gates(fail_on), paths.get("scores")
@@ -42,9 +43,13 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         if path is not None and name not in ("MODEL", "groups") and not Path(path).expanduser().is_file():
             raise MiaError(f"--{name} {path}: there is no such file.")
     folder = check_folder(output)
-    if not only_plan and (folder / NUMBERS).exists():
-        raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
-                       "is not lost.")
+    if not only_plan:
+        _check_unfinished(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise MiaError(f"-o {folder} cannot be written ({error.strerror}): give another folder.") from error
     if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
         options["name"] = Path(scores).name if scores is not None else str(paths["MODEL"])
     from mia_lib.audit import execution, files
@@ -59,6 +64,16 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         if only_plan:
             return str(execution.plan(target, *sets, **options)), False
         report = execution.audit(target, *sets, **options)
-    page = report.save(folder)
+    try:
+        _check_unfinished(folder)  # another may have ended meanwhile
+        page = report.save(folder)
+    except (MiaError, OSError) as error:
+        raise MiaError(f"{report}\nNot all of this could be saved: {error}") from error
     failures = report.exceeded(gates)
     return "\n".join([str(report), *failures, str(page)]), bool(failures)
+
+
+def _check_unfinished(folder: Path) -> None:
+    if (folder / NUMBERS).exists():
+        raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
+                       "is not lost.")

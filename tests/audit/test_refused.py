@@ -354,6 +354,7 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "a recipe without an architecture": (lambda f: {"recipe": text(f / "r.yaml", "epochs: 3")}, "names no architecture"),
     "a recipe that is a list": (lambda f: {"recipe": text(f / "r.json", "[1]")}, "holds a list"),
     "a folder that is a file": (lambda f: {"output": f / "members.npz"}, "is a file"),
+    "a folder within a file": (lambda f: {"output": f / "members.npz" / "new"}, "cannot be written"),
     "a folder that is not empty": (lambda f: {"output": f}, "is not empty"),
 }
 

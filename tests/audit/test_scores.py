@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mia_lib import LIBRARY, audit, metrics
+from mia_lib.audit import execution, statistics
 from mia_lib.audit import report as reporting
-from mia_lib.audit import statistics
 from mia_lib.errors import MiaError
 from mia_lib.publish.cli import app
 
@@ -122,6 +122,17 @@ def test_a_pipeline_ends_by_what_was_found(table, tmp_path, gate, code, said):
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", gate])
     assert done.exit_code == code and said in " ".join(done.output.split())
     assert (tmp_path / "audit" / "audit.json").is_file() == (code != 2)
+
+
+@pytest.mark.parametrize("meanwhile, said", [
+    (lambda folder: (folder / "audit.json").write_text("theirs"), "holds an audit that was finished"),
+    (lambda folder: (folder / "audit.html").mkdir(), "could be saved")])
+def test_what_was_found_is_said_where_it_cannot_be_saved(table, tmp_path, monkeypatch, meanwhile, said):
+    judge, folder = execution.audit_scores, tmp_path / "audit"
+    monkeypatch.setattr(execution, "audit_scores", lambda *given, **told: (meanwhile(folder), judge(*given, **told))[1])
+    done = CliRunner().invoke(app, ["audit", "--scores", "table.csv"])
+    assert done.exit_code == 2 and said in done.output and "The scores tell members from non-members" in done.output
+    assert said == "could be saved" or (folder / "audit.json").read_text() == "theirs"
 
 
 def test_a_pipeline_without_a_leak_ends_well_and_an_undecided_one_does_not(tmp_path, monkeypatch):
