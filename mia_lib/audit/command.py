@@ -29,13 +29,7 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
     """
     AuditOptions(**options)
     gates, scores = check_gates(fail_on), paths.get("scores")
-    if scores is not None:
-        if unused := [name if name == "MODEL" else f"--{name}" for name, value in paths.items()
-                      if value is not None and name not in ("scores", "groups")]:
-            raise MiaError(f"--scores {scores} judges scores alone, without a model: leave {', '.join(unused)} out.")
-        if only_plan:
-            raise MiaError("--plan is for a model: scores are judged within seconds.")
-    elif missing := [name for name in ("MODEL", "members", "non-members") if paths.get(name) is None]:
+    if missing := [name for name in ("MODEL", "members", "non-members") if paths.get(name) is None and scores is None]:
         raise MiaError(f"{'' if missing[0] == 'MODEL' else '--'}{missing[0]} is missing: `mia audit MODEL --members M.npz "
                        "--non-members N.npz`; `mia audit --scores table.csv` judges scores that are there; `mia audit --test` "
                        "tests the audit itself.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,18 +53,15 @@ def canaries(scores, coins, delta: float = 0.0, confidence: float = 0.95, seed: 
     return CanaryAudit(bound, int(sum(map(bool, coins))))
 
 
-def run_canaries(path: str, others: Sequence[str], score: str, member: str, delta: float, confidence: float, seed: int) -> str:
+def run_canaries(path: str, score: str, member: str, delta: float, confidence: float, seed: int) -> str:
     """`mia audit --canaries`: what to print.
 
     Args:
-        path: of a table with a row a canary. others: arguments that were given and are of no use here. score, member:
-            names of its columns. delta, confidence, seed: as for `canaries`.
+        path: of a table with a row a canary. score, member: names of its columns. delta, confidence, seed: as for `canaries`.
 
     Raises:
-        MiaError: as `canaries`; other arguments, a file that is not there or cannot be read.
+        MiaError: as `canaries`; a file that is not there or cannot be read.
     """
-    if others:
-        raise MiaError(f"--canaries {path} judges the canaries of one run by their scores: leave {', '.join(others)} out.")
     if not Path(path).expanduser().is_file():
         raise MiaError(f"--canaries {path}: there is no such file.")
     from mia_lib.audit import files  # which needs PyTorch

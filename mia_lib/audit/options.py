@@ -137,12 +137,14 @@ def check_gates(texts: Sequence[str]) -> dict[str, float | None]:
     """What `--fail-on` names, "leak" or such as "auc=0.6", as name -> bound, None of a leak.
 
     Raises:
-        MiaError: another name, a bound that is missing or out of range.
+        MiaError: another name, one twice, a bound that is missing or out of range.
     """
     gates: dict[str, float | None] = {}
     for text in texts:
         name, _, bound = text.partition("=")
         check_choice("--fail-on", name, ("leak", *GATES))
+        if name in gates:
+            raise MiaError(f"--fail-on {name} is given twice, of which one would count: give it once.")
         if text == "leak":
             gates[name] = None
             continue

@@ -10,6 +10,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import 
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -165,8 +166,25 @@ def sweep(name: str = NOTEBOOK,
     typer.echo(grids.run(name, _pairs(name, parameter), preset, output))
 
 
+def _refuse_unused(ctx: typer.Context, modes: Mapping[str, str]) -> None:
+    """Refuse what was given and is not used in the mode of a command, which the first option of `modes` that was given makes;
+    "" is that without any. Values name what is used in each."""
+    given = [max(one.opts, key=len) if one.opts[0].startswith("-") else one.opts[0].upper() for one in ctx.command.params
+             if ctx.get_parameter_source(one.name).name == "COMMANDLINE"]
+    mode = next((mode for mode in modes if mode in given), "")
+    without = f"{ctx.info_name} without {' or '.join(filter(None, modes))}"
+    if unused := [name for name in given if name not in (mode, *modes[mode].split())]:
+        raise MiaError(f"{mode or without} makes no use of {', '.join(unused)}: "
+                       f"leave {'them' if unused[1:] else 'it'} out.")
+
+
+PUBLISH_USES = {"--list": "--device", "--next": "--minutes --device --cluster",
+                "--index": "NAME --parameter --device --cluster", "": "NAME --models --parameter --device --cluster"}
+
+
 @app.command(cls=WithPairs)
-def publish(name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
+def publish(ctx: typer.Context,
+            name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
             models: int = typer.Option(16, min=1, help="How many models there are to be; those that are there stay."),
             index: str | None = typer.Option(None, metavar="FIRST:STOP", help="Or these alone, as 16:32: a job of an array."),
             parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
@@ -176,6 +194,7 @@ def publish(name: str | None = typer.Argument(None, help="A measurement; `mia pu
             minutes: float = typer.Option(9.0, min=0.01, help="What --next may take."),
             device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Measure what takes long once, and keep it in data/published/ for every reader."""
+    _refuse_unused(ctx, PUBLISH_USES)
     from mia_lib.publish import measured
 
     if listed:
@@ -230,8 +249,16 @@ AUDIT_CODES = ("Ends with 0 where nothing was found that --fail-on names (or it 
                "with 2 where the audit was refused or cannot decide what --fail-on names.")
 
 
+PLAN_USES = ("MODEL --members --non-members --public --state --outputs --columns --scaling --recipe --minutes --fpr --groups "
+             "--references --queries --without --deduplicate --delta --confidence --name --seed --output --device --cluster")
+AUDIT_USES = {"--test": "--device --cluster", "--canaries": "--score --member --delta --confidence --seed",
+              "--scores": "--score --member --fpr --groups --fail-on --delta --confidence --name --seed --output",
+              "--plan": PLAN_USES, "": f"{PLAN_USES} --fail-on"}
+
+
 @app.command(epilog=AUDIT_CODES)
-def audit(model: str | None = typer.Argument(None, help="my_module:factory with --state, program.pt2, or my_module:predict."),
+def audit(ctx: typer.Context,
+          model: str | None = typer.Argument(None, help="my_module:factory with --state, program.pt2, or my_module:predict."),
           members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
           non_members: str | None = typer.Option(None, help="Others of the same distribution."),
           public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
@@ -264,6 +291,7 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
           test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Audit a model of your own: all attacks that what you have permits, within a budget."""
+    _refuse_unused(ctx, AUDIT_USES)
     if test:
         from mia_lib.audit import rehearse
 
@@ -275,11 +303,7 @@ def audit(model: str | None = typer.Argument(None, help="my_module:factory with 
     if canaries:
         from mia_lib.audit.one_run import run_canaries
 
-        others = {"MODEL": model, "--members": members, "--non-members": non_members, "--scores": scores, "--public": public,
-                  "--state": state, "--recipe": recipe, "--groups": groups, "--fpr": fpr, "--without": without,
-                  "--deduplicate": deduplicate, "--fail-on": fail_on, "--plan": plan}
-        given = [name for name, value in others.items() if value]
-        typer.echo(run_canaries(canaries, given, score, member, delta, confidence, seed))
+        typer.echo(run_canaries(canaries, score, member, delta, confidence, seed))
         return
     from mia_lib.audit.command import run_command
 

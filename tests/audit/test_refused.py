@@ -205,7 +205,8 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
     typos = {"outputs = 'label'": [*rest, "--outputs", "label"], "scaling = '0 to 2'": [*rest, "--scaling", "0 to 2"],
              "confidence = 95.0": [*rest, "--confidence", "95"], "fpr = 5.0": [*rest, "--fpr", "5"],
              "minutes = 0.0": [*rest, "--minutes", "0"], "n.npz: there is no such file": [*rest, "--public", "n.npz"],
-             "MODEL is missing": ["--members", "m.npz"], "is not empty": [*rest, "-o", "."]}
+             "MODEL is missing": ["--members", "m.npz"], "is not empty": [*rest, "-o", "."],
+             "makes no use of --score:": [*rest, "--score", "a"], "--plan makes": [*rest, "--plan", "--fail-on", "leak"]}
     code = ("import json, sys\nfrom typer.testing import CliRunner\nfrom mia_lib.publish.cli import app\n"
             "for said, words in json.load(sys.stdin).items():\n"
             "    done = CliRunner().invoke(app, ['audit', *words])\n"

@@ -98,8 +98,11 @@ def table(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["mine:predict"], "leave MODEL out"), (["--members", "m.npz"], "leave --members out"),
-    (["--plan"], "--plan is for a model"),
+    (["mine:predict"], "--scores makes no use of MODEL: leave it out"),
+    (["--deduplicate", "--minutes", "10"], "--scores makes no use of --minutes, --deduplicate: leave them out"),
+    (["--canaries", "table.csv", "-o", "out"], "--canaries makes no use of --scores, --output"),
+    (["--test"], "--test makes no use of --scores"), (["--plan"], "--scores makes no use of --plan"),
+    (["--fail-on", "auc=0.6", "--fail-on", "auc=0.9"], "--fail-on auc is given twice"),
     (["--score", "scores"], "--score scores: table.csv has no such column. It has score, member, text"),
     (["--member", "text"], "--member text holds other values than True and False"),
     (["--score", "gap"], "1 values are missing"), (["--scores", "other.csv"], "--scores other.csv: there is no such file"),

@@ -35,6 +35,7 @@ def test_params_prints_name_type_value_allowed_and_meaning_and_breaks_no_name_ho
     ("run tinny", "Did you mean 'tiny'"), ("run tiny -p stepz 3", "Did you mean 'steps'"),
     ("run tiny -p steps 99", "less than or equal to 10"), ("run tiny -p steps", "has no value"),
     ("run tiny -p steps 2 -p steps 3", "-p steps is given twice, as 2 and 3"), ("serve", "Run `mia build`"),
+    ("publish bank/cifar10 --next", "--next makes no use of NAME: leave it out"),
     *((f"{command} --preset huge", "Allowed: published, quick, smoke") for command in ("run tiny", "build"))])
 def test_bad_input_exits_2_with_one_paragraph(tiny, words, says):
     done = mia(*words.split())
