@@ -29,6 +29,7 @@ from mia_lib.errors import MiaError, check_choice
 from mia_lib.training import TrainConfig
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
+NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"  # which YAML 1.1 takes for text unless it has both point and sign
 SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
         "safetensors yourself: state = torch.load(path, weights_only=True); "
         "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
@@ -275,4 +276,5 @@ def recipe(path: str) -> TrainConfig:
         check_choice(f"--recipe {path}: name", name, [field.name for field in fields(TrainConfig)])
     if "architecture" not in values:
         raise MiaError(f"--recipe {path} names no architecture: write architecture: mlp:64, or that of the model.")
-    return TrainConfig(**values)
+    return TrainConfig(**{name: float(value) if isinstance(value, str) and re.fullmatch(NUMBER, value) else value
+                          for name, value in values.items()})

@@ -381,6 +381,12 @@ def test_refused_files(case, tmp_path):
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize("content", ["architecture: mlp\nlearning_rate: 1e-5",
+                                     '{"architecture": "mlp", "learning_rate": 1e-05}'])
+def test_numbers_of_a_recipe_may_have_exponents(content, tmp_path):
+    assert files.recipe(text(tmp_path / "recipe", content)) == TrainConfig("mlp", learning_rate=1e-5)
+
+
 class Boom:
     """Would write a file if it were unpickled."""
 
