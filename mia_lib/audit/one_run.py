@@ -31,7 +31,7 @@ class CanaryAudit:
         answer = (f"This training is not ({private})-private for an epsilon below {found:.2f}" if found > 0 else
                   f"These canaries refute no epsilon of ({private})-privacy, which says that this attack found nothing, and "
                   "not that there is nothing")
-        return (f"{answer}, at a confidence of {found.confidence:.0%}.\n"
+        return (f"{answer}, at a confidence of {100 * found.confidence:.10g}%.\n"
                 f"Of {found.canaries} canaries {self.inside} were in. Four numbers of guesses were tried, each at a quarter "
                 f"of the error; the bound is that of {found.guessed_in} said to be in and {found.guessed_out} said to be out, "
                 f"of which {found.right} were right.\n{CONDITIONS}")

@@ -185,6 +185,11 @@ def percent(value: float, digits: int = 1) -> str:
         f"{100 * value:.2g} %")
 
 
+def as_given(value: float) -> str:
+    """Of a rate or a level that was asked for, whole: "1.55 %"."""
+    return f"{100 * value:.10g} %"
+
+
 def span(interval: Interval, digits: int = 3) -> str:
     """An estimate with its interval: "0.612 [0.580, 0.644]"."""
     return f"{interval.value:.{digits}f} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
@@ -206,7 +211,8 @@ def sentences(text: str) -> list[str]:
     return [type(text)(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]
 
 
-FILTERS = {"percent": percent, "span": span, "tpr": tpr, "or_less": or_less, "duration": duration, "sentences": sentences}
+FILTERS = {"percent": percent, "as_given": as_given, "span": span, "tpr": tpr, "or_less": or_less, "duration": duration,
+           "sentences": sentences}
 
 
 def light_and_dark(figure: Figure) -> dict[str, str]:

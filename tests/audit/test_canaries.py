@@ -19,7 +19,8 @@ def test_the_answer_has_the_bound_and_its_conditions():
     assert found.bound == metrics.epsilon_one_run(SCORES, COINS, None, 1e-5) > 2 and found.inside == COINS.sum()
     assert f"not (epsilon, delta = 1e-05)-private for an epsilon below {found.bound:.2f}, at a confidence of 95%" in str(found)
     assert "fair coin" in str(found) and f"{found.bound.right} were right" in str(found)
-    assert "not that there is nothing" in str(audit.canaries(RNG.random(400), COINS))
+    found = str(audit.canaries(RNG.random(400), COINS, confidence=0.999))
+    assert "not that there is nothing" in found and "confidence of 99.9%" in found
 
 
 def test_the_command_reads_a_table(tmp_path):

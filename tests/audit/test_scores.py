@@ -38,6 +38,12 @@ def test_numbers_are_those_of_the_metrics():
     assert report.answer.startswith("The scores tell members from non-members, to a severe degree: of 100 pairs of")
 
 
+def test_rates_and_levels_that_were_asked_for_are_not_rounded():
+    report = audit.audit_scores(SCORES, MEMBERS, fpr=(0.0155, 0.0125), confidence=0.9999)
+    assert "rate of 1.55 %" in report.low_rates and "rate of 1.25 %" in report.low_rates
+    assert "intervals of 99.99 %" in report.html() and "100 %" not in " ".join(report.text("epsilon"))
+
+
 def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about():
     report = audit.audit_scores(RNG.permutation(SCORES), MEMBERS)
     assert not report.leak and "No attack found anything beyond chance" in report.answer
