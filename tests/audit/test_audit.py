@@ -137,7 +137,8 @@ def test_a_group_that_leaks_is_called(report):
                for one in report.result.groups]
     page = " ".join(replace(report, result=replace(report.result, groups=tuple(changed))).html().split())
     assert ("2 of 2 groups have records enough in the half of the records that judges, which alone is counted here. Above "
-            "chance by rank tests, with a confidence of 90 % for all of them together: high. Intervals of few records are rough.") in page
+            "chance by rank tests, with a confidence of 90 % for all of them together: high. Intervals of few records are "
+            "rough.") in page
     for kind in ("class", "group"):  # each of G intervals is at 1 - 0.1 / G
         able = [one for one in report.result.groups if one.kind == kind and one.auc is not None]
         assert able and all(0 <= one.p <= 1 and one.auc.level == pytest.approx(1 - 0.1 / len(able)) for one in able)
