@@ -37,8 +37,11 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         if path is not None and name not in ("MODEL", "groups") and not Path(path).expanduser().is_file():
             raise MiaError(f"--{name} {path}: there is no such file.")
     folder = check_folder(output)
+    numbers = folder / NUMBERS
     if not only_plan:
-        _check_unfinished(folder)
+        if numbers.exists():
+            raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
+                           "it is not lost.")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=folder).close()
@@ -59,15 +62,11 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
             return str(execution.plan(target, *sets, **options)), False
         report = execution.audit(target, *sets, **options)
     try:
-        _check_unfinished(folder)  # another may have ended meanwhile
+        numbers.touch(exist_ok=False)  # one that ended meanwhile is not overwritten
         page = report.save(folder)
     except (MiaError, OSError) as error:
+        if not isinstance(error, FileExistsError) and numbers.is_file() and not numbers.stat().st_size:
+            numbers.unlink()
         raise MiaError(f"{report}\nNot all of this could be saved: {error}") from error
     failures = report.exceeded(gates)
     return "\n".join([str(report), *failures, str(page)]), bool(failures)
-
-
-def _check_unfinished(folder: Path) -> None:
-    if (folder / NUMBERS).exists():
-        raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that it "
-                       "is not lost.")
