@@ -19,7 +19,7 @@ REACHABLE = """() => [...document.querySelectorAll(
   box => box.scrollWidth <= box.clientWidth + 1 || !["auto", "scroll"].includes(getComputedStyle(box).overflowX)
     || !box.tabIndex)"""
 LOOKS = [("light", 1280), ("dark", 390)]
-AXE = {"book/index": LOOKS, "notebooks/bayes": LOOKS, "book/play": LOOKS[:1], "book/scorecard": LOOKS[:1],
+AXE = {"book/index": LOOKS, "notebooks/bayes": LOOKS[1:], "book/play": LOOKS[:1], "book/scorecard": LOOKS[:1],
        "book/status": LOOKS[1:]}  # one page of each kind, and in which looks
 GRAVE = ("serious", "critical")
 REPEATED = ["tbody tr:nth-child(n + 4)", "svg", "pre", "mjx-container"]  # thousands of parts, all made by the same few rules
@@ -70,10 +70,12 @@ class Visit:
         self.page.evaluate("(window.MathJax?.startup?.promise ?? Promise.resolve()).then(() => true)")
         return self._settled()
 
-    def look(self, theme: str, width: int):
-        """The page as it stands, in another light or on another screen."""
+    def look(self, theme: str, width: int, reachable: bool = True):
+        """The page as it stands, in another light or on another screen; what scrolls there is reached by the keyboard."""
         self.page.emulate_media(color_scheme=theme)
         self.page.set_viewport_size({"width": width, "height": 900})
+        if not reachable:
+            return self._settled()
         self.page.wait_for_timeout(800)  # tab stops follow the new width once it stays, on a busy machine later
         from playwright.sync_api import TimeoutError as Late
 
@@ -115,7 +117,7 @@ def test_a_page_works_in_both_looks(browser, server, name):
     with Visit(browser) as tab:
         tab.go(f"{server}/{name}.html")
         for theme, width in LOOKS:
-            page = tab.look(theme, width)
+            page = tab.look(theme, width, reachable=(theme, width) in AXE.get(name, ()) or name in OF_TABLES)
             assert not tab.errors
             assert not tab.elsewhere, "asked of others than the book itself"
             assert page.evaluate("document.documentElement.dataset.theme") == theme
