@@ -84,6 +84,8 @@ def parse_augmentation(text: str) -> tuple[str, float]:
     except ValueError:
         raise MiaError(f"augmentation = {text!r}: what follows the colon must be a number, as in 'flip_crop:4'.") from None
     check_range(f"augmentation = {text!r}: strength", value, *((0.01, 1.0) if "resized" in name else (0, 64)))
+    if "resized" not in name and value != int(value):
+        raise MiaError(f"augmentation = {text!r}: what follows the colon are whole pixels, as in 'flip_crop:4'.")
     return name, value
 
 

@@ -283,7 +283,7 @@ results.show_table(
 # :class: dropdown
 # Non-members, if there are fewer than some thousand: below $1/n$ no rate exists, so nothing can be said at the limit that the hospital
 # has set. Once that rate is resolved, the script: it permits references, which open as many rows of {numref}`audit-plan` as anything
-# here. Weights open gradients; what these add, and cost, the [chapter that compares](compare.ipynb) measures. More members only narrow intervals.
+# here. Weights open gradients: the tables of this page have what their norm finds beside the loss. More members only narrow intervals.
 # ````
 #
 # ````{exercise} A forest that forgets

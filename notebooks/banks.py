@@ -237,8 +237,8 @@ plotting.show(
     caption=f"Whom attacks call members of {len(held) - len(held) // 2} models of {bank}, at 1 % false alarms of each. Records are ranked by how often the "
     f"same attack finds them in the other models of the bank, and cut into tenths; {exposed_records:,} training records, all models of the same half but "
     "the partner for references. Bars are 95 % intervals over targets.",
-    alt="Three panels with a line for members and one for non-members against the tenth of the records. Of MALT both lines coincide; of LiRA and RMIA "
-    "that of members starts far above that of non-members and falls to zero.")
+    alt="Three panels, of MALT, LiRA and RMIA, with a line for members and one for non-members against the tenth of the records, from those found most "
+    "often to those found least.")
 
 # %% [markdown]
 # :::{finding}

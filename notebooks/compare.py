@@ -19,7 +19,7 @@
 # %% tags=["parameters", "hide-input"]
 banks: list[str] = ["cifar10", "cifar100"]  # published banks of small networks [cifar10 | cifar100; not empty; distinct]
 targets: int = 16  # networks of each that are attacked, one of each complementary pair [2..16]
-records: int = 4000  # of the training records the first so many are judged [200..4000]
+records: int = 4000  # of the training records the first so many are judged [400..4000]
 counts: list[int] = [1, 2, 4, 8, 16, 30, 126]  # references, as far as a bank has them [1..126; ascending; not empty]
 compared: int = 8  # references in the table and the ranking [2..14; even]
 hand_models: int = 6  # networks of the target by hand [6..100; even]
@@ -66,15 +66,15 @@ results.name({word: number(frame, name, data=where, references=count) for word, 
     "bavaria-heart": ("BaVarIA", heart, compared), "rmia-third-most": ("RMIA", third, most), "lira-third-most": ("LiRA", third, most),
     "rmia-off-heart": ("RMIA, offline", heart, compared), "two-heart": ("LiRA, 2 queries", heart, compared),
     "asked-heart": ("LiRA, 18 queries", heart, compared)}.items()}, ".1%")
-results.name({"first": first, "second": second, "third": third, "most-third": most})
+results.name({"first": first, "second": second, "third": third, "most-third": most, "small": " and ".join(one.name for one in cases[:len(banks)])})
 plotting.show(
     exhibits.references_figure(frame), name="compare-references",
     caption="What one more reference buys: the share of the members found at 1 % false alarms, against the number of reference models that a record "
             "is compared with. Those of offline attacks and of the calibrated loss were all trained without the record, of the others half. Small "
-            "networks on {ours}`first` and {ours}`second`, ResNet-9 trained with flips and crops, and networks that know 2,000 images by heart; "
+            "networks on {ours}`small`, ResNet-9 trained with flips and crops, and networks that know 2,000 images by heart; "
             "{param}`targets` targets of each, the same {param}`records` images for all attacks; 95 % intervals over targets and images.",
-    alt="Four panels of curves against the number of references, one for each of eight attacks. On banks RMIA is above the others, but for LiRA with "
-        "the most references, and MALT lies at one percent. On networks that know their members by heart both forms of BaVarIA lead, then LiRA.")
+    alt=f"{len(cases)} panels, one a set, of curves against the number of references on a logarithmic axis, one for each of eight attacks with bars; MALT, "
+        "which has no references, is a level line.")
 
 # %% [markdown]
 # The chapters before follow one paper each, and each paper compares its own attack with a few others. It chooses data, references and queries. Here
@@ -86,7 +86,7 @@ plotting.show(
 # The [game](../book/game.md) is the same for all. Half of the records trained the target, and the attacker gives every record a score. Attacks differ
 # in three things:
 #
-# - **Access**: the predicted label, the loss, all outputs, the parameters ({numref}`compare-access`).
+# - **Access**: the predicted label, the loss, or all outputs ({numref}`compare-access`).
 # - **References**: none; models that were trained without the record, as an attacker has who meets it later; or models half of them with it.
 # - **Queries**: how often the target is asked about one record. Curvature asks forty times, most others once, or as often as one likes.
 #
@@ -187,10 +187,10 @@ points(of_recipes, asked="K20", longer="K22", plain="K23")
 plotting.show(
     exhibits.queries_figure(pd.concat([frame, of_recipes]), compared), name="compare-queries",
     caption="What one more query buys: members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the "
-            "recipes with all others. Answers are joined by the mean of their log odds; curvature takes differences of forty. The networks of "
-            "{ours}`first` were trained without augmentation, those that know their members by heart with flips. 95 % intervals over targets and "
+            "recipes with all others. Answers are joined by the mean of their log odds; curvature takes differences of forty. Small "
+            "networks on a whole set were trained without augmentation, those that know their members by heart with flips. 95 % intervals over targets and "
             "images.",
-    alt="Four panels of curves against 1 to 80 queries, for LiRA, RMIA, BaVarIA and curvature.")
+    alt="A panel for each set of which more than one answer is known: curves against the number of queries, one for each attack that was asked so often.")
 
 # %% [markdown]
 # :::{finding}
@@ -348,8 +348,8 @@ plotting.show(
     exhibits.ranking_figure(frame, compared), name="compare-ranking",
     caption="The ranking: how many points of TPR at 1 % FPR each attack is away from RMIA on the same images, with {param}`compared` references or "
             "with none. Paired differences with 95 % intervals; one that covers zero leaves the order open. They are not corrected for their number.",
-    alt="A row for each attack and a panel for each set: a mark at the difference from RMIA with a bar. Nearly all lie to the left of zero; offline "
-        "RMIA lies on it, and LiRA to its right on networks that know their members by heart.")
+    alt="A row for each attack and a panel for each set: a mark at the difference from RMIA with a bar, to the left of zero where "
+        "RMIA finds more.")
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -443,8 +443,8 @@ claims.show("compare", verdicts)
 # ### Where this comparison stops short
 #
 # Networks are small but for ResNet-9. Answers to many queries are joined by their mean, LiRA's paper multiplies a Gaussian for each view, which
-# weighs a view that says nothing less; the banks keep only means. Intervals cover targets and records, not the choice of the bank. Of 4,000 images
-# half are members of a target, so a rate of one in a thousand rests on two images: such rates, on all images, are on the page of [the
+# weighs a view that says nothing less; the banks keep only means. Intervals cover targets and records, not the choice of the bank. Of {param}`records`
+# images half are members of a target, so a rate of one in a thousand rests on two images at most: such rates, on all images, are on the page of [the
 # banks](banks.ipynb). Quantile regression is not in the main table, since it is fitted to records that are judged there.
 #
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

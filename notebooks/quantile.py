@@ -366,7 +366,7 @@ results.show_table(
 #
 # ### Table 2 and Figure 3: tables
 #
-# The paper's eight tasks, four of OpenML and four of the American Community Survey, have to be downloaded: `mia data get openml_361057 acs_income` and so on.
+# The paper's eight tasks, four of OpenML and four of the American Community Survey, have to be downloaded: `mia data get openml_361057`, `mia data get acs_income` and so on.
 # Then one command runs them: `mia run quantile -p tables '["openml_361057", "acs_income"]' -p table_records 0 -p table_unused 0 --yes`. Here is the same on
 # {ours}`table-set`, and below the paper's column for the eight.
 

@@ -43,6 +43,8 @@ def others_of_a_member(work, rng):
     moved = g.copy()
     moved[k] += 5
     again = numbers(work, "others", moved, members, shape=g.shape)
+    need(same(found[k] * members.sum(), g[members].sum(0) - g[k], 1e-3) or not same(again[k], found[k]),
+         "`others`: of a member the sum over the other members is still divided by the size of the training set.")
     need(same(again[k], found[k]), "`others`: a member's own gradient is among its others. What is left of the "
                                    "training set's mean when one record is taken out?")
     other = int(np.flatnonzero(members)[0])

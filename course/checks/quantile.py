@@ -22,6 +22,8 @@ def pinball_zero(work, rng):
     score = rng.normal(size=50)
     need(same(numbers(work, "pinball", score, score, 0.9, what="one number"), 0), "`pinball`: a perfect prediction costs "
          "something.")
+    once, twice = (numbers(work, "pinball", np.tile(score + 1, times), np.tile(score, times), 0.9) for times in (1, 2))
+    need(same(once, twice), "`pinball`: of the records given twice it is not that of them given once, as a mean is.")
     for shift in (-0.5, 0.5):
         found = numbers(work, "pinball", score + shift, score, 0.9)
         need(found > 0, f"`pinball`: predictions that are {abs(shift)} too {'low' if shift < 0 else 'high'} cost "

@@ -87,8 +87,10 @@ def cell(number: Interval | float, spec: str = ".3f", unit: str = "") -> Cell:
     return Cell(format(number, spec), number.value, *((number.low, number.high) if shown else ()), unit=unit)
 
 
-def format_percent(rate: Interval | float, digits: int = 1) -> Cell:
-    """A rate in percent, as "57.0 [56.2, 57.8]"."""
+def format_percent(rate: Interval | float, digits: int = 1) -> Cell | str:
+    """A rate in percent, as "57.0 [56.2, 57.8]", where there is one."""
+    if isinstance(rate, Interval) and math.isnan(rate.value):
+        return BELOW_RESOLUTION
     return cell(100 * rate, f".{digits}f", "%")
 
 

@@ -227,9 +227,11 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     check_choice("loss", loss, LOSSES)
     check_whole("batch", batch, 1)
     x = x.x if hasattr(x, "fingerprint") and hasattr(x, "x") else x
+    if hasattr(x, "toarray"):
+        raise MiaError(f"x is a sparse {type(x).__name__}: an array is needed. Give x.toarray().")
     if not hasattr(x, "__len__") or getattr(x, "shape", None) == () or not len(x):
         raise MiaError(f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list.")
-    kept = _Kept(keep, {"of": _content(x), "outputs": outputs})
+    kept = _Kept(keep, {"of": _content(x) if isinstance(keep, str | Path) else "", "outputs": outputs})
     parts = kept.parts
     with progress.Bar("asking the model", len(x)) as bar:
         done = sum(map(len, parts))
@@ -303,13 +305,17 @@ def _stopped(error: Exception, parts: list, done: int, size: int, records: int, 
 
 
 def _content(x) -> str:
-    """What records are, for a file of answers to know them again."""
-    if hasattr(x, "to_csv"):
-        return hashlib.sha256(x.to_csv(index=False).encode()).hexdigest()[:40]
-    array = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
-    if array.dtype.kind != "O":
-        return store.fingerprint(array)
-    return hashlib.sha256(repr(array.tolist()).encode()).hexdigest()[:40]
+    """What records are, for a file of answers to know them again: by their numbers, whatever holds them."""
+    if hasattr(x, "columns"):
+        parts = [part for name in x.columns for part in (name, x[name].to_numpy())]
+    else:
+        array = x if isinstance(x, list | tuple) else as_array(x)
+        if not isinstance(array, list | tuple) and array.dtype.kind != "O":
+            return store.fingerprint(array)
+        parts = list(array)
+    contents = [_content(part) if isinstance(part, list | tuple | np.ndarray) or hasattr(part, "detach") else repr(part)
+                for part in parts]
+    return hashlib.sha256(repr(contents).encode()).hexdigest()[:40]
 
 
 class _Kept:

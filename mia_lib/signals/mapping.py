@@ -58,7 +58,7 @@ def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict]
     Raises:
         MiaError: records of another shape, or `judged` of another than [T, N].
     """
-    index = range(len(models)) if index is None else index
+    index = ensemble.numbers_of(range(len(models)) if index is None else index, len(models))
     specs, rows = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index)
     records, label = models.records if records is None else records, f"{label} of {models.label}"
     if records.shape != models.records.shape:

@@ -52,6 +52,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     if not len(x):
         raise MiaError(f"x has shape {np.shape(x)}: at least one record is needed.")
     y = check_labels("y", y, classes, len(x))
+    _check_names(config, architectures.build(config.architecture, np.shape(x)[1:], classes, seed=0))
     [outcome] = fit_group(Task(x, y, classes, config, [np.arange(len(x))], [index]))
     if outcome.diverged:
         raise MiaError(outcome.diverged)
@@ -67,6 +68,20 @@ def rebuilt(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, n
 def weights_among(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The `state_dict` among a model's arrays."""
     return {name: value for name, value in arrays.items() if name not in NOT_WEIGHTS}
+
+
+def numbers_of(rows: Sequence[int], count: int) -> list[int]:
+    """Numbers of some of so many models, which may be given as a mask."""
+    rows = np.asarray(rows)
+    if rows.dtype == bool and rows.shape != (count,):
+        raise MiaError(f"a mask of shape {rows.shape} is for {len(rows)} models, and there are {count}.")
+    return [int(row) for row in (np.flatnonzero(rows) if rows.dtype == bool else rows)]
+
+
+def _check_names(config: TrainConfig, network: nn.Module) -> None:
+    if taken := sorted({*NOT_WEIGHTS} & {*network.state_dict()}):
+        raise MiaError(f"architecture = {config.architecture!r} has weights called {taken[0]}, the name of what is kept with "
+                       "each model: give them another name.")
 
 
 _verified: set[Path] = set()  # files of records that this process has compared with what they should hold
@@ -137,8 +152,8 @@ class Ensemble:
         return len(self.members)
 
     def part(self, rows: Sequence[int]) -> Ensemble:
-        """Some of the models, in the order given: the same ones, of which no other is trained."""
-        rows = [int(row) for row in rows]
+        """Some of the models, in the order given, or by a mask: the same ones, of which no other is trained."""
+        rows = numbers_of(rows, len(self))
         start = self.start and (self.start[0], [self.start[1][row] for row in rows])
         validation = None if self.validation is None else self.validation[rows]
         return replace(self, members=self.members[rows], validation=validation, start=start,
@@ -171,8 +186,10 @@ class Ensemble:
 
     def fit(self) -> Ensemble:
         """Train what is missing; each model is kept as soon as it is finished."""
-        if not self.missing():
+        if not (missing := self.missing()):
             return self
+        if self.start is not None:  # before the lock, which may be theirs
+            self.start[0].part(sorted({int(self.start[1][m]) for m in missing})).fit()
         pool.refuse_unguarded()
         elsewhere = self.executor or pool.cluster()  # whose processes use their processors
         where = torch.device("cpu") if elsewhere else devices.pick(self.device)
@@ -300,7 +317,7 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         raise MiaError(f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one.")
     if len(records.classes) < 2:
         raise MiaError(f"{records.name} has {len(records.classes)} class; a classifier needs at least 2.")
-    architectures.build(config.architecture, records.shape, len(records.classes), seed=0)  # says now what does not fit
+    _check_names(config, architectures.build(config.architecture, records.shape, len(records.classes), seed=0))
     if config.scaling != "-1 to 1":
         if not records.is_image:
             raise MiaError(f"scaling = {config.scaling!r} is of images; {records.name} is a table, which is fed as it is. "
@@ -319,6 +336,7 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
             raise MiaError(f"validation: {int((validation & members).sum())} records are in the training set that they are to "
                            "validate. Leave them out.")
     if start is not None:
+        start = start[0], numbers_of(start[1], len(start[0]))
         _check_start(*start, members, records, config)
     return Ensemble(records, members, config, label, workers, executor, device, validation, start)
 

@@ -250,8 +250,8 @@ class Group:
 
     def state(self) -> dict[str, np.ndarray]:
         """All that is needed to go on later, as arrays."""
-        kept = {f"optimizer.{i}.{name}": value for i, entry in enumerate(self.optimizer.state.values())
-                for name, value in entry.items() if isinstance(value, torch.Tensor)}
+        kept = {f"optimizer.{i}.{name}": value for i, weight in enumerate(self.network.parameters())  # some may be frozen
+                for name, value in self.optimizer.state.get(weight, {}).items() if isinstance(value, torch.Tensor)}
         kept |= {f"network.{name}": value for name, value in self.network.state_dict().items()}
         arrays = {name: value.detach().cpu().numpy().copy() for name, value in kept.items()}
         generators = np.stack([g.get_state().numpy() for g in self._generators])
@@ -371,7 +371,7 @@ def fit_group(task: Task, device: torch.device | None = None, stacked: bool | No
         stopped = max(filter(None, entries), key=lambda entry: int(entry.arrays["epoch"]), default=None)
         if stopped:
             group.load(stopped.arrays)
-        last_write, written = time.perf_counter(), 0
+        last_write, written = time.perf_counter(), int(bool(stopped) and stopped is entries[1])  # the other is next
         while group.epoch < config.epochs and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
             group.run_epoch()
             if checkpoint and group.epoch < config.epochs and time.perf_counter() - last_write > CHECKPOINT_SECONDS:

@@ -187,10 +187,10 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     canaries, parameters = torch.tensor([*canaries], dtype=torch.long), sum(p.numel() for p in network.parameters())
     with devices.plain_float32(), _calm():
         for epoch in range(config.epochs):
-            for group in optimizer.param_groups:
-                group["lr"] = recipe.learning_rate(config, epoch)
             total, drawn_records = torch.zeros(2, device=device), 0
-            for batch in batches:
+            for step, batch in enumerate(batches):
+                for group in optimizer.param_groups:
+                    group["lr"] = recipe.learning_rate(config, epoch + step * config.batch_size / size)
                 picked = torch.tensor(batch, dtype=torch.long).to(device)
                 views = recipe.draw_views(config.augmentation, len(picked), generator).to(device)
                 # Of images whose channels lie last in memory Opacus makes wrong gradients; this puts them in order.

@@ -82,7 +82,7 @@ class TrainConfig:
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
-            check_range(name, getattr(self, name), 0.0, most)
+            object.__setattr__(self, name, float(check_range(name, getattr(self, name), 0.0, most)))  # 1 and 1.0: one key
         if not isinstance(self.nesterov, bool):
             raise MiaError(f"nesterov = {self.nesterov!r}: True or False is needed.")
         custom.parse_augmentation(self.augmentation)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from absent import WITHOUT_TORCH
+from scipy import sparse
 
 from mia_lib import data, signals
 from mia_lib.checks import LOSSES
@@ -140,11 +141,33 @@ def test_wrong_questions_are_refused_before_anything_is_asked(tmp_path):
     for x, how, words in ((X, {"outputs": "logit"}, "Did you mean 'logits'"), (X, {"batch": 0}, "batch = 0"),
                           (X, {"batch": 2.5}, "= 2.5"), (X, {"keep": "answers.csv"}, "ends in .npz"),
                           (X, {"keep": tmp_path / "no" / "a.npz"}, "folder that exists"), ([], {}, "at least one record"),
-                          (X[:0], {}, "at least one record"), (3, {}, "at least one record")):
+                          (X[:0], {}, "at least one record"), (3, {}, "at least one record"),
+                          (sparse.csr_array(X), {}, r"Give x.toarray\(\)")):
         with pytest.raises(MiaError, match=words):
             signals.from_function(never, x, **how)
     with pytest.raises(MiaError, match=r"model.predict_proba \(without brackets\)"):
         signals.from_function(softmax(X), X)
+
+
+def test_records_of_objects_are_known_by_all_their_numbers(tmp_path):
+    long = [np.arange(2000.0), np.arange(1000.0)]
+    frame = pd.DataFrame({"name": ["a", "b"], "signal": long})
+    objects = np.empty(2, object)
+    objects[:] = long
+    asked = []
+
+    def function(x):
+        asked.append(len(x))
+        return 3 * np.arange(2 * len(x)).reshape(len(x), 2) - 5.5
+
+    for kind, x in (("list", long), ("frame", frame), ("array", objects)):
+        for _ in range(2):
+            signals.from_function(function, x, keep=tmp_path / f"{kind}.npz")
+        assert asked == [2]
+        other = {"list": [long[0], long[1] + 1], "frame": frame.assign(name=["a", "c"]), "array": objects[::-1]}[kind]
+        with pytest.raises(MiaError, match="other records"):
+            signals.from_function(function, other, keep=tmp_path / f"{kind}.npz")
+        asked.clear()
 
 
 class Endpoint:

@@ -317,6 +317,29 @@ def test_an_edit_is_another_model_and_a_comment_is_not(tmp_path, monkeypatch):
         assert (code(number, *edit[:3]) != before) is edit[3], edit
 
 
+@pytest.mark.parametrize("optimizer, momentum", [("adam", 0.0), ("sgd", 0.9)])
+def test_a_run_that_was_stopped_goes_on_also_where_a_layer_is_frozen(module, optimizer, momentum):
+    mine = module(MLP.replace("nn.Linear(hidden, classes)", "nn.Linear(hidden, classes)\n            "
+                              "self.first.requires_grad_(False)"))
+    task = loop.Task(TABLE.x, TABLE.y, 2, config(mine.Net, optimizer=optimizer, momentum=momentum), [np.arange(40)], [0])
+    whole, stopped, later = (loop.Group(task, torch.device("cpu"), False) for _ in range(3))
+    for group in (whole, whole, whole, stopped):
+        group.run_epoch()
+    later.load(stopped.state())
+    for _ in range(2):
+        later.run_epoch()
+    before, after = (group.outcomes(0.0)[0].arrays for group in (whole, later))
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_weights_under_the_name_of_what_is_kept_with_a_model_are_refused(module):
+    mine = module(MLP.replace("WIDTH):", "WIDTH):").replace("super().__init__()", "super().__init__()\n            "
+                              "self.epsilon = nn.Parameter(torch.ones(1))"))
+    for call in (lambda: ensemble(TABLE, mine.Net), lambda: training.fit(TABLE.x, TABLE.y, 2, config(mine.Net))):
+        with pytest.raises(MiaError, match="weights called epsilon"):
+            call()
+
+
 def test_the_source_of_an_editable_installation_is_followed(module, monkeypatch):
     mine = module(MLP)
     path, place = mine.__file__, mine.__name__

@@ -1,5 +1,6 @@
 """Training: the same models whatever the pool, resumable, and errors before or during the work."""
 
+import json
 import runpy
 import signal
 import subprocess
@@ -54,6 +55,14 @@ def test_nothing_is_trained_before_it_is_needed_and_nothing_twice(monkeypatch):
     assert (signals.loss(bank(), TABLE) == first).all() and signals.correctness(bank(), TABLE).dtype == bool
     longer = np.vstack([bank().members, membership.random_halves(80, 2, seed=9)])
     assert training.train(TABLE, longer, FAST).missing() == [4, 5]
+
+
+def test_models_go_on_from_ones_of_the_same_recipe_that_nobody_has_trained_and_are_named_by_mask_and_whole_numbers():
+    first = bank()
+    later = training.train(TABLE, ~first.members, FAST, start=(first, np.array([3, 2, 1, 0])))
+    assert later.part(np.array([False, True, False, False])).fit().numbers == (1,) and first.missing() == [0, 1, 3]
+    ways = (TrainConfig("mlp:3", learning_rate=one, weight_decay=0 * one) for one in (1, 1.0, np.float32(1)))
+    assert len({json.dumps(way.spec()) for way in ways}) == 1
 
 
 def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
@@ -145,6 +154,8 @@ ONE_CLASS = data.Dataset("one", TABLE.x, np.zeros(80, int), 80, ("only",))
     (lambda: TrainConfig("mlp:4", nesterov=True), "needs momentum"),
     (lambda: TrainConfig("mlp:4", augmentation="flip_crop:x"), "must be a number"),
     (lambda: TrainConfig("mlp:4", augmentation="flip_resized_crop:2"), "out of range"),
+    (lambda: TrainConfig("mlp:4", augmentation="flip_crop:0.9"), "whole pixels"),
+    (lambda: bank().part(np.array([True, False])), "a mask of shape .2,. is for 2 models, and there are 4"),
     (lambda: training.train(TABLE, np.ones((1, 7), bool), FAST), "7 columns, but there are 80"),
     (lambda: training.train(TABLE, np.zeros((2, 80), bool), FAST), "row 0 has no member"),
     (lambda: training.train(ONE_CLASS, np.ones((1, 80), bool), FAST), "at least 2"),
