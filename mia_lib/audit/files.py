@@ -210,14 +210,16 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                raw, read = (pd.read_csv(Path(path).expanduser(), index_col=False, **how) for how in (texts, {}))
+                raw, values = (pd.read_csv(Path(path).expanduser(), index_col=False, **how) for how in (texts, {}))
         except (ValueError, OSError, pd.errors.ParserWarning) as error:
             raise MiaError(f"--scores {path} cannot be read as a CSV ({_first(error)}): write one row a record, with the "
                            "names of the columns in the first, and no field more.") from error
         names = raw.iloc[0]
         if twice := names[names.duplicated() & names.notna()].tolist():
             raise MiaError(f"--scores {path} has several columns {twice[0]}: give each a name of its own.")
-        table = dict(read.items()) | ({groups: raw.iloc[1:, names.tolist().index(groups)]} if groups in names.tolist() else {})
+        table = dict(values.items())
+        if groups in table:
+            table[groups] = raw.iloc[1:, names.tolist().index(groups)]
     for option, column in (("score", score), ("member", member), ("groups", groups)):
         if column is not None and column not in table:
             raise MiaError(f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}.")

@@ -40,8 +40,8 @@ OPERATORS: dict[type, Callable] = {ast.Add: operator.add, ast.Sub: operator.sub,
 FUNCTIONS = {"abs": 0, "least": -1, "most": 1}  # -> of several: the least, or the most
 
 
-def evaluate(rule: str, frame: pd.DataFrame) -> list[Estimate]:
-    """The parts of a rule on the rows of one case: the rule is the least of them, or, of a number that is bounded, the most.
+def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimate]:
+    """The parts of a rule on the rows of one case, which is the least of them or, of a number that has a bound, the `most`.
 
     Raises:
         MiaError: a rule that is no expression as described above; a result that the frame does not have.
@@ -67,25 +67,27 @@ def evaluate(rule: str, frame: pd.DataFrame) -> list[Estimate]:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return 0, [node.value]
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            kind, of = parts(node.operand)
-            return -kind, [-one for one in of]
+            kind, operands = parts(node.operand)
+            return -kind, [-one for one in operands]
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             (kind, left), (other, right) = parts(node.left), parts(node.right)
             other = -other if isinstance(node.op, ast.Sub) else other
-            scaled = isinstance(node.op, ast.Mult | ast.Div) and not all(
+            bad_factor = isinstance(node.op, ast.Mult | ast.Div) and not all(
                 isinstance(one, int | float) and one > 0 for one in (right if kind else left if other else [1]))
-            if kind * other >= 0 and not scaled and not (isinstance(node.op, ast.Div) and other):
+            if kind * other >= 0 and not bad_factor and not (isinstance(node.op, ast.Div) and other):
                 return kind or other, [OPERATORS[type(node.op)](a, b) for a in left for b in right]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords:
-            kind, of = FUNCTIONS[node.func.id], [parts(argument) for argument in node.args]
-            if kind and {other for other, _ in of} <= {0, kind}:
-                return kind, [one for _, several in of for one in several]
-            if not kind and len(of) == 1 and not of[0][0]:
-                return 0, [abs(of[0][1][0])]
+            kind, arguments = FUNCTIONS[node.func.id], [parts(argument) for argument in node.args]
+            if kind and {other for other, _ in arguments} <= {0, kind}:
+                return kind, [one for _, several in arguments for one in several]
+            if not kind and len(arguments) == 1 and not arguments[0][0]:
+                return 0, [abs(arguments[0][1][0])]
         raise MiaError(f"rule {rule!r}: {ast.unparse(node)!r} is neither a result, a number, one of + - * / nor one of "
                        f"{', '.join(FUNCTIONS)}; a least and a most cannot be joined, nor scaled but by a number above zero.")
 
-    of_rule = parts(tree)[1]
+    kind, of_rule = parts(tree)
+    if kind == (-1 if most else 1):
+        raise MiaError(f"rule {rule!r} is the {'least' if most else 'most'} of several, and its claim is about the other end.")
     if not all(isinstance(part, Estimate) for part in of_rule):
         raise MiaError(f"rule {rule!r}: a part of it is a number and no result.")
     return of_rule
@@ -118,7 +120,7 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, list[Estimate]]:
         return {}
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
     return {", ".join(f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)):
-            evaluate(claim["rule"], part) for key, part in parts if _has(part, named)}
+            evaluate(claim["rule"], part, bool(LIMITS & claim.keys())) for key, part in parts if _has(part, named)}
 
 
 def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> bool:

@@ -169,13 +169,13 @@ def sweep(name: str = NOTEBOOK,
 def _refuse_unused(ctx: typer.Context, modes: Mapping[str, str]) -> None:
     """Refuse what was given and is not used in the mode of a command, which the first option of `modes` that was given makes;
     "" is that without any. Values name what is used in each."""
-    given = [max(one.opts, key=len) if one.opts[0].startswith("-") else one.opts[0].upper() for one in ctx.command.params
+    names = [max(one.opts, key=len) if one.opts[0].startswith("-") else one.opts[0].upper() for one in ctx.command.params
              if ctx.get_parameter_source(one.name).name == "COMMANDLINE"]
-    mode = next((mode for mode in modes if mode in given), "")
+    mode = next((mode for mode in modes if mode in names), "")
     without = f"{ctx.info_name} without {' or '.join(filter(None, modes))}"
-    if unused := [name for name in given if name not in (mode, *modes[mode].split())]:
-        raise MiaError(f"{mode or without} makes no use of {', '.join(unused)}: "
-                       f"leave {'them' if unused[1:] else 'it'} out.")
+    if useless := [name for name in names if name not in (mode, *modes[mode].split())]:
+        raise MiaError(f"{mode or without} makes no use of {', '.join(useless)}: "
+                       f"leave {'them' if useless[1:] else 'it'} out.")
 
 
 PUBLISH_USES = {"--list": "--device", "--next": "--minutes --device --cluster",

@@ -351,7 +351,8 @@ def test_an_expression_is_evaluated_over_results(rule, values):
     ("{a | auc} -", "is no expression"), ("open('x')", "neither a result"), ("{a | auc} ** 2", "neither a result"),
     ("least({a | auc}, most({b | auc}, 0))", "neither"), ("least({a | auc}, 0) - least({b | auc}, 0)", "cannot be joined"),
     ("-2 * least({a | auc}, {b | auc})", "cannot be joined"), ("1 / most({a | auc}, {b | auc})", "cannot be joined"),
-    ("least({a | auc}, 0)", "a number and no result"), ("{a | acu}", "Did you mean 'auc'"),
+    ("most({a | auc}, {b | auc})", "the other end"), ("least({a | auc}, 0)", "a number and no result"),
+    ("{a | acu}", "Did you mean 'auc'"),
     ("{a | auc | n = 300}", "n = '300'")])
 def test_what_is_no_rule_is_refused(rule, words):
     with pytest.raises(MiaError, match=words):
