@@ -86,8 +86,9 @@ def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict]
 
 def _in_pool(tasks, models, records, where, at_once, label, keep):
     recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
-    calls = [(call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks]
-    pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, models.workers, models.executor)
+    calls = ((call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks)
+    pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, models.workers, models.executor,
+                   [1] * len(tasks))
 
 
 def _task(call, network, path, labels, rows):

@@ -222,7 +222,7 @@ class Ensemble:
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         path, diverged, lacking, groups = records_file(self.records), [], set(todo), self._groups(todo)
-        tasks = [(self._task(group, path), self._checkpoint(group)) for group in groups]
+        tasks = ((self._task(group, path), self._checkpoint(group)) for group in groups)
 
         def finished(position: int, outcomes: list[Outcome]) -> None:
             for m, outcome in zip(groups[position], outcomes, strict=True):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import itertools
 import multiprocessing.connection
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 import torch
@@ -19,6 +20,7 @@ from mia_lib import processes, progress
 from mia_lib.errors import MiaError, check_range
 
 CONNECT_SECONDS = 20
+WAITING = 64  # tasks that have been handed out and are not finished, at most, where it is not known how many run at once
 UNGUARDED = 77  # how a process ends that would train when it imports the script
 GUARD = ("This script trains models when it is imported, which the processes that train them do. Put what it does under "
          "`if __name__ == '__main__':`.")
@@ -116,16 +118,17 @@ def _with_paths(paths: list[str], function: Callable, *task):
     return function(*task)
 
 
-def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, object], None], label: str,
+def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[int, object], None], label: str,
               workers: int | None = None, executor: Executor | None = None, weights: list[int] | None = None) -> None:
     """Run `function(*task)` for every task and hand each result over as it comes.
 
     Args:
-        function: importable by name. tasks: argument tuples.
+        function: importable by name. tasks: argument tuples. Each is asked for when its turn comes, twice as many as there are
+            processes ahead, so that a generator need not hold what all of them take with them.
         finished: called in this process with (position of the task, result).
         workers: processes of the local pool.
         executor: any `concurrent.futures.Executor` in the place of the pool, or of the cluster that `$MIA_CLUSTER` names.
-        weights: how far each task moves the bar, one each by default.
+        weights: how far each task moves the bar; one each by default, where there is a list of tasks.
 
     Raises:
         MiaError: a task's own, or that a process died. Results handed over before are not lost.
@@ -133,17 +136,21 @@ def run_tasks(function: Callable, tasks: list[tuple], finished: Callable[[int, o
     refuse_unguarded()
     weights = weights or [1] * len(tasks)
     elsewhere = executor or cluster()
+    ahead = max(WAITING, 2 * at_once()) if elsewhere else 2 * (workers or default_workers())
     futures: dict = {}
-    paths = [os.path.abspath(path) for path in sys.path]
+    paths, waiting = [os.path.abspath(path) for path in sys.path], enumerate(tasks)
     try:
-        for position, task in enumerate(tasks):
-            futures[elsewhere.submit(function, *task) if elsewhere else
-                    pool(workers).submit(_with_paths, paths, function, *task)] = position
         with progress.Bar(label, sum(weights)) as bar:
-            for future in as_completed(futures):
-                position = futures.pop(future)
-                finished(position, future.result())
-                bar.advance(weights[position])
+            while True:
+                for position, task in itertools.islice(waiting, ahead - len(futures)):
+                    futures[elsewhere.submit(function, *task) if elsewhere else
+                            pool(workers).submit(_with_paths, paths, function, *task)] = position
+                if not futures:
+                    break
+                for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                    position = futures.pop(future)
+                    finished(position, future.result())
+                    bar.advance(weights[position])
     except BrokenProcessPool:
         processes = list((getattr(elsewhere or pool(workers), "_processes", None) or {}).values())
         close_pools()

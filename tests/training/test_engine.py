@@ -459,6 +459,19 @@ def test_a_scheduler_that_goes_away_is_said():
         pool.run_tasks(len, [([],)], lambda *_: None, "work", executor=Gone())
 
 
+def test_what_a_task_takes_is_asked_for_when_its_turn_comes_and_not_held_for_all():
+    made, done = [], []
+
+    def tasks():
+        for number in range(12):
+            made.append(number)
+            yield ([number],)
+            assert len(made) <= len(done) + 2, "two tasks ahead of one process"
+
+    pool.run_tasks(sum, tasks(), lambda position, result: done.append((position, result)), "work", 1, weights=[1] * 12)
+    assert sorted(done) == [(number, number) for number in range(12)]
+
+
 def test_an_idle_worker_that_died_is_reported_and_replaced():
     def work():
         pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
