@@ -30,7 +30,7 @@ class AuditOptions:
     """What an audit is told, checked as far as no record is needed for it.
 
     Attributes:
-        outputs: "logits", "probabilities" or "labels", the predicted classes of a function.
+        outputs: "logits", "probabilities" or "labels", the predicted classes of a function, by number or by name as text.
         columns: names of the classes of the model's columns, in their order, where it lacks some of the records' classes or
             has another order; of a method of a scikit-learn estimator its `classes_` are taken.
         scaling: of uint8 images for a network or a program from elsewhere, see `models.to_input`.

@@ -53,7 +53,7 @@ class Target:
     outputs: str  # what signals are made of, "logits" or "probabilities"
     classes: int  # K
     places: np.ndarray | None = None  # class of each column, int [C], unless these are the K in their order
-    labels: bool = False  # whether it predicts classes, which count as probabilities of zero and one
+    labels: tuple[str, ...] = ()  # names of the classes where it predicts these, which count as probabilities of zero and one
     scaling: str | tuple | None = None  # of images for a network or a program, see `models.to_input`
     keep: Path | None = None  # folder for the answers of a function
     loss: str = "cross_entropy"  # that it was trained with, as far as is known and its outputs have it
@@ -129,7 +129,7 @@ class Target:
                            f"model: lambda x: model(x){place}.")
         answers = as_array(logits)
         if self.labels:
-            return one_hot(answers, len(part), self.classes)
+            return one_hot(answers, len(part), self.labels)
         if self.outputs == "probabilities" and (digits := count_digits(answers)):
             self.queries.digits = max(digits, self.queries.digits)
             answers = answers / answers.sum(1, keepdims=True)
@@ -173,7 +173,7 @@ def check_model(model, classes: Sequence[str], options: AuditOptions, scaling: s
     outputs = "probabilities" if labels else options.outputs
     if outputs == "probabilities" and loss == "squared_error":  # which is one of other outputs
         loss = "cross_entropy"
-    return Target(model, kind, outputs, len(classes), places, labels, scaling,
+    return Target(model, kind, outputs, len(classes), places, tuple(classes) if labels else (), scaling,
                   None if options.keep is None else Path(options.keep).expanduser(), loss)
 
 
@@ -242,13 +242,23 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
     return None if places == list(range(len(classes))) else np.array(places, int)
 
 
-def one_hot(answers: np.ndarray, records: int, classes: int) -> np.ndarray:
-    """Predicted classes as probabilities of zero and one, [n, K]; a `MiaError` of anything else."""
-    if answers.shape != (records,) or answers.dtype.kind not in "iub" or not ((answers >= 0) & (answers < classes)).all():
-        raise MiaError(f"outputs = 'labels', but the model gives {answers.dtype} of shape {answers.shape} for {records} "
-                       f"records: a class from 0 to {classes - 1} a record is needed, whole numbers [N], in the order of "
-                       "Dataset.classes.")
-    return np.eye(classes)[answers.astype(int)]
+def one_hot(answers: np.ndarray, records: int, classes: Sequence[str]) -> np.ndarray:
+    """Predicted classes, by number or by name, as probabilities of zero and one, [n, K]; a `MiaError` of anything else, and of
+    numbers that are names of other classes, too."""
+    said = f"outputs = 'labels', and the model gives {answers.dtype} of shape {answers.shape} for {records} records"
+    known = f"The classes are {', '.join(classes[:20])}."
+    if answers.shape == (records,) and answers.dtype.kind in "UO":
+        if unknown := {*map(str, answers)} - {*classes}:
+            raise MiaError(f"outputs = 'labels', and the model predicts {min(unknown)!r}, which is no class here. {known}")
+        answers = np.array([classes.index(str(name)) for name in answers])
+    elif answers.shape != (records,) or answers.dtype.kind not in "iub" or not (
+            (answers >= 0) & (answers < len(classes))).all():
+        raise MiaError(f"{said}: a class from 0 to {len(classes) - 1} a record is needed, whole numbers [N], in the order of "
+                       f"Dataset.classes, or names as texts. {known}")
+    elif any(classes.index(str(k)) != k for k in range(len(classes)) if str(k) in classes):
+        raise MiaError(f"{said}, which may be names of classes or numbers from 0, which are other ones. {known} Give names as "
+                       "texts, lambda x: model(x).astype(str), or, of numbers from 0, np.array(classes)[model(x)].")
+    return np.eye(len(classes))[answers.astype(int)]
 
 
 def count_digits(answers: np.ndarray) -> int:

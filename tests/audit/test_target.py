@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from mia_lib import audit, metrics
 from mia_lib.audit import attacks
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS
-from mia_lib.audit.target import column_places, count_digits
+from mia_lib.audit.target import column_places, count_digits, one_hot
 from mia_lib.data import from_arrays
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary
@@ -157,6 +157,18 @@ def test_predicted_classes_are_outputs_too(sets, memorised, answer):
         audit.plan(answer, *sets[:2], outputs="labels")
     with pytest.raises(MiaError, match="a network says more"):
         audit.plan(memorised, *sets[:2], outputs="labels")
+
+
+def test_predicted_classes_may_be_names_and_numbers_that_could_be_either_are_refused():
+    classes = ("3", "1", "setosa")
+    expected = np.eye(3)[[1, 0, 2]]
+    assert (one_hot(np.array(["1", "3", "setosa"]), 3, classes) == expected).all()
+    assert (one_hot(np.array(["1", "3", "setosa"], object), 3, classes) == expected).all()
+    assert (one_hot(np.array([1, 0, 2]), 3, ("a", "1", "c")) == expected).all(), "1 is number one and called so"
+    with pytest.raises(MiaError, match=r"names of classes or numbers from 0, which are other ones.*astype\(str\)"):
+        one_hot(np.array([1, 0, 2]), 3, ("1", "2", "3"))
+    with pytest.raises(MiaError, match="predicts '7', which is no class"):
+        one_hot(np.array(["1", "7"]), 2, classes)
 
 
 def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(few, answer):
