@@ -280,7 +280,7 @@ shown = {name: np.arcsinh(score / np.median(np.abs(score))) if "IHA" in name els
 plotting.explore(
     explore.rates(shown, members[place][0], "score, that of IHA on an axis that is logarithmic far from zero"),
     plotting.roc(shown, members[place][0]), name="iha-explore",
-    instructions="Choose a score and move the threshold: how many members does it find at one false alarm in a hundred? Then choose *IHA, told nothing*.",
+    instructions="Choose a score and move the threshold: how many members does it find at one false alarm in a hundred? Then choose “IHA, told nothing”.",
     caption="One target on {ours}`last-name`: scores of members and of others, what a threshold calls a member, and the ROC on logarithmic axes.",
     alt="Histograms of a score for members and others with a threshold, and the ROC of five scores on logarithmic axes.")
 
