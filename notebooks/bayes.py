@@ -163,8 +163,8 @@ hand = {"MALT": bayes.malt(loss[0]),
 # Under {eq}`bayes-gibbs`, with $p_{\mathcal T}$ the law of models trained without $z_1$,
 #
 # $$
-# \mathbb P(m_1 = 1 \mid \theta, z_1) = \mathbb E_{\mathcal T \mid \theta, z_1}\big[\sigma(s(z_1, \theta, p_{\mathcal T}) + t_\lambda)\big],
-# \qquad s(z_1, \theta, p) = \tfrac1T\big(\tau_{p}(z_1) - \ell(\theta, z_1)\big),
+# \begin{aligned} \mathbb P(m_1 = 1 \mid \theta, z_1) &= \mathbb E_{\mathcal T \mid \theta, z_1}\big[\sigma(s(z_1, \theta, p_{\mathcal T}) + t_\lambda)\big], \\
+# s(z_1, \theta, p) &= \tfrac1T\big(\tau_{p}(z_1) - \ell(\theta, z_1)\big), \end{aligned}
 # $$ (bayes-score)
 #
 # $$

@@ -141,7 +141,7 @@ hand = {"Orig": bayes.malt(loss), "Cal.": calibration.calibrate(-loss, -usual[No
 # For a model $h$ with loss $\ell$ and a record $z = (x, y)$, higher for members:
 #
 # $$
-# s_{\mathrm{loss}} = -\ell(h(x), y), \qquad s_{\mathrm{GN}} = -\lVert \nabla_\theta\, \ell(h(x), y) \rVert_2, \qquad
+# s_{\mathrm{loss}} = -\ell(h(x), y), \quad s_{\mathrm{GN}} = -\lVert \nabla_\theta\, \ell(h(x), y) \rVert_2, \quad
 # s_{\mathrm{conf}} = -\min_{y'} \ell(h(x), y').
 # $$ (calibration-scores)
 #
