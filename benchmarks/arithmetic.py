@@ -120,8 +120,9 @@ def boosted_trees(count: int = 400) -> dict[str, np.ndarray]:
     x = (rng.integers(-50, 50, (count, 20)) / 25).astype(np.float32)
     if trees.lacking():
         return {}
-    fitted = trees.fit_gaussian(x, x[:, 0] + x[:, 1] ** 2, trees.TreeConfig(iterations=50, depth=3, learning_rate=0.05))
-    return {"predictions": np.stack(trees.predict_gaussian(fitted, x))}
+    config = trees.TreeConfig(iterations=50, depth=3, learning_rate=0.05)
+    fitted = trees.fit(x, x[:, 0] + x[:, 1] ** 2, config, trees.GAUSSIAN)
+    return {"predictions": trees.predict(fitted, x)}
 
 
 def functions(count: int = 300) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 
-from mia_lib.attacks.quantile import trees
+from mia_lib.attacks.quantile import GaussianQuantile, trees
 from mia_lib.attacks.quantile.trees import TreeConfig
 from mia_lib.errors import MiaError
 
@@ -49,10 +49,11 @@ def test_logits_of_several_classes_are_those_of_the_probabilities():
 
 
 def test_gaussian_has_the_root_of_catboosts_variance():
-    model = trees.fit_gaussian(X, TARGET, CONFIG)
-    mean, spread = trees.predict_gaussian(model, X)
-    twin = own("CatBoostRegressor", loss_function="RMSEWithUncertainty").fit(X, TARGET)
-    assert_allclose(np.stack([mean, spread**2], 1), twin.predict(X), rtol=1e-12)
+    regression = GaussianQuantile(CONFIG).fit(X, TARGET)
+    mean, spread = regression.predict(X)
+    twin = own("CatBoostRegressor", loss_function="RMSEWithUncertainty").fit(X, (TARGET - TARGET.mean()) / TARGET.std())
+    mean, spread = (mean - TARGET.mean()) / TARGET.std(), spread / TARGET.std()
+    assert_allclose(np.stack([mean, spread**2], 1), twin.predict(X), rtol=1e-9)
     raw = twin.predict(X, prediction_type="RawFormulaVal")
     assert_allclose(spread, np.exp(raw[:, 1]), rtol=1e-9)  # what the trees add up is log sigma
     assert np.corrcoef(mean, MEAN)[0, 1] > 0.97 and np.corrcoef(spread, SPREAD)[0, 1] > 0.7  # of 60 trees
@@ -61,15 +62,15 @@ def test_gaussian_has_the_root_of_catboosts_variance():
 def test_validation_chooses_the_number_of_trees():
     noise = RNG.normal(size=400)
     config = replace(CONFIG, learning_rate=0.3, depth=6)
-    for fit, levels in ((trees.fit_gaussian, ()), (trees.fit_quantiles, ((0.5, 0.9),))):
-        few = fit(X[:200], noise[:200], *levels, config, validation=(X[200:400], noise[200:]))  # there is nothing to learn
-        assert few.tree_count_ < fit(X[:200], noise[:200], *levels, config).tree_count_ == config.iterations
+    for loss in (trees.GAUSSIAN, trees.quantile_loss((0.5, 0.9))):
+        few = trees.fit(X[:200], noise[:200], config, loss, validation=(X[200:400], noise[200:]))  # there is nothing to learn
+        assert few.tree_count_ < trees.fit(X[:200], noise[:200], config, loss).tree_count_ == config.iterations
 
 
 @pytest.mark.parametrize("config", (CONFIG, replace(CONFIG, subsample=0.5), replace(CONFIG, learning_rate=0.1, depth=2)))
 def test_the_same_seed_grows_the_same_trees(config):
     def grow(config):
-        return np.stack(trees.predict_gaussian(trees.fit_gaussian(X, TARGET, config), X))
+        return trees.predict(trees.fit(X, TARGET, config, trees.GAUSSIAN), X)
 
     assert_array_equal(grow(config), grow(config))
     if config.subsample:
@@ -80,9 +81,9 @@ def test_the_same_seed_grows_the_same_trees(config):
 # Errors
 
 @pytest.mark.parametrize("work, message", [
-    (lambda: trees.fit_gaussian(np.zeros((5, 4, 4, 1)), TARGET[:5], CONFIG), "Dataset.as_table"),
-    (lambda: trees.fit_gaussian(X[:0], TARGET[:0], CONFIG), "not empty"),
-    (lambda: trees.fit_gaussian(X, TARGET, CONFIG, (X[:9, :2], TARGET[:9])), r"\[N, 4\]"),
+    (lambda: trees.fit(np.zeros((5, 4, 4, 1)), TARGET[:5], CONFIG, trees.GAUSSIAN), "Dataset.as_table"),
+    (lambda: trees.fit(X[:0], TARGET[:0], CONFIG, trees.GAUSSIAN), "not empty"),
+    (lambda: trees.fit(X, TARGET, CONFIG, trees.GAUSSIAN, (X[:9, :2], TARGET[:9])), r"\[N, 4\]"),
     (lambda: trees.classifier_logits(X, TARGET[:7] > 0, 2, CONFIG), "number of each record"),
     (lambda: trees.classifier_logits(X, np.full(N, 2), 2, CONFIG), "y = 2"),
     (lambda: trees.classifier_logits(X, np.zeros(N, int), 1, CONFIG), "classes = 1"),
@@ -96,8 +97,8 @@ def test_bad_input_is_named(work, message):
 
 def test_what_catboost_refuses_is_said_as_an_error_of_ours():
     same, nine = np.ones((50, 2)), replace(CONFIG, iterations=9)
-    for work in (lambda: trees.fit_gaussian(same, TARGET[:50], nine),
-                 lambda: trees.fit_quantiles(same, TARGET[:50], (0.5, 0.9), nine),
+    for work in (lambda: trees.fit(same, TARGET[:50], nine, trees.GAUSSIAN),
+                 lambda: trees.fit(same, TARGET[:50], nine, trees.quantile_loss((0.5, 0.9))),
                  lambda: trees.classifier_logits(same, np.arange(50) % 2, 2, nine)):
         with pytest.raises(MiaError, match="CatBoost could not fit 50 records with .*'iterations': 9.*constant"):
             work()

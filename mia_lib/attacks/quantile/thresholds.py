@@ -246,7 +246,7 @@ class _Regression:
         target = (score - centre) / scale
         if self._trees:
             validation_set = validation_set and (self._columns(validation_set[0], validation_set[2]), validation_set[1])
-            self.fitted = self._fit_trees(self._columns(x, labels), target, validation_set)
+            self.fitted = trees.fit(self._columns(x, labels), target, self.model, self._tree_loss, validation_set)
         else:
             from mia_lib.attacks.quantile import networks
 
@@ -256,12 +256,12 @@ class _Regression:
         return self
 
     def _ask(self, x, labels):
-        """What the model itself predicts, standardised: of trees as they give it, of networks float64 [outputs, N]."""
+        """What the model itself predicts, standardised, float64 [outputs, N]."""
         if self.fitted is None:
             raise MiaError(f"{type(self).__name__} was not fitted: call fit(x, score) first.")
         x, labels, _ = self._checked(x, labels)
         if self._trees:
-            return self._predict_trees(self.fitted, self._columns(x, labels))
+            return trees.predict(self.fitted, self._columns(x, labels))
         from mia_lib.attacks.quantile import networks
 
         return networks.predict(self.fitted, x, labels).astype(np.float64).T
@@ -279,18 +279,15 @@ class GaussianQuantile(_Regression):
         classes: number K of classes for q(x, y); None for q(x), which sees no label.
     """
 
-    _predict_trees = staticmethod(trees.predict_gaussian)
-
-    def _fit_trees(self, x, target, validation):
-        return trees.fit_gaussian(x, target, self.model, validation)
+    _tree_loss = trees.GAUSSIAN
 
     def _network_loss(self, networks):
         return 2, networks.gaussian_loss
 
     def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the score, float64 [N] each, in its units."""
-        mean, spread = self._ask(x, labels)  # of networks the logarithm of the spread
-        return self.centre + self.scale * mean, self.scale * (spread if self._trees else np.exp(spread))
+        mean, second = self._ask(x, labels)  # of trees the variance, of networks the logarithm of the spread
+        return self.centre + self.scale * mean, self.scale * (np.sqrt(second) if self._trees else np.exp(second))
 
     def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha; a member has score >= threshold."""
@@ -311,16 +308,12 @@ class PinballQuantile(_Regression):
         levels: 1 - alpha, rising, at least two, above 0 and below 1. Others: as for `GaussianQuantile`.
     """
 
-    _predict_trees = staticmethod(trees.predict_quantiles)
-
     def __init__(self, model: Regressor, levels: Sequence[float], classes: int | None = None):
         super().__init__(model, classes)
         self.levels = check_levels(levels)
         if len(self.levels) < 2 or (np.diff(self.levels) <= 0).any():
             raise MiaError(f"levels = {self.levels.tolist()}: at least two are needed, and they must rise.")
-
-    def _fit_trees(self, x, target, validation):
-        return trees.fit_quantiles(x, target, self.levels, self.model, validation)
+        self._tree_loss = trees.quantile_loss(self.levels)
 
     def _network_loss(self, networks):
         return len(self.levels), partial(networks.pinball_loss, levels=self.levels)

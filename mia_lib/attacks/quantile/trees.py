@@ -15,6 +15,8 @@ import numpy as np
 from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range
 
+GAUSSIAN = "RMSEWithUncertainty"  # CatBoost's loss
+
 
 def lacking() -> str:
     """Why boosted trees cannot be fitted here; "" where they can."""
@@ -121,34 +123,25 @@ def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeCo
     return [np.stack([np.zeros(len(s)), s], 1) for s in raw] if classes == 2 else raw
 
 
-def _regression(loss: str, x, target, config: TreeConfig, validation):
+def fit(x: np.ndarray, target: np.ndarray, config: TreeConfig, loss: str, validation: tuple | None = None):
+    """Regress something about a target [N] from a table [N, D]: a CatBoost model for `predict`, whose number of trees is the
+    best one on the validation records (x, target) where there are some. No CatBoost, no table and what CatBoost cannot fit are
+    refused.
+
+    Args:
+        loss: CatBoost's name: `GAUSSIAN` for mean and variance by the likelihood of a Gaussian, or as `quantile_loss` says.
+    """
     catboost, x, options = _catboost(), _table(x), {}
     if validation is not None:
         options = {"eval_set": (_table(validation[0], x.shape[1]), validation[1]), "use_best_model": True}
     return _fitted(catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **options)
 
 
-def fit_gaussian(x: np.ndarray, target: np.ndarray, config: TreeConfig, validation: tuple | None = None):
-    """Regress mean and spread of a target [N] from a table [N, D] by the likelihood of a Gaussian (CatBoost's
-    RMSEWithUncertainty): a CatBoost model for `predict_gaussian`, whose number of trees is the best one on the validation
-    records (x, target) where there are some. No CatBoost, no table and what CatBoost cannot fit are refused."""
-    return _regression("RMSEWithUncertainty", x, target, config, validation)
+def quantile_loss(levels: Sequence[float]) -> str:
+    """The pinball loss of two or more quantiles."""
+    return f"MultiQuantile:alpha={','.join(repr(float(level)) for level in levels)}"
 
 
-def predict_gaussian(model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (standard deviation), float64 [N] each, of a model of `fit_gaussian`; CatBoost gives the variance."""
-    mean, variance = model.predict(_table(x, len(model.feature_names_))).T
-    return np.asarray(mean, np.float64), np.sqrt(variance)
-
-
-def fit_quantiles(x: np.ndarray, target: np.ndarray, levels: Sequence[float], config: TreeConfig,
-                  validation: tuple | None = None):
-    """Regress two or more quantiles of a target by the pinball loss (CatBoost's MultiQuantile), a CatBoost model for
-    `predict_quantiles`; arguments and errors as for `fit_gaussian`."""
-    alpha = ",".join(repr(float(level)) for level in levels)
-    return _regression(f"MultiQuantile:alpha={alpha}", x, target, config, validation)
-
-
-def predict_quantiles(model, x: np.ndarray) -> np.ndarray:
-    """Quantiles, float64 [L, N], of a model of `fit_quantiles`; they may cross."""
+def predict(model, x: np.ndarray) -> np.ndarray:
+    """What a model of `fit` says of records [N, D]: mean and variance [2, N], or quantiles [L, N], which may cross."""
     return np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64).T
