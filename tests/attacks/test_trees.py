@@ -67,15 +67,13 @@ def test_validation_chooses_the_number_of_trees():
         assert few.tree_count_ < trees.fit(X[:200], noise[:200], config, loss).tree_count_ == config.iterations
 
 
-@pytest.mark.parametrize("config", (CONFIG, replace(CONFIG, subsample=0.5), replace(CONFIG, learning_rate=0.1, depth=2)))
-def test_the_same_seed_grows_the_same_trees(config):
+@pytest.mark.parametrize("config", (CONFIG, replace(CONFIG, learning_rate=0.1, depth=2)))
+def test_the_same_seed_grows_the_same_trees_and_another_one_others(config):
     def grow(config):
         return trees.predict(trees.fit(X, TARGET, config, trees.GAUSSIAN), X)
 
     assert_array_equal(grow(config), grow(config))
-    if config.subsample:
-        assert (grow(config) != grow(replace(config, seed=1))).any()
-        assert (grow(config) != grow(replace(config, subsample=0.4))).any()
+    assert (grow(config) != grow(replace(config, seed=1))).any()
 
 
 # Errors

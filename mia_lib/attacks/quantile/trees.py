@@ -16,6 +16,7 @@ from mia_lib.checks import check_labels
 from mia_lib.errors import MiaError, check_range
 
 GAUSSIAN = "RMSEWithUncertainty"  # CatBoost's loss
+L2 = 3.0  # penalty on leaves: CatBoost's own, which where it is said turns CatBoost's choice of a learning rate off
 
 
 def lacking() -> str:
@@ -34,9 +35,7 @@ class TreeConfig:
     Attributes:
         iterations: trees.
         depth: of each, 1 to 16.
-        learning_rate: above 0, to 1; None leaves it to CatBoost, which goes by the number of records and trees.
-        l2_leaf_reg: strength of the L2 penalty on leaves.
-        subsample: share of the records that each tree sees; None for CatBoost's own scheme.
+        learning_rate: above 0, to 1; None for 0.03, CatBoost's where the penalty on leaves is said, as here.
         seed: of what is random in it.
 
     Raises:
@@ -46,28 +45,22 @@ class TreeConfig:
     iterations: int = 300
     depth: int = 4
     learning_rate: float | None = None
-    l2_leaf_reg: float = 3.0
-    subsample: float | None = None
     seed: int = 0
 
     def __post_init__(self):
         check_range("iterations", self.iterations, 1)
         check_range("depth", self.depth, 1, 16)
-        check_range("l2_leaf_reg", self.l2_leaf_reg, 0.0)
         check_range("seed", self.seed, 0)
-        for name in ("learning_rate", "subsample"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value <= 1:
-                raise MiaError(f"{name} = {value!r} is out of range: allowed is above 0, to 1, or None for CatBoost's own.")
+        if self.learning_rate is not None and not 0 < self.learning_rate <= 1:
+            raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0, to 1, or None for "
+                           "CatBoost's own.")
 
 
 def _arguments(config: TreeConfig) -> dict:
-    arguments = dict(iterations=int(config.iterations), depth=int(config.depth), l2_leaf_reg=float(config.l2_leaf_reg),
-                 random_seed=int(config.seed), thread_count=1, verbose=False, allow_writing_files=False)
+    arguments = dict(iterations=int(config.iterations), depth=int(config.depth), random_seed=int(config.seed), l2_leaf_reg=L2,
+                     thread_count=1, verbose=False, allow_writing_files=False)
     if config.learning_rate is not None:
         arguments["learning_rate"] = float(config.learning_rate)
-    if config.subsample is not None:
-        arguments |= {"bootstrap_type": "Bernoulli", "subsample": float(config.subsample)}
     return arguments
 
 
