@@ -125,8 +125,9 @@ def coverage(cell: Cell, leak: float, repetitions: int, truths: int, seed: int =
     found = [[one.at(level) for one in intervals(cell, leak, np.random.default_rng([seed, 2, k]))]
              for k in range(repetitions)]
     held = np.mean([[one.low <= true <= one.high for one, true in zip(each, truth, strict=True)] for each in found], 0)
-    signs = np.array([(each[0] - truth[0]).sign for each in found])
-    out = dict(zip(COLUMNS, [*held, (signs > 0).mean(), (signs < 0).mean()], strict=True))
+    first = [each[0] for each in found if not each[0].degenerate]
+    above, below = sum(one.low > truth[0] for one in first), sum(one.high < truth[0] for one in first)
+    out = dict(zip(COLUMNS, [*held, above / repetitions, below / repetitions], strict=True))
     half = np.arange(cell.records) < cell.records // 2
     for column, rate in (("TPR 1 %", 0.01), ("TPR 0.1 %", 0.001), ("of TPR 1 %", 0.01)):
         if not metrics.resolves(half, rate):

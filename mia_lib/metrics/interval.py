@@ -82,29 +82,15 @@ class Interval:
         """The same estimate, which has no interval at any level; `why` is said in the place of what it covers."""
         return replace(self, low=np.nan, high=np.nan, covers=why)
 
-    def _affine(self, scale: float, offset: float) -> Interval:
-        def move(x):
-            return scale * x + offset
-
-        low, high = sorted((move(self.low), move(self.high)))
-        return replace(self, value=move(self.value), low=low, high=high,
-                       bounds=tuple(sorted(map(move, self.bounds))),
-                       se=None if self.se is None else abs(scale) * self.se,
-                       draws=None if self.draws is None else move(self.draws))
-
-    def __neg__(self) -> Interval:
-        return self._affine(-1, 0)
-
-    def __add__(self, constant: float) -> Interval:
-        return self._affine(1, constant)
-
-    def __sub__(self, constant: float) -> Interval:
-        return self._affine(1, -constant)
-
     def __mul__(self, factor: float) -> Interval:
-        return self._affine(factor, 0)
+        """In another unit, such as points."""
+        low, high = sorted((factor * self.low, factor * self.high))
+        return replace(self, value=factor * self.value, low=low, high=high,
+                       bounds=tuple(sorted(factor * end for end in self.bounds)),
+                       se=None if self.se is None else abs(factor) * self.se,
+                       draws=None if self.draws is None else factor * self.draws)
 
-    __rmul__, __radd__ = __mul__, __add__
+    __rmul__ = __mul__
 
     @property
     def degenerate(self) -> bool:

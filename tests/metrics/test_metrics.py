@@ -195,9 +195,9 @@ def test_pairs_are_units_where_there_are_four_of_them():
 def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     flat = metrics.t_interval([0.02, 0.02, 0.02])
     assert flat.degenerate and flat.sign == 0 and "no spread" in str(flat) and flat.low == flat.value == flat.high
-    assert (-flat + 1).degenerate and flat.at(0.99).degenerate
+    assert (100 * flat).degenerate and flat.at(0.99).degenerate
     exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
-    assert exact.sign == 1 and (-exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
+    assert exact.sign == 1 and (-1 * exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
     assert not metrics.t_interval([0.01, 0.02, 0.03]).degenerate
 
 
@@ -220,7 +220,7 @@ def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_s
     grouped = metrics.compare("auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2])
     assert grouped.covers == "3 banks" and grouped.value == pytest.approx(difference.value)
     same = metrics.compare("auc", np.stack([scores] * 3), np.stack([scores] * 3), members)  # which no chance tells apart
-    assert (same.value, same.low, same.high, same.sign) == (0, 0, 0, 0) and same.exact and (same + 0.01).sign == 1
+    assert (same.value, same.low, same.high, same.sign) == (0, 0, 0, 0) and same.exact
 
 
 def test_interval_at_another_level():
@@ -236,13 +236,14 @@ def test_interval_at_another_level():
         drawn.at(1.5)
 
 
-def test_interval_reads_and_moves():
+def test_an_interval_reads_and_has_other_units():
     interval = metrics.Interval(0.541, 0.53, 0.552, 0.95, "4 banks")
     assert str(interval) == "0.541 [0.530, 0.552]" and f"{interval:.1f}" == "0.5 [0.5, 0.6]"
-    assert (interval.sign, (-interval).sign, (interval - 0.54).sign) == (1, -1, 0)
-    assert str(100 * (-interval + 1)) == "45.900 [44.800, 47.000]"
-    student = metrics.t_interval([1, 2, 3])
-    assert (-student).at(0.99).low == pytest.approx(-student.at(0.99).high)
+    assert (interval.sign, (-1 * interval).sign, metrics.Interval(0.01, -0.1, 0.2).sign) == (1, -1, 0)
+    assert str(100 * interval) == "54.100 [53.000, 55.200]"
+    for one in (metrics.t_interval([1, 2, 3], bounds=(1, 9)), metrics.bootstrap("auc", *gaussian(6, 200, 1))):
+        turned, wide = (-2 * one).at(0.99), one.at(0.99)
+        assert (turned.low, turned.high) == pytest.approx((-2 * wide.high, -2 * wide.low))
 
 
 def test_student_interval_by_hand():
@@ -261,7 +262,7 @@ def test_two_units_have_no_interval_and_say_so():
     assert alone.covers == "2 targets and 60 records: too few for an interval" and f"{alone}" == f"{alone.value:.3f}"
     one = metrics.bootstrap("auc", scores[0], members[0])
     assert one.covers == "records only" and one.sign == 1 and metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
-    assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((alone - 0.5).high)
+    assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((100 * alone).high)
     twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
     banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
     assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
