@@ -246,7 +246,8 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
                     raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
                 done += len(part)
                 bar.advance(len(part))
-                kept.write_now_and_then()
+                if time.monotonic() - kept.written > KEPT_EVERY:
+                    kept.write()
         finally:  # after Ctrl-C, too
             kept.write()
     answers = np.concatenate(parts)
@@ -325,7 +326,7 @@ class _Kept:
         if not isinstance(path, str | Path | None):
             raise MiaError(f"keep is of type {type(path).__name__}: the name of a file that ends in .npz is needed.")
         self.path, self.about, self.parts = Path(path).expanduser() if path else None, about, []
-        self._written = time.monotonic()
+        self.written = time.monotonic()
         if self.path is None:
             return
         if self.path.suffix != ".npz" or not self.path.parent.is_dir():
@@ -350,8 +351,4 @@ class _Kept:
             buffer = io.BytesIO()
             np.savez(buffer, answers=self.parts[0], **{name: np.array(value) for name, value in self.about.items()})
             store.write(self.path, buffer.getvalue())
-            self._written = time.monotonic()
-
-    def write_now_and_then(self) -> None:
-        if time.monotonic() - self._written > KEPT_EVERY:
-            self.write()
+            self.written = time.monotonic()
