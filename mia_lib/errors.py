@@ -11,6 +11,17 @@ class MiaError(ValueError):
     """Input that cannot be used, said before any work starts."""
 
 
+def list_few(names: Iterable) -> str:
+    """Up to five names, and how many more there are."""
+    names = [str(name) for name in names]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def first_line(problem: BaseException) -> str:
+    """What an error says, as far as its first line goes, at most 200 letters; its type where it says nothing."""
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0][:200]
+
+
 def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
     """Return `given` when it is one of `allowed`.
 

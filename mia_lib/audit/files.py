@@ -25,7 +25,7 @@ from torch import nn
 from mia_lib import data
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, check_choice, first_line
 from mia_lib.training import TrainConfig
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
@@ -212,7 +212,7 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 raw, values = (pd.read_csv(Path(path).expanduser(), index_col=False, **how) for how in (texts, {}))
         except (ValueError, OSError, pd.errors.ParserWarning) as error:
-            raise MiaError(f"--scores {path} cannot be read as a CSV ({_first(error)}): write one row a record, with the "
+            raise MiaError(f"--scores {path} cannot be read as a CSV ({first_line(error)}): write one row a record, with the "
                            "names of the columns in the first, and no field more.") from error
         names = raw.iloc[0]
         if twice := names[names.duplicated() & names.notna()].tolist():
@@ -238,12 +238,8 @@ def _arrays(path: str, argument: str) -> dict[str, np.ndarray]:
         with np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except (ValueError, OSError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-        raise MiaError(f"--{argument} {path} cannot be read as an .npz file of plain arrays ({_first(error)}): save it by "
+        raise MiaError(f"--{argument} {path} cannot be read as an .npz file of plain arrays ({first_line(error)}): save it by "
                        "np.savez(path, x=x, y=y), without objects.") from error
-
-
-def _first(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:
@@ -270,7 +266,7 @@ def recipe(path: str) -> TrainConfig:
 
         values = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))  # of which JSON is a part
     except Exception as error:
-        raise MiaError(f"--recipe {path} cannot be read ({_first(error)}): write one `name: value` a line.") from error
+        raise MiaError(f"--recipe {path} cannot be read ({first_line(error)}): write one `name: value` a line.") from error
     if not isinstance(values, dict):
         raise MiaError(f"--recipe {path} holds a {type(values).__name__}: one `name: value` a line is needed, such as "
                        "architecture: mlp:64.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
 from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, list_few
 from mia_lib.training import Ensemble, TrainConfig
 
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
@@ -174,11 +174,6 @@ def _check_set(argument: str, records, members: Dataset) -> None:
                        "labels mean different things. Give the same classes=... to both.")
 
 
-def list_few(names: Sequence[str]) -> str:
-    """Up to four names."""
-    return f"{', '.join(map(str, names[:4]))}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
-
-
 def digests(records: Dataset) -> np.ndarray:
     """A hash of what each record is, whatever its label; fractions as float32, text [N]."""
     fractions = records.x.dtype.kind == "f"
@@ -304,7 +299,6 @@ def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarr
     Returns:
         rows of the pool that were looked at, int [n], their scores [n], and which half each is in, bool [n].
     """
-    from scipy.stats import rankdata
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold
@@ -321,5 +315,5 @@ def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarr
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
                 p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]
-            score[judged] += rankdata(p) / len(judged) / 2
+            score[judged] += stats.rankdata(p) / len(judged) / 2
     return rows, score, second

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.errors import MiaError, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole, list_few
 
 if TYPE_CHECKING:
     from mia_lib.data import Dataset
@@ -128,7 +128,7 @@ def check_folder(folder: str | Path) -> Path:
         raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
     others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
     if others:
-        raise MiaError(f"folder = {str(folder)!r} is not empty ({', '.join(others[:3])}{', ...' if others[3:] else ''}): "
+        raise MiaError(f"folder = {str(folder)!r} is not empty ({list_few(others)}): "
                        f"give a new one, so that nothing is lost in it.")
     return folder
 

@@ -20,7 +20,7 @@ from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, first_line
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, pool, private
 
@@ -172,7 +172,7 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
         try:
             return _seconds(work) / len(few)
         except (MiaError, RuntimeError, ValueError, TypeError, NotImplementedError) as problem:
-            obstacles[attack] = f"the model does not do what it asks: {_first_sentence(problem)}"
+            obstacles[attack] = f"the model does not do what it asks: {first_line(problem).split('. ')[0]}"
             return 0.0
 
     if target.kind == "network":
@@ -207,15 +207,10 @@ def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
         there = inputs.target.ask(x + attacks.STEP)
     except MiaError as problem:
         return ("the model does not answer records in float64 that the audit has moved by a small step: "
-                f"{_first_sentence(problem)}")
+                f"{first_line(problem).split('. ')[0]}")
     if (here == there).all(1).mean() > 0.5:
         return "outputs do not move with small steps of the records, as those of trees"
     return ""
-
-
-def _first_sentence(problem: Exception) -> str:
-    """Of its message, at most 160 letters."""
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].split(". ")[0][:160]
 
 
 def _seconds(work: Callable, times: int = 2) -> float:

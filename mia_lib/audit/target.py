@@ -25,7 +25,7 @@ from mia_lib import signals, store
 from mia_lib.audit.options import AuditOptions
 from mia_lib.checks import ROUNDED, as_array, take_logits
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, first_line, list_few
 from mia_lib.signals import outputs as evaluation
 
 BATCH = 1000  # records of a function's call
@@ -161,7 +161,7 @@ def check_model(model, classes: Sequence[str], options: AuditOptions, scaling: s
     if kind == "network" and not isinstance(model, torch.fx.GraphModule):
         training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
         if training:
-            raise MiaError(f"model is in training mode ({', '.join(training[:3])}{', ...' if training[3:] else ''}): "
+            raise MiaError(f"model is in training mode ({list_few(training)}): "
                            f"dropout and batch normalisation would make its outputs random. Call model.eval() first.")
     labels, loss = options.outputs == "labels", options.recipe.loss if options.recipe else "cross_entropy"
     places = None if labels else column_places(model, options.columns, classes)
@@ -208,9 +208,8 @@ def _as_function(program: torch.export.ExportedProgram, scaling: str | tuple) ->
             with torch.no_grad():
                 return module(part)
         except Exception as error:
-            first = (str(error).strip().splitlines() or ["no message"])[0][:200]
             raise MiaError(f"model, a torch.export program, does not take {len(part)} records of shape "
-                           f"{tuple(part.shape[1:])} ({first}). Export it for any number of records: "
+                           f"{tuple(part.shape[1:])} ({first_line(error)}). Export it for any number of records: "
                            "torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},)).") from error
 
     return function

@@ -6,7 +6,7 @@ What they are called does not matter to the store, which knows records by their 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from mia_lib.checks import check_labels
 from mia_lib.data import sets
 from mia_lib.data.sets import Dataset, read_arrays
-from mia_lib.errors import MiaError, check_choice, check_whole
+from mia_lib.errors import MiaError, check_choice, check_whole, list_few
 from mia_lib.progress import track
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -89,26 +89,21 @@ def _records(values) -> np.ndarray:
         return np.array(x, order="C")
     missing = np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
     if missing.any():
-        raise MiaError(f"x has {missing.sum()} missing values, in columns {_few(np.flatnonzero(missing.any(0)))}, first in "
-                       f"record {int(np.flatnonzero(missing.any(1))[0])}: fill them in, as with the mean of the column, or "
+        raise MiaError(f"x has {missing.sum()} missing values, in columns {list_few(np.flatnonzero(missing.any(0)))}, first "
+                       f"in record {int(np.flatnonzero(missing.any(1))[0])}: fill them in, as with the mean of the column, or "
                        "leave the records out.")
     with np.errstate(over="ignore"):
         table = np.array(x, np.float32, order="C")
     if not np.isfinite(table).all():
         raise MiaError(f"x has {(~np.isfinite(table)).sum()} values that float32 cannot hold, in columns "
-                       f"{_few(np.flatnonzero((~np.isfinite(table)).any(0)))}: leave infinity out, and give large numbers in "
-                       "another unit.")
+                       f"{list_few(np.flatnonzero((~np.isfinite(table)).any(0)))}: leave infinity out, and give large "
+                       "numbers in another unit.")
     for column in np.flatnonzero(np.abs(table).max(0) > 2**24):  # beyond, not every whole number is one of float32
         there, kept = len(np.unique(x[:, column])), len(np.unique(table[:, column]))
         if 2 * kept < there:
             raise MiaError(f"x has {there} values in column {column}, of which float32 tells {kept} apart, such as "
                            f"{x[0, column]}: leave numbers out that name records, and give others from a nearer zero.")
     return table
-
-
-def _few(names: Iterable) -> str:
-    names = [str(name) for name in names]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _check_unmasked(name: str, array) -> None:
@@ -128,11 +123,11 @@ def _check_columns(table) -> None:
     texts = [name for name, kind in table.dtypes.items()
              if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)) or kind.kind == "c"]
     if texts:
-        raise MiaError(f"x has columns that are no numbers: {_few(texts)}. Make them numbers, one-hot by "
+        raise MiaError(f"x has columns that are no numbers: {list_few(texts)}. Make them numbers, one-hot by "
                        "pandas.get_dummies(x, dtype=float); dates become a number of days.")
     lacking = [name for name in table.columns[table.isna().any().to_numpy()]]
     if lacking:
-        raise MiaError(f"x has missing values in the columns {_few(lacking)}: fill them in, as by x.fillna(x.mean()), or "
+        raise MiaError(f"x has missing values in the columns {list_few(lacking)}: fill them in, as by x.fillna(x.mean()), or "
                        "leave the records out, as by x.dropna().")
 
 
@@ -158,18 +153,18 @@ def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.nda
     if y.dtype.kind in "OUSb":
         distinct, y = np.unique(np.asarray(values if y.dtype.kind == "b" else list(map(str, values))), return_inverse=True)
         if classes is not None and list(map(str, classes)) != list(map(str, distinct)):
-            raise MiaError(f"classes = {tuple(classes)!r}, but y holds {_few(distinct)}: the classes of labels that are texts "
-                           "are their sorted values. Leave classes out, or give y as numbers.")
+            raise MiaError(f"classes = {tuple(classes)!r}, but y holds {list_few(distinct)}: the classes of labels that are "
+                           "texts are their sorted values. Leave classes out, or give y as numbers.")
         names = tuple(map(str, distinct))
         if classes is None and all(map(str.isdecimal, names)) and sorted(names, key=int) != list(names):
-            raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {_few(names)}, is not that of "
-                           "the numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
+            raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {list_few(names)}, is not that "
+                           "of the numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
                            "classes=sorted(set(y)) for one that was trained on the texts, as by scikit-learn.")
     else:
         y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
         names = tuple(map(str, range(int(y.max(initial=-1)) + 1) if classes is None else classes))
         if classes is None and (empty := sorted(set(range(len(names))) - set(y.tolist()))):
-            raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {_few(empty)}: name all classes, "
+            raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {list_few(empty)}: name all classes, "
                            f"those without records, too, by classes=(...), {len(names)} or more in the order of their numbers"
                            f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}. If y is a quantity, as of a "
                            "regression, it has no classes: attacks and audits here are for classifiers; `mia audit --scores` "
@@ -264,7 +259,7 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     check_choice("label", label, map(str, table.columns))
     lacking = table.columns[table.isna().any().to_numpy()]
     if len(lacking):
-        raise MiaError(f"{path} has missing values in {_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "
+        raise MiaError(f"{path} has missing values in {list_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "
                        "fill them in, or leave those lines or columns out.")
     labels, table = table[label], table.drop(columns=label)
     if pd.api.types.is_float_dtype(labels):
@@ -342,7 +337,7 @@ def _files(path: Path) -> tuple[list[str], list[list[tuple[Path, int]]]]:
     folders = inside(path)
     splits = [path / split for split in SPLITS if (path / split).is_dir()]
     if len(splits) == 2 and len(folders) > 2 or len(splits) == 1 and any(inside(splits[0])):
-        lie = _few(entry.name for entry in folders if entry.name not in SPLITS) or "no " + "".join(
+        lie = list_few(entry.name for entry in folders if entry.name not in SPLITS) or "no " + "".join(
             split for split in SPLITS if not (path / split).is_dir())
         raise MiaError(f"{path} holds {' and '.join(split.name for split in splits)}, and {lie} beside: PATH/CLASS/FILE is "
                        "needed, or PATH/train/CLASS/FILE and PATH/test/CLASS/FILE.")
@@ -355,7 +350,7 @@ def _files(path: Path) -> tuple[list[str], list[list[tuple[Path, int]]]]:
     labelled = []
     for root in roots:
         if other := [entry.name for entry in inside(root) if entry.name not in classes]:
-            raise MiaError(f"{root} has the class {_few(other)}, which {roots[0]} has not.")
+            raise MiaError(f"{root} has the class {list_few(other)}, which {roots[0]} has not.")
         labelled.append([(file, label) for label, name in enumerate(classes) if (root / name).is_dir()
                          for file in sorted((root / name).iterdir(), key=lambda entry: entry.name)
                          if file.suffix.lower() in IMAGES and not file.name.startswith(".")])

@@ -30,7 +30,7 @@ from torch.nn import functional
 from mia_lib import models as architectures
 from mia_lib.checks import check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, check_choice, first_line
 from mia_lib.signals.from_outputs import scalars
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
@@ -120,9 +120,8 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
         half = sorted({str(weight.dtype)[6:] for weight in model.parameters()} & {"float16", "bfloat16"})
         remedy = (f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()." if half else
                   "Give the network that was trained on such records, or wrap it in a function that prepares them.")
-        first = (str(error).strip().splitlines() or ["no message"])[0][:200]
         raise MiaError(f"model = {type(model).__name__} does not take records of shape {getattr(x, 'shape', ())[1:]} "
-                       f"({first}). {remedy}") from error
+                       f"({first_line(error)}). {remedy}") from error
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
@@ -246,8 +245,7 @@ def _gradient_norm_task(networks, x, labels, loss):
         return [{"norm": _norms(network, x, labels, loss, scaling)}]
 
     def norm(gradients: dict) -> torch.Tensor:
-        parts = [torch.linalg.vector_norm(g.flatten(1), 2, 1, dtype=torch.float64) for g in gradients.values()]
-        return torch.linalg.vector_norm(torch.stack(parts), 2, 0).float()
+        return torch.linalg.vector_norm(torch.stack([_norm(g) for g in gradients.values()]), 2, 0).float()
 
     return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, "float32", norm, scaling=scaling)))}]
 
