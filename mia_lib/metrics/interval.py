@@ -84,9 +84,8 @@ class Interval:
 
     def __mul__(self, factor: float) -> Interval:
         """In another unit, such as points."""
-        low, high = sorted((factor * self.low, factor * self.high))
-        return replace(self, value=factor * self.value, low=low, high=high,
-                       bounds=tuple(sorted(factor * end for end in self.bounds)),
+        (low, high), (least, most) = (sorted(factor * end for end in ends) for ends in ((self.low, self.high), self.bounds))
+        return replace(self, value=factor * self.value, low=low, high=high, bounds=(least, most),
                        se=None if self.se is None else abs(factor) * self.se,
                        draws=None if self.draws is None else factor * self.draws)
 
