@@ -83,19 +83,16 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
     check_choice("variant", variant, VARIANTS)
     _check(iterations, "iterations", h)
 
-    def make_terms(losses, part, start):
-        def terms(low, high):
-            u, v = _pairs(part, seed, start, low, high)
-            difference = _difference(losses, part, u, v, h)
-            if start == first and low == 0:
-                _warn_of_rounding(losses, part, u[:1], v[:1], h, difference.abs().mean().item())
-            q = difference / (4 * h * h)
-            return q.abs() * h if variant == "released_code" else q * (u * v).flatten(2).sum(2)
-
-        return terms
+    def terms(losses, part, start, low, high):
+        u, v = _pairs(part, seed, start, low, high)
+        difference = _difference(losses, part, u, v, h)
+        if start == first and low == 0:
+            _warn_of_rounding(losses, part, u[:1], v[:1], h, difference.abs().mean().item())
+        q = difference / (4 * h * h)
+        return q.abs() * h if variant == "released_code" else q * (u * v).flatten(2).sum(2)
 
     with torch.no_grad():
-        return _streamed(make_terms, loss, x, y, batch, first, iterations, losses_each=4) / iterations
+        return _streamed(terms, loss, x, y, batch, first, iterations, products=False) / iterations
 
 
 def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None) -> np.ndarray:
@@ -110,16 +107,11 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
     """
     _check(iterations, "iterations")
 
-    def make_terms(losses, part, start):
-        times_hessian = _hessian(losses, part)
+    def terms(times_hessian, part, start, low, high):
+        u, v = _pairs(part, seed, start, low, high)
+        return (times_hessian(v) * u).flatten(2).sum(2) * (u * v).flatten(2).sum(2)
 
-        def terms(low, high):
-            u, v = _pairs(part, seed, start, low, high)
-            return (times_hessian(v) * u).flatten(2).sum(2) * (u * v).flatten(2).sum(2)
-
-        return terms
-
-    return _streamed(make_terms, loss, x, y, None, 0, iterations) / iterations
+    return _streamed(terms, loss, x, y, None, 0, iterations) / iterations
 
 
 def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,
@@ -136,16 +128,11 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     """
     _check(probes, "probes")
 
-    def make_terms(losses, part, start):
-        times_hessian = _hessian(losses, part)
+    def terms(times_hessian, part, start, low, high):
+        v = _probes(part, seed, start, low, high)
+        return (times_hessian(v) * v).flatten(2).sum(2)
 
-        def terms(low, high):
-            v = _probes(part, seed, start, low, high)
-            return (times_hessian(v) * v).flatten(2).sum(2)
-
-        return terms
-
-    return _streamed(make_terms, loss, x, y, batch, first, probes) / probes
+    return _streamed(terms, loss, x, y, batch, first, probes) / probes
 
 
 def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int | None = None) -> np.ndarray:
@@ -159,17 +146,12 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
     """
     x = torch.as_tensor(x)
 
-    def make_terms(losses, part, start):
-        times_hessian, size = _hessian(losses, part), part[0].numel()
+    def terms(times_hessian, part, start, low, high):
+        unit = torch.eye(part[0].numel(), dtype=part.dtype, device=part.device)[low:high]
+        products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
+        return products[:, :, low:high].diagonal(dim1=0, dim2=2).mT
 
-        def terms(low, high):
-            unit = torch.eye(size, dtype=part.dtype, device=part.device)[low:high]
-            products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
-            return products[:, :, low:high].diagonal(dim1=0, dim2=2).mT
-
-        return terms
-
-    return _streamed(make_terms, loss, x, y, batch, 0, x[0].numel() if len(x) else 1)
+    return _streamed(terms, loss, x, y, batch, 0, x[0].numel() if len(x) else 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- an ensemble
@@ -270,17 +252,16 @@ def _check(count: int, name: str, h: float | None = None) -> None:
         raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
 
 
-def _streamed(make_terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,
-              losses_each: int = 1) -> np.ndarray:
-    """Sums over the probes of one slice of records after the other, float64 [N]: `make_terms(losses, inputs, number of the
-    first)` gives the function of the first and last probe that gives their terms [k, B], of which each takes so many losses.
-    """
+def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,
+              products: bool = True) -> np.ndarray:
+    """Sums over the probes of one slice of records after the other, float64 [N]: `terms(times_hessian, inputs, number of the
+    first, first and last probe)` gives their terms [k, B]; without `products` from the losses, four a probe."""
     if batch is not None:
         check_whole("batch", batch, 1)
     x = torch.as_tensor(x)
     if x.dtype not in outputs.PRECISIONS.values():
         raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")
-    most = outputs.batch_size(x.device)
+    most, losses_each = outputs.batch_size(x.device), 1 if products else 4
     if x.dtype == torch.float64 and x.device.type == "cpu":
         most //= 4  # what stays in its caches, for convolutions lay each number out many times over
     if y is not None:
@@ -288,11 +269,11 @@ def _streamed(make_terms: Callable, loss: Callable, x: torch.Tensor, y, batch: i
         y = torch.as_tensor(np.array(labels), device=x.device)
 
     def part(start: int, stop: int) -> np.ndarray:
-        losses = _of_points(loss, None if y is None else y[start:stop])
-        terms, together = make_terms(losses, x[start:stop], first + start), max(1, most // (losses_each * (stop - start)))
+        inputs, losses = x[start:stop], _of_points(loss, None if y is None else y[start:stop])
+        given, together = _hessian(losses, inputs) if products else losses, max(1, most // (losses_each * (stop - start)))
         total = torch.zeros(stop - start, dtype=x.dtype, device=x.device)
         for low in range(0, probes, together):
-            total += terms(low, min(probes, low + together)).sum(0)
+            total += terms(given, inputs, first + start, low, min(probes, low + together)).sum(0)
         return total.double().cpu().numpy()
 
     batch = batch or (max(1, len(x)) if y is None else max(1, most // (losses_each * probes)))
