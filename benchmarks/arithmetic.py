@@ -60,7 +60,7 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     x, y = records(count)
     target = (y + np.arange(count) % 7) / 4.0
     config = networks.NetworkConfig(epochs=epochs)
-    model = networks.build(config, x.shape[1:], 10, 2)
+    model = networks.Regressor(config, x.shape[1:], 10, 2)
     weights, out = list(model.parameters()), {"inputs": x, "target": target}
 
     def flat(tensors) -> np.ndarray:

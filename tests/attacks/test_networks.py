@@ -50,7 +50,7 @@ def test_gaussian_loss_is_torchs_without_its_constant():
 
 def by_hand(x, target, labels, config, loss):
     """AdamW in a loop, in the words of the documentation."""
-    model = networks.build(config, x.shape[1:], K, 2)
+    model = networks.Regressor(config, x.shape[1:], K, 2)
     one_hot, target = torch.eye(K)[torch.as_tensor(labels)], torch.as_tensor(target, dtype=torch.float32)
     state = [(p, torch.zeros_like(p), torch.zeros_like(p)) for p in model.parameters()]
     generator, step = torch.Generator().manual_seed(config.seed), 0
@@ -117,7 +117,7 @@ def test_validation_keeps_the_epoch_with_the_lowest_loss():
 
 @pytest.mark.parametrize("shape, config", (((8, 8, 1), CNN), ((8, 8, 1), replace(CNN, backbone="resnet18")), ((D,), MLP)))
 def test_the_body_is_that_of_the_architecture(shape, config):
-    model = networks.build(config, shape, K, 4)
+    model = networks.Regressor(config, shape, K, 4)
     twin = models.build(config.backbone, shape, 2, seed=config.seed)
     assert all(torch.equal(a, b) for a, b in zip(model.body.parameters(), twin.body.parameters(), strict=True))
     x = IMAGES[:6] if len(shape) == 3 else TABLE[:6]
@@ -178,7 +178,7 @@ def test_fine_tuning_moves_weights_and_keeps_the_statistics_of_imagenet():
     x, state = RNG.integers(0, 256, (24, 28, 28, 1), dtype=np.uint8), torch.get_rng_state()
     model = networks.fit(x, TARGET[:24], LITE, 2, networks.gaussian_loss, LABELS[:24], K)
     assert torch.equal(state, torch.get_rng_state())  # nor does it drop layers at random
-    before, after = weights(networks.build(LITE, x.shape[1:], K, 2)), weights(model)
+    before, after = weights(networks.Regressor(LITE, x.shape[1:], K, 2)), weights(model)
     assert before.keys() == after.keys()
     statistics = [name for name in before if "running" in name or "num_batches" in name]
     assert statistics and all(torch.equal(before[name], after[name]) for name in statistics)

@@ -170,11 +170,29 @@ class _Input(nn.Module):
 
 class Regressor(nn.Module):
     """Outputs = head(body(x), one-hot label), of records of one shape; without a body of features (F,), without classes of
-    records alone."""
+    records alone. Before training it is on the CPU, in training mode, and the same for a seed, whatever was drawn before.
 
-    def __init__(self, config: NetworkConfig, shape: tuple, classes: int | None, body: nn.Module | None, head: nn.Module):
+    Args:
+        shape: of a record, (H, W, C) or (D,); with `config.frozen`, (F,) of the features.
+        classes: K for a network that is told the label, a one-hot vector beside the features; None for one that is not.
+        outputs: numbers a record.
+    """
+
+    def __init__(self, config: NetworkConfig, shape: tuple, classes: int | None, outputs: int):
         super().__init__()
-        self.config, self.shape, self.classes, self.body, self.head = config, tuple(shape), classes, body, head
+        self.config, self.shape, self.classes, self.body = config, tuple(shape), classes, None
+        if config.frozen and len(shape) != 1:
+            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as networks.features "
+                           f"gives them; the records have shape {shape}.")
+        if not config.frozen:
+            self.body = body_of(config, shape)
+        sizes = [(shape[0] if config.frozen else _width(self.body, shape)) + (classes or 0), *config.hidden]
+        with models.seeded(config.seed):
+            layers: list[nn.Module] = []
+            for inputs, hidden in zip(sizes, sizes[1:], strict=False):
+                layers += [nn.Linear(inputs, hidden), nn.LeakyReLU()]
+            self.head = nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+        self.train()
 
     def train(self, mode: bool = True) -> Regressor:
         super().train(mode)
@@ -188,31 +206,6 @@ class Regressor(nn.Module):
         if self.classes is not None:
             hidden = torch.cat([hidden, nn.functional.one_hot(labels, self.classes).to(hidden.dtype)], 1)
         return self.head(hidden)
-
-
-def build(config: NetworkConfig, shape: tuple, classes: int | None, outputs: int) -> Regressor:
-    """A network before training, on the CPU, in training mode; the same for a seed, whatever was drawn before.
-
-    Args:
-        shape: of a record, (H, W, C) or (D,); with `config.frozen`, (F,) of the features.
-        classes: K for a network that is told the label, a one-hot vector beside the features; None for one that is not.
-        outputs: numbers a record.
-    """
-    if config.frozen:
-        if len(shape) != 1:
-            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as networks.features "
-                           f"gives them; the records have shape {shape}.")
-        body, width = None, shape[0]
-    else:
-        body = body_of(config, shape)
-        width = _width(body, shape)
-    sizes = [width + (classes or 0), *config.hidden]
-    with models.seeded(config.seed):
-        layers: list[nn.Module] = []
-        for inputs, hidden in zip(sizes, sizes[1:], strict=False):
-            layers += [nn.Linear(inputs, hidden), nn.LeakyReLU()]
-        head = nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
-    return Regressor(config, shape, classes, body, head).train()
 
 
 def _width(body: nn.Module, shape: tuple) -> int:
@@ -307,7 +300,7 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
         validation_set = (*_records(validation[0], validation[2], x.shape[1:]),
                           torch.as_tensor(np.array(validation[1], np.float32)))
     where = _where(config)
-    model = build(config, tuple(x.shape[1:]), classes, outputs).to(where)
+    model = Regressor(config, tuple(x.shape[1:]), classes, outputs).to(where)
     x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))
     validation_set = validation_set and tuple(None if array is None else array.to(where) for array in validation_set)
     parameters = list(model.parameters())
