@@ -34,7 +34,13 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
     check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
     try:
-        return _record_loss(outputs, labels, kind)
+        if kind in ("brier", "double_softmax"):
+            outputs = outputs.softmax(-1)
+        if kind in ("squared_error", "brier"):
+            return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(-1)
+        # PyTorch would give a record of class -100 the loss 0
+        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=NO_CLASS)
+        return losses.view(labels.shape)
     except (IndexError, RuntimeError):  # PyTorch's own look at the labels costs nothing
         if labels.device.type == "cpu":
             check_labels("labels", labels.flatten(), outputs.shape[-1])
@@ -53,16 +59,6 @@ def check_outputs(outputs: torch.Tensor, labels: torch.Tensor) -> None:
         raise MiaError(f"labels are of type {labels.dtype}: the number of each record's class is needed, as labels.long().")
 
 
-def _record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch.Tensor:
-    if kind in ("brier", "double_softmax"):
-        outputs = outputs.softmax(-1)
-    if kind in ("cross_entropy", "double_softmax"):
-        # PyTorch would give a record of class -100 the loss 0
-        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=NO_CLASS)
-        return losses.view(labels.shape)
-    return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(-1)
-
-
 def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross_entropy") -> torch.Tensor:
     """`record_loss` in a form whose derivatives, and values near zero, are exact relative to their size.
 
@@ -73,7 +69,9 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
     """
     check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
-    _check_classes(labels, outputs.shape[-1])
+    with suppress(RuntimeError):  # within torch.func.vmap there are no values to look at; whoever maps has looked before
+        if not ((labels >= 0) & (labels < outputs.shape[-1])).all():
+            check_labels("labels", labels.cpu().flatten(), outputs.shape[-1])
     one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]
     if kind == "squared_error":
         return 0.5 * (outputs - one_hot.to(outputs.dtype)).square().sum(-1)
@@ -84,9 +82,3 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
     if kind == "brier":
         return 0.5 * (missing.square() + others.square().sum(-1))
     return (others + missing[..., None] - 1).exp().masked_fill(one_hot, 0.0).sum(-1).log1p()
-
-
-def _check_classes(labels: torch.Tensor, classes: int) -> None:
-    with suppress(RuntimeError):  # within torch.func.vmap there are no values to look at; whoever maps has looked before
-        if not ((labels >= 0) & (labels < classes)).all():
-            check_labels("labels", labels.cpu().flatten(), classes)
