@@ -79,6 +79,7 @@ def model(name: str, state: str | None = None):
 
 def _build(name: str, factory) -> nn.Module:
     """The network that a factory returns, or the network itself."""
+    network = factory
     if callable(factory) and not isinstance(factory, nn.Module):
         try:
             inspect.signature(factory).bind()
@@ -88,8 +89,6 @@ def _build(name: str, factory) -> nn.Module:
                            f"that builds the network, such as `def build(): return {attribute}(...)` in "
                            f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
         network = factory()
-    else:
-        network = factory
     if not isinstance(network, nn.Module):
         raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
                        "returns a torch.nn.Module.")

@@ -8,7 +8,6 @@ folder NAME, and are downloaded there when absent. What has a known hash is chec
 from __future__ import annotations
 
 import hashlib
-import inspect
 import io
 import os
 import tempfile
@@ -31,6 +30,7 @@ TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", 
           "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
           "hepatitis": "Hepatitis", "location30": "Location-30", "purchase100": "Purchase-100", "texas100": "Texas-100",
           "imagenet": "ImageNet"}  # what tables call data sets
+OPTIONS = {"gaussian": ("records", "dimension", "seed"), **dict.fromkeys(readers.SPLITS, ("image_size", "per_class"))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,10 +382,7 @@ def get(name: str) -> Path:
 def load(name: str, **options) -> Dataset:
     """A data set by name, see `mia_lib.data.load`."""
     check_choice("name", name, names())
-    if name == "gaussian":
-        allowed = list(inspect.signature(gaussian).parameters)
-    else:
-        allowed = ["image_size", "per_class"] if name in readers.SPLITS else []
+    allowed = OPTIONS.get(name, ())
     for option, value in options.items():
         if not allowed:
             raise MiaError(f"Data set {name!r} takes no options; given: {option} = {value!r}. Omit it.")
