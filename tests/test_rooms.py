@@ -29,6 +29,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
     "metrics": GROUND,
     "evidence": GROUND | {"metrics"},
+    "evidence.primer": GROUND | {"data", "membership", "metrics"},
     "standalone": set(),
     "audit": GROUND | {"standalone", "progress", "data", "membership", "models", "store", "training", "signals",
               "attacks", "metrics", "evidence"},

@@ -166,7 +166,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     Raises:
         MiaError: a page names what no run has, or lacks the mark where its generated part belongs.
     """
-    from mia_lib.publish import primer_page  # draws, and what draws is slow to load
+    from mia_lib.evidence import primer  # draws, and what draws is slow to load
 
     for name, notebook in executed.items():
         runner.check_title(notebook, name)
@@ -175,9 +175,9 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     resolved = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}
     for name, notebook in resolved.items():
         files[f"notebooks/{name}.ipynb"] = (json.dumps(pages.page(notebook), indent=1, sort_keys=True) + "\n").encode()
-    if primer_page.PAGE in files:
-        resolved[primer_page.NAME] = primer_page.notebook()
-        runs[primer_page.NAME] = prose.run_of(resolved[primer_page.NAME], root)
+    if primer.PAGE in files:
+        resolved[primer.NAME] = primer.notebook()
+        runs[primer.NAME] = prose.run_of(resolved[primer.NAME], root)
     charts, verdicts, deals = {}, [], []
     for notebook in resolved.values():
         shown = outputs.displayed(notebook)

@@ -33,8 +33,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mia_lib.errors import MiaError
+from mia_lib.evidence import primer
 from mia_lib.publish import build as book
-from mia_lib.publish import outputs, primer_page, prose
+from mia_lib.publish import outputs, prose
 from mia_lib.publish.parameters import PUBLISHED, find_root
 
 FOLDER, OUT = "book/slides", "slides"
@@ -65,7 +66,7 @@ def build(preset: str = PUBLISHED, *, root: Path | None = None, folder: Path | N
     root = find_root(root)
     folder = Path(folder).resolve() if folder else root / "_build"
     notebooks, out = book.executed_notebooks(preset, root, folder), folder / OUT
-    source = _Source({**notebooks, primer_page.NAME: primer_page.notebook()}, root)
+    source = _Source({**notebooks, primer.NAME: primer.notebook()}, root)
     decks = [deck(path, source) for path in sorted((root / FOLDER).glob("*.md"))]
     shutil.rmtree(out, ignore_errors=True)
     (out / "figures").mkdir(parents=True)

@@ -7,14 +7,13 @@ import pytest
 from scipy.stats import norm
 
 from mia_lib.evidence import plotting, primer
-from mia_lib.publish import primer_page
 
 RNG = np.random.default_rng(5)
 
 
 @pytest.fixture(scope="module")
 def learned():
-    return primer_page.learned()
+    return primer.learned()
 
 
 def test_the_model_is_that_of_descent_on_the_weights():

@@ -2,10 +2,11 @@
 
 import re
 
-from mia_lib.publish import outputs, pages, primer_page, prose
+from mia_lib.evidence import primer
+from mia_lib.publish import outputs, pages, prose
 from mia_lib.publish.parameters import find_root
 
-TEXT = (find_root() / primer_page.PAGE).read_text()
+TEXT = (find_root() / primer.PAGE).read_text()
 SECTIONS = [part for part in TEXT.split("\n## ")[1:] if "{explorable}" in part]
 
 
@@ -17,7 +18,7 @@ def test_no_formula_stands_before_its_picture():
 
 
 def test_each_picture_can_be_moved_looked_at_and_read_and_numbers_were_computed():
-    notebook = primer_page.notebook()
+    notebook = primer.notebook()
     shown = outputs.displayed(notebook)
     for name in (re.findall(r"\{explorable\} (\S+)", section)[0] for section in SECTIONS):
         assert name in shown.pictures and shown.figures[name]["alt"] and shown.charts[name]["usermeta"]["instructions"]
