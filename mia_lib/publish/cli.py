@@ -369,15 +369,9 @@ def doctor(device: str | None = typer.Option(
     from mia_lib.publish import doctor as health
 
     good = True
-    if device is not None:
-        for row in health.compare_probes(device):
-            good &= row.agrees
-            typer.echo(row)
-    else:
-        for finding in health.examine():
-            good &= finding.good or not finding.essential
-            mark = "ok" if finding.good else ("MISSING" if finding.essential else "without")
-            typer.echo(f"{mark:8}{finding.what}: {finding.found}")
+    for finding in health.examine() if device is None else health.compare_probes(device):
+        good &= finding.good
+        typer.echo(finding)
     if not good:
         raise typer.Exit(1)
 

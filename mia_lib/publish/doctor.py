@@ -10,8 +10,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,24 @@ from mia_lib.publish.measured import empty_cache
 from mia_lib.publish.parameters import find_root
 
 ALLOWED = 2e-2  # difference of a card at a probe, relative to the largest value of an array: see book/machines.md
+MISSING, WITHOUT = "MISSING", "without"  # marks of what the book needs, and of what it can do without
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report; the book cannot be built without what is essential."""
+class Finding(NamedTuple):
+    """One line of a report; the marks of what is no good are MISSING, DIFFERS and FAILED."""
 
     what: str
-    good: bool
     found: str
-    essential: bool = True
+    mark: str = "ok"
+
+    @property
+    def good(self) -> bool:
+        """Whether one can go on."""
+        return self.mark in ("ok", WITHOUT)
+
+    def __str__(self) -> str:
+        return f"{self.mark:8}{self.what}: {self.found}"
 
 
 def chromium() -> str | None:
@@ -45,30 +52,30 @@ def examine() -> Iterator[Finding]:
 
     from mia_lib import store
 
-    yield Finding("Python", True, f"{platform.python_version()} ({sys.executable})")
-    yield Finding("processor", True, f"{os.cpu_count()} cores, {platform.machine()}")
+    yield Finding("Python", f"{platform.python_version()} ({sys.executable})")
+    yield Finding("processor", f"{os.cpu_count()} cores, {platform.machine()}")
     memory = psutil.virtual_memory()
-    yield Finding("memory", memory.total > 3.5 * 2**30, f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} "
-                  "GiB free; the book needs up to 4", essential=False)
+    yield Finding("memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free; the book needs up to 4",
+                  "ok" if memory.total > 3.5 * 2**30 else WITHOUT)
     free = shutil.disk_usage(Path.cwd()).free
-    yield Finding("disk", free > 2**29, f"{free / 2**30:.1f} GiB free here; the book needs 0.5")
+    yield Finding("disk", f"{free / 2**30:.1f} GiB free here; the book needs 0.5", "ok" if free > 2**29 else MISSING)
     yield _checked("repository", lambda: str(find_root()))
     yield _checked("cache", lambda: _cache(store.cache_dir(), store.size()))
     folder = os.environ.get("MIA_DATA")
     sets = sorted(p.stem for p in Path(folder).glob("*.npz")) if folder else []
-    yield Finding("$MIA_DATA", bool(sets), f"{folder}: {', '.join(sets) or 'no NAME.npz in it'}" if folder else
-                  "not set; the embedded sets need nothing", essential=False)
-    yield Finding("Chromium", bool(chromium()), chromium() or "not found; the browser tests will skip", essential=False)
+    yield Finding("$MIA_DATA", f"{folder}: {', '.join(sets) or 'no NAME.npz in it'}" if folder else
+                  "not set; the embedded sets need nothing", "ok" if sets else WITHOUT)
+    yield Finding("Chromium", chromium() or "not found; the browser tests will skip", "ok" if chromium() else WITHOUT)
     yield _checked("torch", _torch)
-    yield _checked("torchvision", _torchvision, essential=False)
+    yield _checked("torchvision", _torchvision, WITHOUT)
     yield _checked("notebook kernel", _kernel)
 
 
-def _checked(what: str, look: Callable[[], str], essential: bool = True) -> Finding:
+def _checked(what: str, look: Callable[[], str], otherwise: str = MISSING) -> Finding:
     try:
-        return Finding(what, True, look(), essential)
+        return Finding(what, look())
     except Exception as error:  # whatever it is, the report says it and goes on
-        return Finding(what, False, f"{type(error).__name__}: {error}", essential)
+        return Finding(what, f"{type(error).__name__}: {error}", otherwise)
 
 
 def _cache(folder: Path, size: int) -> str:
@@ -112,29 +119,7 @@ def _kernel() -> str:
 # ------------------------------------------------------------------------------------------------ a card against the processor
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Numbers that a card and the processor gave for a measurement, or why it could not run."""
-
-    what: str
-    difference: float | None  # the largest, relative to the largest value of its array; None where it could not run
-    allowed: float
-    seconds: float  # that both took
-    problem: str = ""
-
-    @property
-    def agrees(self) -> bool:
-        """Whether both ran and the difference is allowed."""
-        return self.difference is not None and self.difference <= self.allowed
-
-    def __str__(self) -> str:
-        if self.difference is None:
-            return f"{'FAILED':8}{self.what}: {self.problem}"
-        return (f"{'ok' if self.agrees else 'DIFFERS':8}{self.what}: apart by {self.difference:.1e}, allowed "
-                f"{self.allowed:.0e}; {self.seconds:.1f} s")
-
-
-def compare_probes(device: str, names: Sequence[str] | None = None) -> Iterator[Comparison]:
+def compare_probes(device: str, names: Sequence[str] | None = None) -> Iterator[Finding]:
     """The probes of all measurements, or of some, on the processor and on a card ("cuda" or "cuda:NUMBER")."""
     from mia_lib import published
     from mia_lib.training import devices
@@ -146,7 +131,7 @@ def compare_probes(device: str, names: Sequence[str] | None = None) -> Iterator[
         yield compare(name, measurements[name].run_probe, device)
 
 
-def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, allowed: float = ALLOWED) -> Comparison:
+def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, allowed: float = ALLOWED) -> Finding:
     """The arrays that `run` gives with `$MIA_DEVICE` the processor and with `device`, both from an empty cache. Who was in
     which model is no question to a card, so arrays of real numbers alone are compared."""
     began, results = time.perf_counter(), []
@@ -155,10 +140,10 @@ def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, al
             with empty_cache(MIA_DEVICE=where, MIA_CLUSTER=""):
                 results.append({name: array for name, array in run().items() if np.asarray(array).dtype.kind == "f"})
     except (RuntimeError, TypeError, NotImplementedError, MiaError) as error:
-        problem = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        return Comparison(what, None, allowed, time.perf_counter() - began, problem)
+        return Finding(what, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "FAILED")
     most = max((_difference(array, results[1][name]) for name, array in results[0].items()), default=0.0)
-    return Comparison(what, most, allowed, time.perf_counter() - began)
+    return Finding(what, f"apart by {most:.1e}, allowed {allowed:.0e}; {time.perf_counter() - began:.1f} s",
+                   "ok" if most <= allowed else "DIFFERS")
 
 
 def _difference(here: np.ndarray, there: np.ndarray) -> float:

@@ -16,9 +16,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "training"))
 import ways
 
 
-@pytest.mark.parametrize("there, agrees, said", [
+@pytest.mark.parametrize("there, good, said", [
     (1.0, True, "ok"), (2.0, False, "DIFFERS"), (np.nan, False, "DIFFERS"), (None, False, "FAILED")])
-def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, agrees, said):
+def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, good, said):
     places = iter((1.0, there))
 
     def compute():
@@ -27,7 +27,7 @@ def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, agre
         return {"a": np.full(3, value), "members": np.array([True, False])}
 
     row = doctor.compare("what", compute, "cuda")
-    assert row.agrees is agrees and str(row).split()[0] == said and ("two devices" in str(row)) == (there is None)
+    assert row.good is good and str(row).split()[0] == said and ("two devices" in str(row)) == (there is None)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
@@ -36,7 +36,7 @@ def test_a_graphics_card_agrees_with_the_processor(way):
     if way.lacking():
         pytest.skip(way.lacking())
     row = ways.compare(way, "cuda")
-    assert row.agrees, row
+    assert row.good, row
 
 
 def test_the_command_is_refused_without_a_card_and_ends_in_an_error_where_one_differs(monkeypatch):
@@ -44,8 +44,8 @@ def test_the_command_is_refused_without_a_card_and_ends_in_an_error_where_one_di
     for device, reason in (("cuda", "no CUDA here"), ("cpu", "the processor, with which a card is compared")):
         done = CliRunner().invoke(app, ["doctor", "--device", device])
         assert done.exit_code == 2 and reason in done.output
-    for differences, code in (((0.0, 0.01), 0), ((0.0, 1.0), 1), ((None,), 1)):
-        rows = [doctor.Comparison("bank", difference, doctor.ALLOWED, 1.0, "lost") for difference in differences]
+    for marks, code in ((("ok", "ok"), 0), (("ok", "DIFFERS"), 1), (("FAILED",), 1)):
+        rows = [doctor.Finding("bank", "lost", mark) for mark in marks]
         monkeypatch.setattr(doctor, "compare_probes", lambda device, rows=rows: iter(rows))
         done = CliRunner().invoke(app, ["doctor", "--device", "cuda"])
         assert done.exit_code == code and len(done.output.splitlines()) == len(rows)

@@ -46,7 +46,7 @@ def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatc
         pytest.skip(way.lacking())
     with cards.fake(monkeypatch) as card:
         row = ways.compare(way, "cuda")
-    assert row.agrees, row
+    assert row.good, row
     assert card.sent, "nothing went to the card"
 
 
@@ -67,7 +67,7 @@ def test_the_doctor_asks_the_card(monkeypatch):
     with cards.fake(monkeypatch) as card:
         monkeypatch.setattr(devices, "is_card", lambda device: device == cards.DEVICE)
         [row] = doctor.compare_probes("cuda", ["bank/fashion-small"])
-        assert row.agrees and row.what == "bank/fashion-small" and str(row).startswith("ok"), row
+        assert row.good and row.what == "bank/fashion-small" and str(row).startswith("ok"), row
     assert card.sent
 
 

@@ -29,7 +29,7 @@ class Way:
     lacking: Callable[[], str] = lambda: ""
 
 
-def compare(way: Way, device: str) -> doctor.Comparison:
+def compare(way: Way, device: str) -> doctor.Finding:
     """A way on the processor and on `device`."""
     places = iter(("cpu", device))
     return doctor.compare(way.what, lambda: way.run(next(places)), device, way.allowed)
