@@ -1,8 +1,8 @@
 """A Sphinx extension of this book's: building it takes a fraction of the time, and a page loads what it needs and no more.
 
-Sphinx keeps each page it has read as a pickled tree, and unpickles it for every number of a figure and for every reference to
-one. Parts of a page that came from a docstring still point to the document they were read in, and through its settings to all
-that Sphinx knows of the whole book: a hundred times as much as the page.
+Sphinx keeps each page it has read as a pickled tree, and unpickles it for every number of a figure. Parts of a page that came
+from a docstring still point to the document they were read in, and through its settings to all that Sphinx knows of the whole
+book: a hundred times as much as the page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import shutil
 from pathlib import Path
 
 from docutils import nodes
-from sphinx.domains.std import StandardDomain
 
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
 FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
@@ -24,12 +23,8 @@ def setup(app) -> dict:
     """Called by Sphinx."""
     app.connect("doctree-read", forget_where_it_was_read, priority=999)
     app.connect("env-updated", write_side_by_side)
-    app.connect("html-page-context", draw_charts)
-    app.connect("html-page-context", leave_out_mathematics, priority=900)  # after Sphinx put it in
+    app.connect("html-page-context", finish_page, priority=900)  # after Sphinx put mathematics in
     app.connect("build-finished", keep_what_pages_load, priority=900)  # after MathJax was copied
-    app.connect("html-page-context", name_figures)
-    app.connect("html-page-context", keep_percent_together)
-    app.add_domain(References, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -45,30 +40,22 @@ def write_side_by_side(app, env) -> None:
     app.parallel = 2
 
 
-def name_figures(app, pagename, templatename, context, doctree) -> None:
-    """Give figures their numbers for names, by which a screen reader lists them; the picture in it has its own text. One
-    without a caption is a picture and nothing more."""
+def finish_page(app, pagename, templatename, context, doctree) -> None:
+    """Load what a page needs and no more, and finish its text.
+
+    What draws explorable figures and plays the game is for pages that have one; MathJax, a megabyte, for pages with equations:
+    on the first one Sphinx loads it, for those of all others. Figures get their numbers for names, by which a screen reader
+    lists them; the picture in it has its own text, and one without a caption is a picture and nothing more. No line ends
+    between a number and its percent sign, but in code.
+    """
     if doctree:
+        raw = "".join(node.astext() for node in doctree.findall(nodes.raw))
+        for mark, scripts in SCRIPTS.items():
+            for script in scripts if f'class="{mark}"' in raw else ():
+                app.add_js_file(script, loading_method="defer")
         body = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
-        context["body"] = UNCAPTIONED.sub('<figure role="none"', body)
-
-
-def keep_percent_together(app, pagename, templatename, context, doctree) -> None:
-    """Let no line end between a number and its percent sign, but in code."""
-    if doctree:
-        context["body"] = PERCENT.sub(lambda found: found[1] or "\N{NO-BREAK SPACE}", context["body"])
-
-
-def draw_charts(app, pagename, templatename, context, doctree) -> None:
-    """Load what draws explorable figures and plays the game on pages that have one; no other page has to wait for it."""
-    raw = "".join(node.astext() for node in doctree.findall(nodes.raw)) if doctree else ""
-    for mark, scripts in SCRIPTS.items():
-        for script in scripts if f'class="{mark}"' in raw else ():
-            app.add_js_file(script, loading_method="defer")
-
-
-def leave_out_mathematics(app, pagename, templatename, context, doctree) -> None:
-    """Not load MathJax, a megabyte, on a page without equations; on the first one Sphinx does, for those of all others."""
+        body = UNCAPTIONED.sub('<figure role="none"', body)
+        context["body"] = PERCENT.sub(lambda found: found[1] or "\N{NO-BREAK SPACE}", body)
     if not app.env.domains["math"].data["has_equations"].get(pagename):
         context["script_files"] = [script for script in context["script_files"] if "mathjax" not in (script.filename or "")]
 
@@ -84,27 +71,3 @@ def keep_what_pages_load(app, exception) -> None:
             if script.name != Path(app.config.mathjax_path).name:
                 script.unlink()
         shutil.rmtree(mathjax / "output" / "svg", ignore_errors=True)
-
-
-class References(StandardDomain):
-    """Numbers of figures and tables, from pages that are unpickled once; nothing is changed in them."""
-
-    def resolve_xref(self, env, fromdocname, builder, typ, target, node, contnode):
-        """As Sphinx does it."""
-        if typ == "numref":
-            self._once = getattr(self, "_once", None) or _Once(env)
-            env = self._once
-        return super().resolve_xref(env, fromdocname, builder, typ, target, node, contnode)
-
-
-class _Once:
-    def __init__(self, env):
-        self._env, self._pages = env, {}
-
-    def __getattr__(self, name: str):
-        return getattr(self._env, name)
-
-    def get_doctree(self, name: str):
-        if name not in self._pages:
-            self._pages[name] = self._env.get_doctree(name)
-        return self._pages[name]
