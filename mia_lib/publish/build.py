@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mia_lib import store
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
@@ -272,7 +273,7 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
         # Its names stay its own; those of a script are otherwise everybody's.
         licence = ("Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
                    "licence, https://github.com/vega")
-        runner.write_whole(kept, f"/* {licence} */\n(() => {{{code}\n}})();\n")
+        store.write(kept, f"/* {licence} */\n(() => {{{code}\n}})();\n".encode())
     return {"book/_static/vega.js": kept.read_bytes()}
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
+from mia_lib import standalone
 from mia_lib.errors import MiaError
 from mia_lib.progress import duration
 
@@ -84,17 +84,6 @@ def without_colours(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-@cache
-def _environment():
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(loader=FileSystemLoader(Path(__file__).with_name("templates")), trim_blocks=True,
-                              lstrip_blocks=True, undefined=StrictUndefined, autoescape=lambda name: name.endswith(".html"))
-    environment.filters |= {"cell": _cell, "code": _code, "duration": duration, "repr": repr}
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "sort_keys": True, "ensure_ascii": False}
-    return environment
-
-
 def _cell(text: str) -> str:
     """Markdown as a cell of a table."""
     return re.sub(r"(?<!\\)\|", r"\\|", text).replace("\n", "<br>")
@@ -110,4 +99,5 @@ def _code(value) -> str:
 
 def render(template: str, /, **values) -> str:
     """A template of `templates` with values in it; what it names and is not given is an error."""
-    return _environment().get_template(template).render(values)
+    filters = {"cell": _cell, "code": _code, "duration": duration, "repr": repr}
+    return standalone.page(Path(__file__).with_name("templates") / template, filters, **values)

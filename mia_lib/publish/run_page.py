@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from mia_lib import store
 from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, prose, runner
 from mia_lib.publish.parameters import as_typed, find_root, own, validate
@@ -45,10 +46,9 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     for warning in warnings:
         bars.say(warning)
     for file, report in outputs.displayed(json.loads(notebook.read_text(encoding="utf-8"))).report_files().items():
-        (notebook.parent / file).parent.mkdir(exist_ok=True)
-        (notebook.parent / file).write_text(report, encoding="utf-8")
+        store.write(notebook.parent / file, report.encode())
     page = notebook.with_suffix(".html")
-    runner.write_whole(page, text)
+    store.write(page, text.encode())
     return page
 
 

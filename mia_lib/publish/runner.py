@@ -301,7 +301,7 @@ class _Session:
                 "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
             }
             self.result.metadata["mia"] = record
-            write_whole(self.output, nbformat.writes(self.result))
+            store.write(self.output, nbformat.writes(self.result).encode())
         return record
 
     def work(self) -> None:
@@ -436,13 +436,6 @@ def _tidy(notebook) -> None:
             del cell.metadata["tags"]
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step, so that a reader sees the old one or the new one."""
-    partial = path.with_suffix(".writing")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
-
-
 def run(name: str, given: dict | None = None, preset: str | None = None, output: Path | None = None, *,
         root: Path | None = None, bars: Bars | None = None) -> Path:
     """Run a notebook with new parameters, unless the very same run is there already.
@@ -473,7 +466,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
-        write_whole(target, json.dumps(notebook, indent=1))
+        store.write(target, json.dumps(notebook, indent=1).encode())
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
         record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)

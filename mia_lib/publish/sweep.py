@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mia_lib import standalone
+from mia_lib import store
 from mia_lib.errors import MiaError, check_choice
-from mia_lib.progress import Bars, duration
+from mia_lib.progress import Bars
 from mia_lib.publish import outputs, prose, runner
 from mia_lib.publish.parameters import PUBLISHED, as_typed, find_root, parameters, validate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TEMPLATE = Path(__file__).with_name("templates") / "sweep.html"
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
 CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
@@ -121,9 +120,9 @@ def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None
         except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
             cells.append(Cell(settings, error=str(error)))
             bars.say(str(error))
-        runner.write_whole(folder / "results.csv", tidy(cells).to_csv(index=False))
+        store.write(folder / "results.csv", tidy(cells).to_csv(index=False).encode())
     index = folder / "index.html"
-    runner.write_whole(index, page(name, cells, preset or PUBLISHED, folder, root))
+    store.write(index, page(name, cells, preset or PUBLISHED, folder, root).encode())
     if failed := [str(cell) for cell in cells if cell.error]:
         raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: {'; '.join(failed)}. {index} says why and "
                                     "shows the others.")
@@ -217,9 +216,9 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     for claim in (claim for cell in ran for claim in cell.claims):
         verdicts.setdefault(claim["claim"], []).append(claim["verdict"])
     figures, same = charts(tidy(cells), list(cells[0].settings)) if len(ran) > 1 else ([], [])
-    return standalone.page(
-        TEMPLATE, {"duration": duration}, name=name, preset=preset, cells=cells, ran=ran,
-        swept=swept, command=shlex.join(words), figures=figures, same=same,
+    return outputs.render(
+        "sweep.html", name=name, preset=preset, cells=cells, ran=ran, swept=swept, command=shlex.join(words), figures=figures,
+        same=same,
         verdicts=dict(sorted(verdicts.items(), key=lambda item: len(set(item[1])) == 1)),
         texts={claim["claim"]: claim["text"] for cell in ran for claim in cell.claims},
         link={cell.at: os.path.relpath(cell.page, folder) for cell in ran if cell.page})

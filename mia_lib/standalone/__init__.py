@@ -1,4 +1,4 @@
-"""Pages that are one file: no network, no script, light and dark, a phone and paper."""
+"""Pages that are one file: no network, no script, light and dark, a phone and paper; and templates in general."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def page(template: Path, filters: Mapping[str, Callable] | None = None, **values) -> str:
-    """A page as HTML.
+    """A page as text; what is put into HTML is escaped.
 
     Args:
-        template: a file that extends `base.html` of this folder: blocks `title`, `style` (its own rules), `main`.
+        template: a file, for a page that is one file of HTML one that extends `base.html` of this folder: blocks `title`,
+            `style` (its own rules), `main`.
         filters: names that the template formats values with.
         values: what the template names; what it names and is not given is an error.
     """
@@ -34,5 +35,8 @@ def _environment(folder: Path) -> jinja2.Environment:
     """One a folder, which keeps what it has compiled."""
     import jinja2
 
-    return jinja2.Environment(loader=jinja2.FileSystemLoader([folder, Path(__file__).parent]), autoescape=True,
-                              trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader([folder, Path(__file__).parent]), trim_blocks=True,
+                              lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+                              autoescape=lambda name: name.endswith(".html"))
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "sort_keys": True, "ensure_ascii": False}
+    return made

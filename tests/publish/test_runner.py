@@ -168,7 +168,7 @@ def test_a_full_disk_is_said(tiny, monkeypatch, error, raised, said):
     def full(*_):
         raise error
 
-    monkeypatch.setattr(runner, "write_whole", full)
+    monkeypatch.setattr(runner.store, "write", full)
     with pytest.raises(raised, match=said):
         runner.run("tiny")
 
