@@ -19,7 +19,7 @@ import platform
 import secrets
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -155,7 +155,8 @@ def _paths(folder: Path, spec: dict, name: str) -> tuple[Path, Path]:
     return place / f"{name}.{suffix}", place / f"{name}.json"
 
 
-def _decode(data: bytes, suffix: str) -> dict[str, np.ndarray]:
+def decode(data: bytes, suffix: str) -> dict[str, np.ndarray]:
+    """The arrays in the content of a file, by their names."""
     if suffix == ".safetensors":
         from safetensors.numpy import load
 
@@ -164,7 +165,8 @@ def _decode(data: bytes, suffix: str) -> dict[str, np.ndarray]:
         return {name: stored[name] for name in stored.files}
 
 
-def _encode(arrays: dict[str, np.ndarray], suffix: str, compress: bool = True) -> bytes:
+def encode(arrays: Mapping[str, np.ndarray], suffix: str, compress: bool = True) -> bytes:
+    """The content of a file with named arrays: ".npz", or ".safetensors" for weights."""
     if suffix == ".safetensors":
         from safetensors.numpy import save
 
@@ -182,7 +184,7 @@ def look_up(spec: dict) -> Entry | None:
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")
-        entry = Entry(_decode(data, path.suffix), manifest, "cache")
+        entry = Entry(decode(data, path.suffix), manifest, "cache")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
@@ -245,7 +247,7 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     what computing them took, and notes for the manifest. That the code was edited after this process had begun is an error."""
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     check_unedited(spec["code"])
-    data = _encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
+    data = encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
     manifest = {
         "spec": spec, "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
         "seconds": round(seconds, 3), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "numpy": np.__version__,

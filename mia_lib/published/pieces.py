@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import platform
@@ -100,8 +99,8 @@ class Piece:
         Raises:
             OSError: it is not there, or damaged.
         """
-        arrays = decode(self._content(), self.manifest["file"], self.manifest["arrays"], names)
-        return {number: {name: array[row] for name, array in arrays.items()} for row, number in enumerate(self.index)}
+        arrays = decode(self._content(), self.manifest["file"], self.manifest["arrays"])
+        return {number: {name: arrays[name][row] for name in names or arrays} for row, number in enumerate(self.index)}
 
 
 def numbers(blocks: Sequence[Piece]) -> set[int]:
@@ -114,32 +113,12 @@ def stack(rows: Mapping[int, Mapping[str, np.ndarray]], index: Sequence[int]) ->
     return {name: np.stack([rows[number][name] for number in index]) for name in rows[index[0]]}
 
 
-def encode(arrays: Mapping[str, np.ndarray], suffix: str) -> bytes:
-    """The content of a file: `.npz`, or `.safetensors` for weights. Of truth values eight make a byte."""
-    packed = {name: np.packbits(array, axis=-1) if array.dtype == bool else np.ascontiguousarray(array)
-              for name, array in arrays.items()}
-    if suffix == ".safetensors":
-        from safetensors.numpy import save
-
-        return save(packed)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **packed)
-    return buffer.getvalue()
-
-
-def decode(content: bytes, file: str, forms: Mapping[str, Mapping], names: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """The arrays in a file, or those with some names; `forms` are their types and shapes, from its manifest."""
+def decode(content: bytes, file: str, forms: Mapping[str, Mapping]) -> dict[str, np.ndarray]:
+    """The arrays in a file; `forms` are their types and shapes, from its manifest. Of truth values eight make a byte."""
     try:
-        if file.endswith(".safetensors"):
-            from safetensors.numpy import load
-
-            stored = load(content)
-            packed, there = {name: stored[name] for name in names or forms}, set(stored)
-        else:
-            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-                packed, there = {name: stored[name] for name in names or forms}, set(stored.files)
-        if there != set(forms):
-            raise ValueError(f"it holds {', '.join(sorted(there))}, its manifest says {', '.join(sorted(forms))}")
+        packed = store.decode(content, Path(file).suffix)
+        if set(packed) != set(forms):
+            raise ValueError(f"it holds {', '.join(sorted(packed))}, its manifest says {', '.join(sorted(forms))}")
         for name, array in packed.items():
             dtype, shape = forms[name]["dtype"], list(forms[name]["shape"])
             written = ("uint8", [*shape[:-1], -(-shape[-1] // 8)]) if dtype == "bool" else (dtype, shape)
@@ -193,7 +172,8 @@ def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray],
     Raises:
         MiaError: it is too large to be published; it cannot be written, as on a full disk.
     """
-    content = encode(arrays, suffix)
+    packed = {name: np.packbits(array, axis=-1) if array.dtype == bool else array for name, array in arrays.items()}
+    content = store.encode(packed, suffix)
     path = where / f"{stem}.json"
     manifest = {**manifest, "file": f"{path.stem}{suffix}", "bytes": len(content),
                 "arrays": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()},
