@@ -124,20 +124,17 @@ def check_output(folder: Path) -> None:
                        "written to.") from error
 
 
-def _ran_here(notebook: Path) -> bool:
-    """Whether it is one that `mia run` began."""
+def _metadata(path: Path) -> dict:
+    """Of the notebook at `path`; {} when it is missing, partial or damaged."""
     try:
-        return "papermill" in json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
-    except (ValueError, KeyError, TypeError):
-        return False
+        return dict(json.loads(Path(path).read_text(encoding="utf-8"))["metadata"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def run_record(path: Path) -> dict | None:
     """The record of the run that made the notebook at `path`; None when it is missing, partial or damaged."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))["metadata"]["mia"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return _metadata(path).get("mia")
 
 
 def paces(root: Path) -> dict[str, list[float]]:
@@ -459,7 +456,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     bars = bars or Bars()
     check_output(folder)
     record = run_record(target)
-    if output and record is None and target.exists() and not _ran_here(target):
+    if output and record is None and target.exists() and "papermill" not in _metadata(target):
         raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
                        "is not lost.")
     if record and record["key"] == code:
