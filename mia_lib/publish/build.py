@@ -19,7 +19,7 @@ from pathlib import Path
 from mia_lib import store
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
-from mia_lib.publish import outputs, pages, prose, runner, scorecard, sync
+from mia_lib.publish import outputs, pages, prose, runner, sync
 from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 MARKER = "<!-- generated -->"
@@ -180,19 +180,19 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         resolved[primer.NAME] = primer.notebook()
         runs[primer.NAME] = prose.run_of(resolved[primer.NAME], root)
     charts, verdicts, deals = {}, [], []
-    for notebook in resolved.values():
+    for name, notebook in resolved.items():
         shown = outputs.displayed(notebook)
-        files |= {f"{prose.FIGURES}{name}.png": png for name, png in shown.pictures.items()}
+        files |= {f"{prose.FIGURES}{figure}.png": png for figure, png in shown.pictures.items()}
         files |= {f"{EXTRA}audits/{file}": text.encode() for file, text in shown.report_files().items()}
-        charts |= {name: (chart, shown.figures[name]["alt"]) for name, chart in shown.charts.items()}
-        verdicts += scorecard.of_notebook(notebook)
+        charts |= {figure: (chart, shown.figures[figure]["alt"]) for figure, chart in shown.charts.items()}
+        verdicts += [{"notebook": name, "preset": runs[name].preset, **verdict} for verdict in shown.claims]
         deals += shown.deals
     files[sync.FINDINGS] = sync.findings({name: runs[name] for name in executed}, verdicts)
-    card = scorecard.rows(verdicts) if "book/scorecard.md" in files else []
-    files |= {scorecard.STAGED: (json.dumps(card, indent=1) + "\n").encode()} if card else {}
+    card = pages.scorecard_rows(verdicts) if "book/scorecard.md" in files else []
+    files |= {pages.SCORECARD: (json.dumps(card, indent=1) + "\n").encode()} if card else {}
     generated = {"book/status.md": lambda: outputs.render(
                      "status.md", runs=[notebook["metadata"]["mia"] for notebook in executed.values()]),
-                 "book/play.md": lambda: pages.game(deals), "book/scorecard.md": lambda: scorecard.page(card)}
+                 "book/play.md": lambda: pages.game(deals), "book/scorecard.md": lambda: pages.scorecard(card)}
     for path, text in generated.items():
         if path in files:
             if MARKER not in (written := files[path].decode()):

@@ -1,18 +1,21 @@
 """Executed notebooks as pages: captions, charts and what they say in words, links to reports, provenance; figures of chapters
-on pages of prose; and the page of the game."""
+on pages of prose; the scorecard; and the page of the game."""
 
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from xml.etree import ElementTree
 
 from mia_lib.errors import MiaError
+from mia_lib.evidence import claims
 from mia_lib.publish.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers, render
 from mia_lib.publish.parameters import PUBLISHED
 from mia_lib.publish.prose import FIGURES, Fence, replace_fences
@@ -25,6 +28,12 @@ OTHERS = 3  # settings shown of each control besides the one that it begins with
 PARTS = ("concat", "hconcat", "vconcat", "layer")
 KEPT = ("$schema", "datasets")
 SVG = "{http://www.w3.org/2000/svg}"
+SCORECARD = "book/scorecard.json"  # in the staging folder, beside the page that offers it
+KINDS = {"paper": "The papers' claims", "ours": "This book's additions", "proof": "Proofs and identities"}
+OF_KIND = {"paper": "the paper's claim", "ours": "this book's addition", "proof": "a proof or an identity"}
+OF_DATA = {claims.OWN_DATA: "the paper's own data", claims.STAND_IN: "stand-in data"}
+FOR_FILTER = {claims.OWN_DATA: "own", claims.STAND_IN: "stand-in"}  # as book.js reads them
+OF_VERDICT = ("verdict", "brief", "estimate", "data", "reason", "numbers")
 ABSENT = ("```{admonition} Nothing was dealt\n:class: warning\n\nThe records come from the chapter that compares all "
           "attacks, and this copy of the book was built without it. `mia build` runs every chapter and deals them.\n```")
 
@@ -226,6 +235,46 @@ def _lines(spec: str) -> list[str]:
              and "role-mark" in group.get("class", "").split() for text in group.iter(f"{SVG}text")]
     lines = ["".join(line.itertext()) for text in texts for line in (list(text) or [text])]
     return [line for line in map(str.strip, lines) if line]
+
+
+# The scorecard: every claim of every chapter, what the paper printed, and what its run found
+
+
+def scorecard_rows(verdicts: Iterable[Mapping]) -> list[dict]:
+    """The rows of the scorecard, a claim each, papers as they come and claims in the order of their paper; what a claims file
+    has no more is left out.
+
+    Args:
+        verdicts: those that the outputs of executed notebooks carry, each with its `notebook` and the `preset` of the run.
+
+    Returns:
+        plain data: paper, title, chapter (name of its notebook), claim, text, exhibit, printed (what the paper shows), rule;
+        kind: "paper", "ours" or "proof", which is what only an error could refute, whoever claims it; preset of the run, and
+        of its verdict what `claims.Verdict.record` has under `OF_VERDICT`.
+    """
+    by_claim = {(verdict["paper"], verdict["claim"]): verdict for verdict in verdicts}
+    return [_scorecard_row(known, verdict) for paper in dict.fromkeys(paper for paper, _ in by_claim)
+            for claim, known in claims.claims(paper).items() if (verdict := by_claim.get((paper, claim)))]
+
+
+def _scorecard_row(claim: Mapping, verdict: Mapping) -> dict:
+    proof = "rounding" in claim or verdict["verdict"] == claims.CHECKED
+    return {"paper": claim["paper"], "title": claims.title(claim["paper"]), "chapter": verdict["notebook"],
+            "claim": claim["id"], "kind": "proof" if proof else claim["kind"], "text": claim["text"],
+            "exhibit": claim["exhibit"], "printed": claim["evidence"], "rule": claim["rule"], "preset": verdict["preset"],
+            **{name: verdict[name] for name in OF_VERDICT}}
+
+
+def scorecard(card: Sequence[Mapping]) -> str:
+    """Markdown of `scorecard_rows`: three counters, by kind, of how many claims came to which verdict in their runs; then a
+    section and a table a paper."""
+    where = {"On the paper's own data": claims.OWN_DATA, "On other data": claims.STAND_IN, "About no data set": ""}
+    groups = {name: [row for row in card if row["kind"] == "paper" and row["data"] == data] for name, data in where.items()}
+    return render(
+        "scorecard.md", papers=[list(group) for _, group in itertools.groupby(card, lambda row: row["paper"])], kinds=KINDS,
+        of_kind=OF_KIND, of_data=OF_DATA, of_filter=FOR_FILTER, verdicts=claims.VERDICTS,
+        totals={kind: Counter(row["verdict"] for row in card if row["kind"] == kind) for kind in KINDS},
+        by_data={name: claims.counts(group) for name, group in groups.items() if group})
 
 
 # The page on which readers play the membership game

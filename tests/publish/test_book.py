@@ -10,7 +10,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from mia_lib.evidence import claims
-from mia_lib.publish import scorecard
+from mia_lib.publish import pages
 
 pytestmark = pytest.mark.book
 
@@ -131,7 +131,7 @@ def test_status_and_scorecard_have_a_row_for_each_chapter_and_claim(built_book):
     assert all(row.find_all("td")[2].find(class_="mia-run") for row in rows)
     counted = [int(one.get_text()) for one in article(built_book, "book/scorecard").select(".mia-count")]
     assert len(counted) == 3 and sum(counted) == len(of_claims)
-    assert (built_book.parents[1] / scorecard.STAGED).is_file()
+    assert (built_book.parents[1] / pages.SCORECARD).is_file()
     assert article(built_book, "book/scorecard").select("a.download[href$='scorecard.json']")
 
 
