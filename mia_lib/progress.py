@@ -134,27 +134,21 @@ class Bars:
 
         `left` are the seconds to go: from the pace so far when None, not said when not a number.
         """
-        task = self._tasks.get(label)
+        task, now = self._tasks.get(label), time.monotonic()
         if task is None or done < task["done"] or total != task["total"]:
             self._remove(label)
             # What was done before the bar began (models found in the store) says nothing about the pace.
-            now = time.monotonic()
             task = self._tasks[label] = {"began": now, "from": done, "told": now, "total": total}
             if self._drawn:
                 task["id"] = self._drawn.add_task(label, total=total, completed=done, left="")
         task |= {"done": done, "left": left}
         if self._drawn:
             self._drawn.update(task["id"], completed=done, left=self._left(task))
-        self._tell(label)
+        elif now - task["told"] >= EVERY:
+            task["told"] = now
+            self.say(", ".join(filter(None, (f"{label}: {done}/{total}", self._left(task)))))
         if done >= total:
             self._remove(label)
-
-    def _tell(self, label: str) -> None:
-        task, now = self._tasks[label], time.monotonic()
-        if self._drawn or now - task["told"] < EVERY:
-            return
-        task["told"] = now
-        self.say(", ".join(filter(None, (f"{label}: {task['done']}/{task['total']}", self._left(task)))))
 
     @staticmethod
     def _left(task: dict) -> str:

@@ -95,7 +95,7 @@ class Report:
 
     def text(self, block: str) -> list[str]:
         """The sentences of a block of `report.html`, as plain text."""
-        template = standalone.environment(TEMPLATE, FILTERS).get_template(TEMPLATE.name)
+        template = standalone.template(TEMPLATE, FILTERS)
         return sentences(html.unescape("".join(template.blocks[block](template.new_context(self._values())))))
 
     def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
@@ -162,8 +162,8 @@ class Report:
     def html(self) -> str:
         """The page, which needs nothing beside it."""
         best = self.result.best.attack
-        return standalone.page(
-            TEMPLATE, FILTERS, **self._values(), numbers=NUMBERS, provenance=self.provenance, pictures={
+        return standalone.template(TEMPLATE, FILTERS).render(
+            **self._values(), numbers=NUMBERS, provenance=self.provenance, pictures={
                 "roc": light_and_dark(roc_figure(self)),
                 "scores": light_and_dark(score_figure(self.scores[best], self.members, best))})
 

@@ -19,8 +19,8 @@ def write(path: Path, places: list[Place], members: np.ndarray, final: bool) -> 
     Args:
         places: from `game.judge`. members: bool [T, N], of the targets that were judged. final: whether the ranking is.
     """
-    text = standalone.page(
-        Path(__file__).with_name("leaderboard.html"), title=TITLE, places=places, final=final, verdict=verdict(places),
+    text = standalone.template(Path(__file__).with_name("leaderboard.html")).render(
+        title=TITLE, places=places, final=final, verdict=verdict(places),
         targets=members.shape[0], records=members.shape[1], chance=FPR, pairs=len(places) * (len(places) - 1) // 2,
         most=max(0.02, *(min(1.0, 1.05 * place.tpr.high) for place in places)), date=time.strftime("%d %B %Y").lstrip("0"))
     store.write(path, text.encode())

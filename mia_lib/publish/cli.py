@@ -103,6 +103,7 @@ DEVICE = typer.Option(None, callback=_use_device, metavar="DEVICE",
                       help="cpu, cuda or cuda:1, else a card where there is one.")
 CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
                        help="Train on the workers of a dask scheduler, such as tcp://10.0.0.1:8786.")
+PARAMETER = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat.")
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
@@ -125,8 +126,7 @@ def slides(preset: str = PRESET) -> None:
 
 @app.command(cls=WithPairs)
 def run(name: str = NOTEBOOK,
-        parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
-        preset: str = PRESET,
+        parameter: list[str] = PARAMETER, preset: str = PRESET,
         output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
         yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
     """Run one notebook with new parameters."""
@@ -187,7 +187,7 @@ def publish(ctx: typer.Context,
             name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
             models: int = typer.Option(16, min=1, help="How many models there are to be; those that are there stay."),
             index: str | None = typer.Option(None, metavar="FIRST:STOP", help="Or these alone, as 16:32: a job of an array."),
-            parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat."),
+            parameter: list[str] = PARAMETER,
             listed: bool = typer.Option(False, "--list", help="List what is published, what is missing and what it takes."),
             next_: bool = typer.Option(False, "--next", help="Measure what fits into --minutes, in the order of "
                                                              "data/published/queue.yaml."),

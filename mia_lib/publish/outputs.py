@@ -100,4 +100,4 @@ def _code(value) -> str:
 def render(template: str, /, **values) -> str:
     """A template of `templates` with values in it; what it names and is not given is an error."""
     filters = {"cell": _cell, "code": _code, "duration": duration, "repr": repr}
-    return standalone.page(Path(__file__).with_name("templates") / template, filters, **values)
+    return standalone.template(Path(__file__).with_name("templates") / template, filters).render(values)

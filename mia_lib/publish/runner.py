@@ -241,7 +241,7 @@ class _Session:
         self.changed = {name: value for name, value in values.items() if value != defaults[name]}
         self.notebook = read(root / "notebooks" / f"{name}.py")
         self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.changed)
-        self.done, self.peak, self.cell, self.stopped, self.sampled = 0, 0, None, False, 0.0
+        self.peak, self.cell, self.stopped, self.sampled = 0, None, False, 0.0
         self.pace, self.seconds = [0.0] * bool(self.changed) + paces(root).get(name, []), []  # of cells: usual ones, and here
         self.kernel, self.result, self.error, self.family = None, None, None, {}
         self.key, self.began = key(name, values, root), time.monotonic()
@@ -262,8 +262,10 @@ class _Session:
                 self.bars.say(self.prefix + line["say"])
             else:
                 self.bars.update(self.prefix + line["label"], line["done"], line["total"])
-        left = seconds_left(self.pace, self.seconds, time.monotonic() - self.cell_began)
-        self.bars.update(f"{self.name}, cells", self.done, self.cells, left if len(self.pace) == self.cells else math.nan)
+        left = math.nan
+        if len(self.pace) == self.cells:
+            left = seconds_left(self.pace, self.seconds, time.monotonic() - self.cell_began)
+        self.bars.update(f"{self.name}, cells", len(self.seconds), self.cells, left)
         if time.monotonic() - self.sampled > SAMPLED_EVERY:
             self.sample()
 
@@ -326,7 +328,6 @@ class _Session:
 
     def _end_cell(self, cell, cell_index, execute_reply) -> None:
         self.seconds.append(time.monotonic() - self.cell_began)
-        self.done += 1
         self.sample()
 
     def _manager(self) -> type:
@@ -399,7 +400,7 @@ class _Session:
             last = (error.evalue or "").strip().splitlines() or [""]
             what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
         elif isinstance(error, DeadKernelError) and self.cell is not None:
-            number, source = self.done + 1, self.cell.source
+            number, source = len(self.seconds) + 1, self.cell.source
             what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
         else:
             return error

@@ -11,23 +11,18 @@ if TYPE_CHECKING:
     import jinja2
 
 
-def page(template: Path, filters: Mapping[str, Callable] | None = None, **values) -> str:
-    """A page as text; what is put into HTML is escaped.
+def template(path: Path, filters: Mapping[str, Callable] | None = None) -> jinja2.Template:
+    """A template, to be rendered with what it names; what it names and is not given is an error, and what is put into HTML is
+    escaped.
 
     Args:
-        template: a file, for a page that is one file of HTML one that extends `base.html` of this folder: blocks `title`,
-            `style` (its own rules), `main`.
-        filters: names that the template formats values with.
-        values: what the template names; what it names and is not given is an error.
+        path: its file. For a page that is one file it extends `base.html` of this folder: blocks `title`, `style` (its own
+            rules), `main`.
+        filters: names that it formats values with.
     """
-    return environment(template, filters).get_template(template.name).render(values)
-
-
-def environment(template: Path, filters: Mapping[str, Callable] | None = None) -> jinja2.Environment:
-    """Where a template is found; arguments as for `page`."""
-    of_folder = _environment(template.parent)
+    of_folder = _environment(path.parent)
     of_folder.filters |= filters or {}
-    return of_folder
+    return of_folder.get_template(path.name)
 
 
 @cache
