@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -99,13 +98,13 @@ def read_values(parameters: Mapping[str, str]) -> dict:
     return values
 
 
-def queue(path: Path | None = None) -> list[Entry]:
+def queue() -> list[Entry]:
     """The entries of data/published/queue.yaml, in the order in which they are to be measured.
 
     Raises:
         MiaError: it is no list of entries; one of an unknown measurement or parameter, or without what it needs.
     """
-    path = path or published.folder() / "queue.yaml"
+    path = published.folder() / "queue.yaml"
     try:
         entries = (yaml.safe_load(path.read_text(encoding="utf-8")) or []) if path.is_file() else []
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -164,10 +163,10 @@ def _cell(entry: Entry) -> str:
     return ", ".join(filter(None, [f"`{entry.measurement.name}`", entry.unusual()]))
 
 
-def next_of_queue(minutes: float, path: Path | None = None) -> Iterator[str]:
+def next_of_queue(minutes: float) -> Iterator[str]:
     """Measure and publish what fits into some minutes, in the order of the queue; yields what it does and what it did."""
     until = time.monotonic() + 60 * minutes
-    for entry in queue(path):
+    for entry in queue():
         lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
         missing, size, room = len(lacking), entry.megabytes_each(), (pieces.TOTAL_LIMIT - pieces.published_bytes()) / 1e6
         if not missing:

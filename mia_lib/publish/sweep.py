@@ -13,7 +13,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,11 +53,11 @@ class Cell:
         return ", ".join(f"{name} = {value}" for name, value in zip(self.settings, self.at, strict=True))
 
 
-def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, root: Path | None = None) -> list[dict]:
+def grid(name: str, axes: Mapping[str, str], preset: str | None = None, root: Path | None = None) -> list[dict]:
     """The cells of a grid, the last parameter running fastest, each {parameter: value} and checked.
 
     Args:
-        axes: parameter -> its values, or text with `|` between them; commas will do for what is not a list.
+        axes: parameter -> its values, with `|` between them; commas will do for what is not a list.
 
     Raises:
         MiaError: nothing to sweep, unknown name, wrong type, not allowed, a value twice, more than `LIMIT` cells.
@@ -67,12 +67,10 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
         raise MiaError(f"There is nothing to sweep: give a parameter and its values, -p NAME a,b,c; "
                        f"`mia params {name}` lists them.")
     values = {}
-    for axis, of_axis in axes.items():
+    for axis, text in axes.items():
         check_choice("parameter", axis, known)
-        if isinstance(of_axis, str):
-            between = "|" if "|" in of_axis or known[axis].is_list else ","
-            of_axis = [part.strip() for part in of_axis.split(between) if part.strip()]
-        values[axis] = list(of_axis)
+        between = "|" if "|" in text or known[axis].is_list else ","
+        values[axis] = [part.strip() for part in text.split(between) if part.strip()]
         if not values[axis]:
             raise MiaError(f"{axis} has no values. Give them as -p {axis} a,b,c.")
     sizes = [len(of_axis) for of_axis in values.values()]
@@ -87,7 +85,7 @@ def grid(name: str, axes: Mapping[str, str | Iterable], preset: str | None = Non
     return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
 
 
-def run(name: str, axes: Mapping[str, str | Iterable], preset: str | None = None, output: Path | None = None, *,
+def run(name: str, axes: Mapping[str, str], preset: str | None = None, output: Path | None = None, *,
         root: Path | None = None, bars: Bars | None = None) -> Path:
     """Run a notebook in each cell of a grid, except where that has been done, and draw all of them on one page.
 

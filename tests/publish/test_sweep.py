@@ -80,7 +80,7 @@ def cell(given, *tables) -> sweep.Cell:
     ({"steps": "1 | 2"}, [{"steps": 1}, {"steps": 2}]), ({"sizes": "1,2"}, [{"sizes": [1, 2]}]),
     ({"sizes": "1,2|3"}, [{"sizes": [1, 2]}, {"sizes": [3]}]), ({"mode": "a,b|"}, [{"mode": "a,b"}]),
     ({"noisy": "yes,no"}, [{"noisy": True}, {"noisy": False}]),
-    ({"steps": [1, 2], "sizes": [[1], [2, 3]]}, [{"steps": s, "sizes": z} for s in (1, 2) for z in ([1], [2, 3])])])
+    ({"steps": "1,2", "sizes": "1|2,3"}, [{"steps": s, "sizes": z} for s in (1, 2) for z in ([1], [2, 3])])])
 def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cells):
     assert sweep.grid("tiny", axes) == cells
 
@@ -91,7 +91,7 @@ def test_a_grid_is_every_combination_the_last_parameter_fastest(swept, axes, cel
     ({"steps": "1,11"}, "less than or equal to 10"), ({"steps": ","}, "steps has no values"),
     ({"steps": "1,2", "rate": "1,1.0"}, "rate = 1.0 is given twice"),
     ({"sizes": "1,2|1, 2"}, "sizes = 1,2 is given twice"), ({"mode": "plain,a,b"}, "mode = 'a' is not known"),
-    ({"rate": [k / 100 for k in range(101)], "steps": "1,2"}, "101 x 2 = 202 cells. Allowed: up to 200"),
+    ({"rate": ",".join(f"{k / 100}" for k in range(101)), "steps": "1,2"}, "101 x 2 = 202 cells. Allowed: up to 200"),
 ])
 def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
     with pytest.raises(MiaError, match=re.escape(says)):
@@ -102,7 +102,7 @@ def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
 def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
     index = run({"steps": "1,2", "rate": "0.5"}, "smoke")
     assert len(runs(swept)) == 2 and index.parent.parent == swept / "runs" and index.parent.name.startswith("tiny-sweep-")
-    assert run({"steps": "1|2", "rate": [0.5]}, "smoke") == index and len(runs(swept)) == 2
+    assert run({"steps": "1|2", "rate": "0.50"}, "smoke") == index and len(runs(swept)) == 2
     other = run({"rate": "0.5,1e-3", "steps": "2"}, "smoke")
     assert other != index and runs(swept)[2:] == ["2/0.001/plain/[1, 2]"]
     runner.run("tiny", {"steps": 2}, "smoke")
