@@ -214,9 +214,9 @@ def sparse_markers(place: int, points: int = 400) -> dict:
     return {"markevery": (gap // 4 + 29 * place % gap, gap), "markersize": 5}
 
 
-def hollow(marker: str = "o", color: str = FAINT) -> Line2D:
+def hollow() -> Line2D:
     """A mark of `HOLLOW` for a legend."""
-    return Line2D([], [], marker=marker, mec=color, **HOLLOW)
+    return Line2D([], [], marker="o", mec=FAINT, **HOLLOW)
 
 
 def _spread(places, gaps, low: float, high: float) -> np.ndarray:

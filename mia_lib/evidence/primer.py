@@ -89,10 +89,10 @@ def _laws(x: str, mean: str, spread: str, title: str):
     return named, across, up, kinds["color"], outline
 
 
-def roc_chart(gap: float = GAP):
+def roc_chart():
     """Two normal laws, a threshold, and the ROC that it moves along."""
     controls = [explore.slider("threshold", 1.0, -4, 7, 0.1, "Threshold"),
-                explore.slider("gap", gap, 0, 4, 0.1, "How far members are ahead")]
+                explore.slider("gap", GAP, 0, 4, 0.1, "How far members are ahead")]
     named, across, up, colour, outline = _laws("score", "gap", "1", "score")
     called = named.transform_filter("datum.score >= threshold").mark_area(opacity=0.35, aria=False).encode(
         across, up, color=colour)
@@ -115,14 +115,14 @@ def roc_chart(gap: float = GAP):
     return explore.side_by_side(left, right, controls)
 
 
-def ratio_chart(gap: float = GAP):
+def ratio_chart():
     """Two normal laws, an observation, and how many times as likely one of them makes it as the other."""
     controls = [explore.slider("seen", 1.0, -4, 7, 0.1, "Score that is seen"),
                 explore.slider("spread", 1.0, 0.5, 2, 0.1, "Spread of the members' scores"),
                 explore.slider("share", 0.5, 0.01, 0.99, 0.01, "Share of members among all records")]
-    _, across, up, colour, outline = _laws("score", str(gap), "spread", "score")
+    _, across, up, colour, outline = _laws("score", str(GAP), "spread", "score")
     seen = alt.Chart(alt.Data(values=[{"kind": kind} for kind in KINDS])).transform_calculate(
-        score="seen", density=f"datum.kind == 'members' ? densityNormal(seen, {gap}, spread) : densityNormal(seen, 0, 1)")
+        score="seen", density=f"datum.kind == 'members' ? densityNormal(seen, {GAP}, spread) : densityNormal(seen, 0, 1)")
     line = seen.mark_rule(color=plotting.INK, strokeWidth=1.5, aria=False).encode(across)
     heights = seen.mark_point(filled=True, size=110, opacity=1, aria=False).encode(across, up, color=colour)
     posterior = "share * datum.inside / (share * datum.inside + (1 - share) * datum.outside)"
@@ -130,9 +130,9 @@ def ratio_chart(gap: float = GAP):
                    "'Height if not: ' + format(datum.outside, '.3f')",
                    "'Likelihood ratio: ' + format(datum.inside / datum.outside, '.3~g')",
                    f"'Of such records, members are ' + format({posterior}, '.1%')"],
-                  inside=f"densityNormal(seen, {gap}, spread)", outside="densityNormal(seen, 0, 1)")
+                  inside=f"densityNormal(seen, {GAP}, spread)", outside="densityNormal(seen, 0, 1)")
     left = alt.vconcat(text, alt.layer(outline, line, heights).properties(width=SIDE, height=190), spacing=8)
-    whole = f"densityNormal(datum.score, {gap}, spread) / densityNormal(datum.score, 0, 1)"
+    whole = f"densityNormal(datum.score, {GAP}, spread) / densityNormal(datum.score, 0, 1)"
     ratio = f"max(1e-4, min(1e4, {whole}))"
     scale = alt.Scale(type="log", domain=[1e-4, 1e4], nice=False)
     where = {"x": across, "y": alt.Y("ratio:Q", title="likelihood ratio", scale=scale, axis=alt.Axis(
