@@ -19,9 +19,8 @@ import re
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mia_lib.errors import MiaError, check_choice, check_range
 
@@ -36,18 +35,6 @@ AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 FILLED_IN = ("shape", "classes")  # arguments that are filled in where a signature has them
 MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
           "for the processes that train models import it, too")
-
-
-class Factory(NamedTuple):
-    """What makes a network, and its arguments."""
-
-    function: Callable
-    arguments: tuple
-    keywords: dict
-
-    def bound(self) -> functools.partial:
-        """As it is given."""
-        return functools.partial(self.function, *self.arguments, **self.keywords)
 
 
 def is_own(architecture: str) -> bool:
@@ -96,9 +83,7 @@ def to_text(architecture) -> str:
         MiaError: what a process that trains models could not import, or whose arguments are no plain values; a network in the
             place of its class; arguments that are missing or not known.
     """
-    arguments, keywords, function = (), {}, architecture
-    if isinstance(architecture, functools.partial):
-        arguments, keywords, function = architecture.args, architecture.keywords, architecture.func
+    function = architecture.func if isinstance(architecture, functools.partial) else architecture
     if not isinstance(function, type | types.FunctionType):
         what = type(function)
         remedy = ("Give its class, and its arguments by functools.partial: every model begins with weights of its own"
@@ -119,7 +104,7 @@ def to_text(architecture) -> str:
     if _load(module, name) is not function:
         raise MiaError(f"architecture = {name} is not what {module} has by this name now, which was loaded or changed since: "
                        f"import it again, or restart (in JupyterLab: Kernel, Restart).")
-    factory = Factory(function, arguments, dict(keywords))
+    factory = functools.partial(architecture)
     _check_arguments(f"{module}:{name}", factory)
     files = sources(f"{module}:{name}")
     from mia_lib import store  # imports NumPy
@@ -127,7 +112,7 @@ def to_text(architecture) -> str:
     store.check_unedited(store.code_of((), *files))
     for path in files:
         _check_loaded(path)
-    inside = [*map(_plain, factory.arguments), *(f"{key}={_plain(value)}" for key, value in sorted(factory.keywords.items()))]
+    inside = [*map(_plain, factory.args), *(f"{key}={_plain(value)}" for key, value in sorted(factory.keywords.items()))]
     return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
 
 
@@ -153,8 +138,9 @@ def _check_loaded(path: Path) -> None:
                                "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
 
 
-def from_text(text: str) -> Factory:
-    """What the text of an architecture names; its module is imported. No such module, name or arguments are an error."""
+def from_text(text: str) -> functools.partial:
+    """What the text of an architecture names, with its arguments; its module is imported. No such module, name or arguments
+    are an error."""
     match = FORM.fullmatch(text)
     try:
         call = ast.parse(f"f{match[3] or '()'}", mode="eval").body
@@ -163,7 +149,7 @@ def from_text(text: str) -> Factory:
     except (SyntaxError, ValueError, TypeError, AttributeError) as error:
         raise MiaError(f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
                        "'my_models:Net(hidden=32)'.") from error
-    return Factory(_load(match[1], match[2]), arguments, keywords)
+    return functools.partial(_load(match[1], match[2]), *arguments, **keywords)
 
 
 def _load(module: str, name: str):
@@ -178,8 +164,8 @@ def _load(module: str, name: str):
                        "and machines look for modules, too.") from error
     for part in name.split("."):
         thing = getattr(thing, part, None)
-    if thing is None:
-        raise MiaError(f"architecture: {module} has no {name} (any more). Import it again, or restart.")
+    if not callable(thing):
+        raise MiaError(f"architecture: {module} has no {name} (any more) that makes a network. Import it again, or restart.")
     return thing
 
 
@@ -194,10 +180,10 @@ def _plain(value) -> str:
     return repr(value)
 
 
-def _check_arguments(name: str, factory: Factory) -> None:
-    signature = inspect.signature(factory.function)
+def _check_arguments(name: str, factory: functools.partial) -> None:
+    signature = inspect.signature(factory.func)
     try:
-        bound = signature.bind_partial(*factory.arguments, **factory.keywords).arguments
+        bound = signature.bind_partial(*factory.args, **factory.keywords).arguments
     except TypeError as error:
         raise MiaError(f"architecture = {name}: {error}. It takes {signature}.") from error
     lacking = [parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
@@ -205,14 +191,14 @@ def _check_arguments(name: str, factory: Factory) -> None:
                and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)]
     if lacking:
         raise MiaError(f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
-                       f"{factory.function.__name__}, {', '.join(f'{name}=...' for name in lacking)}). Only shape and "
+                       f"{factory.func.__name__}, {', '.join(f'{name}=...' for name in lacking)}). Only shape and "
                        "classes are filled in.")
 
 
-def arguments_of(factory: Factory, shape: tuple, classes: int) -> dict:
+def arguments_of(factory: functools.partial, shape: tuple, classes: int) -> dict:
     """What is handed to it by name: its own keywords, and `shape` and `classes` where it takes them."""
-    parameters = inspect.signature(factory.function).parameters
-    bound = inspect.signature(factory.function).bind_partial(*factory.arguments, **factory.keywords).arguments
+    parameters = inspect.signature(factory.func).parameters
+    bound = inspect.signature(factory.func).bind_partial(*factory.args, **factory.keywords).arguments
     known = {"shape": shape, "classes": classes}
     free = {name for name in FILLED_IN if name in parameters and name not in bound
             and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}

@@ -340,7 +340,7 @@ def canonical_architecture(architecture) -> str:
     if callable(architecture):
         return custom.to_text(architecture)
     if custom.is_own(architecture):
-        return custom.to_text(custom.from_text(architecture).bound())
+        return custom.to_text(custom.from_text(architecture))
     check_choice("architecture", str(architecture).partition(":")[0], names())
     return architecture
 
@@ -403,7 +403,7 @@ def seeded(seed: int | None) -> Iterator[None]:
 def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
     factory = custom.from_text(architecture)
     try:
-        network = factory.function(*factory.arguments, **custom.arguments_of(factory, shape, classes))
+        network = factory.func(*factory.args, **custom.arguments_of(factory, shape, classes))
     except Exception as error:
         raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
                        f"{type(error).__name__}: {error}") from error

@@ -349,7 +349,7 @@ def _architecture(text: str) -> str:
     if not custom.is_own(text):
         return _checked_by(custom.parse, text)
     with import_path([Path.cwd()]):
-        return custom.to_text(custom.from_text(text).bound())
+        return custom.to_text(custom.from_text(text))
 
 
 KINDS = {  # -> the name, checked

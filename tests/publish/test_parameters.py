@@ -174,6 +174,7 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
 
 @pytest.mark.parametrize("given, says", [
     ({"data": "none.npz"}, "there is no such file"), ({"nets": "own_net_of_tests:Nat"}, "has no Nat"),
+    ({"nets": "own_net_of_tests:nn"}, "has no nn (any more) that makes a network"),
     ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
     ({"body": "own_net_of_tests:Net"}, "own_net_of_tests:Net is of your own: this notebook takes"),
     ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets")])

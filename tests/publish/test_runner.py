@@ -136,7 +136,7 @@ net: str = "mlp:4"  # network [architecture]
 import os, sys
 from mia_lib import custom, data
 
-print(data.load(dataset), custom.from_text(net).function((3,), 2))
+print(data.load(dataset), custom.from_text(net)((3,), 2))
 print(sys.executable, os.environ['OMP_NUM_THREADS'], os.getcwd())
 '''
 

@@ -88,7 +88,7 @@ def test_it_is_held_as_text_that_says_all(module):
         assert found.architecture == f"{mine.__name__}:Net{text}"
         assert found == TrainConfig(found.architecture) and hash(found) == hash(TrainConfig(given))
         again = custom.from_text(found.architecture)
-        assert again.function is mine.Net and custom.to_text(again.bound()) == found.architecture
+        assert again.func is mine.Net and custom.to_text(again) == found.architecture
         assert isinstance(models.build(given, (5,), 2, seed=0), mine.Net)
     assert models.canonical_architecture("mlp:8") == "mlp:8"
 
