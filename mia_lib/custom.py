@@ -2,7 +2,7 @@
 
 PyTorch is not needed here, so that a name can be refused at once. "tanh_cnn:16,32,64" is one of the library's.
 "my_models:Net(hidden=32)" names a module, what in it makes the network, and its arguments. Processes that train models import
-the module and find the same; the store keeps models under this text and the hash of the module's code (`modules`).
+the module and find the same; the store keeps models under this text and the hash of the module's code (`sources`).
 """
 
 from __future__ import annotations
@@ -203,12 +203,6 @@ def arguments_of(factory: functools.partial, shape: tuple, classes: int) -> dict
     free = {name for name in FILLED_IN if name in parameters and name not in bound
             and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}
     return {**factory.keywords, **{name: known[name] for name in free}}
-
-
-def modules(text: str) -> tuple[Path, ...]:
-    """Files with the code of an architecture, as for `sources`; its module is imported as by `from_text`."""
-    from_text(text)
-    return tuple(sources(text))
 
 
 def imported(tree: ast.AST, package: str | None = None) -> list[str]:

@@ -177,8 +177,7 @@ class Ensemble:
 
     def modules(self) -> set[Path]:
         """Files with the code of architectures of the user's own."""
-        custom_here = custom.modules(self.config.architecture) if custom.is_own(self.config.architecture) else ()
-        return {*custom_here, *(self.start[0].modules() if self.start else ())}
+        return {*custom.sources(self.config.architecture), *(self.start[0].modules() if self.start else ())}
 
     def missing(self) -> list[int]:
         """Models that no layer of the store holds undamaged."""
