@@ -42,7 +42,7 @@ import pandas as pd
 from mia_lib import audit, claims, metrics, plotting, results, signals, training
 from mia_lib.attacks import bayes
 from mia_lib.evidence import rules
-from mia_lib.papers.audit import exhibits, measure, one_run, study
+from mia_lib.papers.audit import exhibits, measure, study
 from mia_lib.training import private
 
 plotting.set_style()
@@ -395,18 +395,18 @@ metrics.epsilon_one_run(told, coins, guesses=(100, 100), delta=1e-5)
 # lowered its loss, which is black-box; that of a Dirac canary is its dot product with all updates, which is white-box.
 
 # %%
-trained_with = {one: measure.one_run(8, epsilon=one) for one in one_run.EPSILONS}
-canaries = pd.concat([*map(one_run.results, trained_with.values()),
-                      one_run.simulate_gaussian(delta=1e-5, seed=seed)])
+trained_with = {one: measure.one_run(8, epsilon=one) for one in study.EPSILONS}
+canaries = pd.concat([*map(study.one_run, trained_with.values()),
+                      study.simulate_gaussian(delta=1e-5, seed=seed)])
 frame = pd.concat([frame, canaries], ignore_index=True)
 
 # %% tags=["hide-input"]
-results.name({f"thousand-{kind.replace(' ', '-')}": value for kind, value in one_run.bounds_without_errors(1000).items()}, ".1f")
+results.name({f"thousand-{kind.replace(' ', '-')}": value for kind, value in study.bounds_without_errors(1000).items()}, ".1f")
 results.name({f"points-{word}": rules.number_of("audit", claim, frame) for word, claim in (("white", "A8"), ("wrong", "A9"), ("more", "A10"))}, ".2f")
 results.name({f"shown-{kind.replace(' ', '-')}": metrics.estimate(canaries, kind, "epsilon", promised=8.0).value for kind in (
               "gradients", "one run", "many runs")}, ".2f")
 results.show_table(
-    one_run.table(canaries), name="audit-one-run-bounds",
+    exhibits.one_run_table(canaries), name="audit-one-run-bounds",
     caption="The epsilon that was promised, what the accountant says was spent ($\\delta = 10^{-5}$), and lower bounds on it at a confidence of "
             "95 %: means over eight training runs, each with a bound of its own, with 95 % intervals. In theory: nothing but the Gaussian noise of that "
             "epsilon hides a coin; 1,000 canaries in one run beside the classic bound from 1,000 runs with one canary each.")

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mia_lib import audit, data, metrics
 from mia_lib.errors import MiaError
-from mia_lib.papers.audit import exhibits, measure, one_run, study
+from mia_lib.papers.audit import exhibits, measure, study
 from mia_lib.published import Bank, load
 
 pytestmark = pytest.mark.usefixtures("module_cache")
@@ -107,21 +107,21 @@ def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_
     assert [one.shape for one in (with_canaries.coins, with_canaries.gain, with_canaries.moved)] == [(2, 90), (2, 40), (2, 50)]
     assert 20 < (with_canaries.coins[0] != with_canaries.coins[1]).sum() < 70
     assert_array_equal(measure.canaries(range(1, 2), epsilon=1e9, **TINY)["coins"][0], with_canaries.coins[1])
-    frame = one_run.results(with_canaries)
+    frame = study.one_run(with_canaries)
     assert metrics.estimate(frame, "gradients", "auc").value > 0.7
-    score, coins = one_run.scores(with_canaries)["mislabelled"]
+    score, coins = study.canary_scores(with_canaries)["mislabelled"]
     assert score.shape == coins.shape == (2, 20)
     assert_array_equal(coins, with_canaries.coins[:, 20:40])
-    in_theory = one_run.simulate_gaussian(1e-5, repetitions=2).query("promised == 1")
-    shown = one_run.table(pd.concat([frame, frame.assign(promised=1.0), in_theory]))
+    in_theory = study.simulate_gaussian(1e-5, repetitions=2).query("promised == 1")
+    shown = exhibits.one_run_table(pd.concat([frame, frame.assign(promised=1.0), in_theory]))
     assert list(shown["promised"]) == ["1", "no noise"] and shown["accountant"].iloc[1] == "–"
 
 
 def test_published_bounds_stay_below_what_the_accountant_says():
-    for promised in one_run.EPSILONS[:-1]:
+    for promised in study.EPSILONS[:-1]:
         held = measure.one_run(8, epsilon=promised)
         assert (held.spent <= promised).all()
-        frame = one_run.results(held)
+        frame = study.one_run(held)
         for kind in ("gradients", "mislabelled", "natural"):
             assert (metrics.estimate(frame, kind, "epsilon").values > held.spent).sum() <= 1
 
@@ -130,17 +130,17 @@ def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():
     from scipy import integrate, stats
 
     for epsilon, delta in ((1.0, 1e-5), (8.0, 1e-3)):
-        sigma = one_run.gaussian_noise(epsilon, delta)
+        sigma = study.gaussian_noise(epsilon, delta)
         left, _ = integrate.quad(lambda x, s=sigma, e=epsilon: max(
             stats.norm.pdf(x, 1, s) - np.exp(e) * stats.norm.pdf(x, 0, s), 0), -1, 1 + 12 * sigma, limit=500)
         assert left == pytest.approx(delta, rel=0.01)
 
 
 def test_in_theory_bounds_stay_below_what_was_promised_and_grow_with_it():
-    frame = one_run.simulate_gaussian(1e-5, repetitions=4)
+    frame = study.simulate_gaussian(1e-5, repetitions=4)
     for kind in ("one run", "many runs"):
-        means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in one_run.EPSILONS[:-1]]
-        assert (np.diff(means) > 0).all() and (np.array(means) < one_run.EPSILONS[:-1]).all()
-    few, many = one_run.bounds_without_errors(8), one_run.bounds_without_errors(1000)
+        means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in study.EPSILONS[:-1]]
+        assert (np.diff(means) > 0).all() and (np.array(means) < study.EPSILONS[:-1]).all()
+    few, many = study.bounds_without_errors(8), study.bounds_without_errors(1000)
     assert many["one run"] == pytest.approx(np.log(0.05 ** 0.001 / (1 - 0.05 ** 0.001)), abs=1e-5)
     assert few["many runs"] == 0 < few["one run"]

@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -17,10 +18,13 @@ from mia_lib.audit.plans import CONTROL
 from mia_lib.audit.report import Report
 from mia_lib.evidence import plotting, tables
 from mia_lib.evidence.tables import Cell
+from mia_lib.papers.audit import study
 
 roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
+BOUNDS = {"gradients": "white-box: Dirac canaries", "mislabelled": "black-box: mislabelled",
+          "natural": "black-box: as they come", "one run": "in theory: one run", "many runs": "in theory: 1,000 runs"}
 
 
 def show_report(report: Report, name: str) -> None:
@@ -77,8 +81,7 @@ def many_table(frame: pd.DataFrame) -> pd.DataFrame:
     leaf, noise = frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}"), frame["noise"].fillna("")
     frame["models"] = (frame["study"] + " " + leaf + noise).str.strip()
     frame["score"] = frame["attack"].replace({"model": "loss"})
-    rows = metrics.summary(frame, ["models", "score", "attack", "metric"])
-    return tables.beside_paper(rows, rows.iloc[:0], ["models", "score"], {(m,): t for m, t in TITLE_OF.items()}, ("metric",))
+    return tables.percent_table(frame, ["models", "score"], ("metric",), {(m,): t for m, t in TITLE_OF.items()})
 
 
 def leaves_figure(frame: pd.DataFrame) -> Figure:
@@ -93,6 +96,23 @@ def leaves_figure(frame: pd.DataFrame) -> Figure:
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
     """How many audits raise an alarm, without a leak and with a planted one, in percent."""
     rows = frame[frame["study"] == "tested"].rename(columns={"data": "models"})
-    summary = metrics.summary(rows, ["models", "leak", "attack", "metric"])
     titles = {("none",): "alarms without a leak", ("planted",): "alarms with one"}
-    return tables.beside_paper(summary, summary.iloc[:0], "models", titles, ("leak",))
+    return tables.percent_table(rows, "models", ("leak",), titles)
+
+
+def one_run_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Epsilon from one training run: what was promised, what the accountant says was spent, and the means of the bounds, with
+    intervals over runs."""
+    there = set(zip(frame["promised"], frame["attack"], strict=True))
+
+    def cell(promised: float, attack: str, metric: str = "epsilon", spec: str = ".2f"):
+        if (promised, attack) not in there or attack == "accountant" and promised == study.EPSILONS[-1]:
+            return tables.DASH
+        number = metrics.estimate(frame, attack, metric, promised=promised)
+        return tables.cell(number.interval((0.0, np.inf)) if attack in BOUNDS else number.value, spec)
+
+    return pd.DataFrame([{
+        "promised": "no noise" if promised == study.EPSILONS[-1] else f"{promised:g}",
+        "accountant": cell(promised, "accountant"),
+        **{title: cell(promised, kind) for kind, title in BOUNDS.items()},
+        "accuracy": cell(promised, "model", "accuracy", ".0%")} for promised in sorted(frame["promised"].unique())])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from mia_lib import audit, membership, signals
+from mia_lib import audit, membership, metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.audit import inputs
 from mia_lib.metrics import by_repetition, by_target
@@ -13,24 +15,29 @@ from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
 NOISE = ("without", "private")  # of `measure.twins`
+EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)  # of models trained with canaries; the last leaves next to no noise
+CONFIDENCE = 0.95
 
 
 def forests(held: Bank) -> pd.DataFrame:
     """Study "forests": the loss and the accuracy on non-members by least records of a `leaf`; "no model" is the control."""
     leaves = held.parameters["leaves"] or [1, 5, 20]
-    frames = [by_target({"no model": held.blind}, held.members, METRICS, study="forests", leaf=leaves[0])]
-    for place, leaf in enumerate(leaves):
-        frames += [by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, study="forests", leaf=leaf),
-                   by_repetition({"model": {"accuracy": held.right[:, place]}}, study="forests", leaf=leaf)]
-    return pd.concat(frames, ignore_index=True)
+    control = by_target({"no model": held.blind}, held.members, METRICS, study="forests", leaf=leaves[0])
+    return pd.concat([control, _by_kind(held, "forests", "leaf", leaves)], ignore_index=True)
 
 
 def twins(held: Bank) -> pd.DataFrame:
     """Study "twins": the loss and the accuracy on non-members by `noise`, one of `NOISE`."""
+    return _by_kind(held, "twins", "noise", NOISE)
+
+
+def _by_kind(held: Bank, study: str, column: str, kinds: Sequence) -> pd.DataFrame:
+    """A study of models of several kinds on the same members; the column says of which kind."""
     frames = []
-    for place, noise in enumerate(NOISE):
-        frames += [by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, study="twins", noise=noise),
-                   by_repetition({"model": {"accuracy": held.right[:, place]}}, study="twins", noise=noise)]
+    for place, kind in enumerate(kinds):
+        where = {"study": study, column: kind}
+        frames += [by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, **where),
+                   by_repetition({"model": {"accuracy": held.right[:, place]}}, **where)]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -51,3 +58,64 @@ def references(report: audit.Report) -> pd.DataFrame:
         scores["calibrated loss"][target] = calibration.calibrate(-loss[target], -loss[others], members[others])
         scores["LiRA"][target] = baselines.lira_online(odds[target], odds[others], members[others], True)
     return by_target(scores, members, METRICS, study="references")
+
+
+# ---------------------------------------------------------------------------------------------- epsilon from one training run
+
+
+def canary_scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Of each kind of canaries the scores and the coins, both [M, canaries of that kind]: how far the parameters of Dirac
+    canaries moved, and by how much training lowered the losses of those that are records."""
+    natural, records = held.parameters["natural"], held.gain.shape[1]
+    return {"gradients": (held.moved, held.coins[:, records:]),
+            "mislabelled": (held.gain[:, natural:], held.coins[:, natural:records]),
+            "natural": (held.gain[:, :natural], held.coins[:, :natural])}
+
+
+def one_run(held: Bank) -> pd.DataFrame:
+    """Study "one run": of each kind of canaries the bound on epsilon and the AUC, a row a training run, by what was
+    `promised`; of the model its accuracy and, as "accountant", what it spent."""
+    delta, rows = held.parameters["delta"], {}
+    for kind, (score, coins) in canary_scores(held).items():
+        bounds = [metrics.epsilon_one_run(of_run, inside, None, delta, CONFIDENCE)
+                  for of_run, inside in zip(score, coins, strict=True)]
+        rows[kind] = {"epsilon": np.array(bounds, float), "auc": metrics.auc(score, coins)}
+    rows |= {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
+    return by_repetition(rows, promised=(promised := held.parameters["epsilon"]),
+                         study="no noise" if promised == EPSILONS[-1] else "one run")
+
+
+def gaussian_noise(epsilon: float, delta: float) -> float:
+    """The least noise that makes the Gaussian mechanism of sensitivity 1 private (Balle and Wang 2018, Theorem 8): sigma with
+    Phi(1 / (2 sigma) - epsilon sigma) - e^epsilon Phi(-1 / (2 sigma) - epsilon sigma) = delta."""
+    from scipy import optimize, stats
+
+    def excess(sigma: float) -> float:
+        at = 1 / (2 * sigma)
+        return stats.norm.cdf(at - epsilon * sigma) - np.exp(epsilon + stats.norm.logcdf(-at - epsilon * sigma)) - delta
+
+    return float(optimize.brentq(excess, 1e-3, 1e3))
+
+
+def simulate_gaussian(delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0) -> pd.DataFrame:
+    """Study "in theory": the same bounds where nothing but noise is between a canary and its score, its coin, 0 or 1, plus the
+    Gaussian noise of the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them
+    choose the threshold."""
+    frames, rng = [], np.random.default_rng([65, seed])
+    for promised in EPSILONS[:-1]:
+        bounds = np.empty((2, repetitions))
+        for repetition in range(repetitions):
+            coins = rng.random(canaries) < 0.5
+            score = coins + gaussian_noise(promised, delta) * rng.normal(size=canaries)
+            bounds[:, repetition] = (metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE),
+                                     metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1))
+        frames.append(by_repetition({"one run": {"epsilon": bounds[0]}, "many runs": {"epsilon": bounds[1]}},
+                                    study="in theory", promised=promised))
+    return pd.concat(frames, ignore_index=True)
+
+
+def bounds_without_errors(runs: int, delta: float = 0.0) -> dict[str, float]:
+    """The most that an attack without an error can show: in one run with so many canaries, in so many runs with one each."""
+    coins = np.arange(runs) % 2 == 0
+    return {"one run": float(metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)),
+            "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1))}
