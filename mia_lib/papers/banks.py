@@ -8,6 +8,7 @@ measurements of these functions, can be read without it.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -136,6 +137,15 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
     states = [models.model(row).state_dict() for row in range(len(models))]
     return {name: np.stack([state[name].numpy() for state in states]).astype(np.float16)
             for name, tensor in states[0].items() if tensor.is_floating_point()}
+
+
+def in_processes(function: Callable, tasks: list[tuple], label: str) -> list:
+    """What a function, importable by name, gives for each task, in their order, from the pool of processes."""
+    from mia_lib.training import pool
+
+    results: dict[int, object] = {}
+    pool.run_tasks(function, tasks, results.__setitem__, label)
+    return [results[position] for position in range(len(tasks))]
 
 
 def evaluations(parameters, asked: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_lib.errors import MiaError, check_range
-from mia_lib.papers.banks import PROBE, answers, with_models
+from mia_lib.papers.banks import PROBE, answers, in_processes, with_models
 from mia_lib.published import measurement
 
 OTHER_CLASSES = "other classes"
@@ -141,7 +141,6 @@ def shadow_models(index: range, outputs: int = 0, shadows: int = 30, **bank) -> 
     from scipy.special import softmax
 
     from mia_lib import data, membership
-    from mia_lib.training import pool
 
     models = max(index.stop * 2, shadows + 2)
     answered = table2(models + models % 2, outputs=outputs, **bank)
@@ -151,9 +150,8 @@ def shadow_models(index: range, outputs: int = 0, shadows: int = 30, **bank) -> 
     for pair in index:
         others = membership.references_of(2 * pair, len(answered.members))[:shadows]
         tasks.append((probabilities[2 * pair], labels, probabilities[others], labels, inside[others]))
-    scores: dict[int, np.ndarray] = {}
-    pool.run_tasks(_shadow_scores, tasks, scores.__setitem__, "shadow-model attacks")
-    return {"score": np.stack([scores[place] for place in range(len(tasks))]), "members": inside[[2 * pair for pair in index]]}
+    scores = in_processes(_shadow_scores, tasks, "shadow-model attacks")
+    return {"score": np.stack(scores), "members": inside[[2 * pair for pair in index]]}
 
 
 def _shadow_scores(*arrays: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mia_lib.errors import MiaError, check_choice, check_whole
-from mia_lib.papers.banks import models_of
+from mia_lib.papers.banks import in_processes, models_of
 from mia_lib.published import Bank, catalogue, measurement
 
 GRAIN = 64  # log odds, means and log spreads are kept to a 64th, a tenth of the narrowest spread or less
@@ -85,7 +85,6 @@ def regressions(index: range, bank: str, recipe: dict | None = None, label: bool
     from mia_lib import data
     from mia_lib.attacks.quantile import networks
     from mia_lib.training import devices
-    from mia_lib.training import pool as processes
 
     check_whole("seed", seed, 0)
     if missing := networks.lacking(backbone):  # before the bank is measured
@@ -94,8 +93,9 @@ def regressions(index: range, bank: str, recipe: dict | None = None, label: bool
     records, pool = data.load(targets.parameters["dataset"]), targets.parameters["records"]
     pool = records.n_train if pool is None else pool
     records = records.take(np.arange(targets.margin.shape[1]))
-    how = {"backbone": backbone, "hidden": (128,) if hidden is None else tuple(hidden), "epochs": epochs,
-           "batch_size": batch_size, "learning_rate": learning_rate, "weight_decay": weight_decay, "image_size": image_size}
+    config = networks.NetworkConfig(
+        backbone=backbone, hidden=(128,) if hidden is None else tuple(hidden), epochs=epochs, batch_size=batch_size,
+        learning_rate=learning_rate, weight_decay=weight_decay, image_size=image_size)
     views = [records, *([records.mirrored()] if mirrored else [])]
     tasks = []
     for number, margin, members in zip(numbers, targets.margin, targets.members, strict=True):
@@ -104,20 +104,14 @@ def regressions(index: range, bank: str, recipe: dict | None = None, label: bool
         fitted = (np.concatenate([view.x[rows] for view in views]), np.tile(margin[rows], len(views)),
                   np.tile(records.y[rows], len(views)))
         asked = np.r_[part.judged, part.held]
-        tasks.append((fitted, (records.x[asked], margin[asked], records.y[asked]), len(part.held),
-                      len(records.classes) if label else None, {**how, "seed": 10_000 * seed + number}))
-    results: dict[int, dict] = {}
+        tasks.append((replace(config, seed=10_000 * seed + number), fitted,
+                      (records.x[asked], margin[asked], records.y[asked]), len(part.held),
+                      len(records.classes) if label else None))
     if devices.is_card(devices.pick()):
-        results = {position: _network(*task) for position, task in enumerate(tasks)}
+        found = [_fit_and_predict(*task) for task in tasks]
     else:
-        processes.run_tasks(_network, tasks, results.__setitem__, "quantile regressions")
-    return {name: np.stack([results[position][name] for position in range(len(tasks))]) for name in results[0]}
-
-
-def _network(fitted: tuple, asked: tuple, held: int, classes: int | None, how: dict) -> dict[str, np.ndarray]:
-    from mia_lib.attacks.quantile.networks import NetworkConfig
-
-    return _fit_and_predict(NetworkConfig(**how), fitted, asked, held, classes)
+        found = in_processes(_fit_and_predict, tasks, "quantile regressions")
+    return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
 def _fit_and_predict(config, fitted: tuple, asked: tuple, held: int, classes: int | None) -> dict[str, np.ndarray]:
@@ -180,15 +174,12 @@ def trees(index: range, dataset: str = "adult", records: int | None = 10_000, un
         margin: log odds of the true class, float16 [M, N]; members: bool [M, N], False of the records unused.
     """
     from mia_lib import membership
-    from mia_lib.training import pool as processes
 
     table, pool = table_of(dataset, records, unused, seed)
     members = np.zeros((index.stop + index.stop % 2, len(table)), bool)
     members[:, :pool] = membership.balanced_halves(pool, len(members), seed)
     tasks = [(table, members[number], iterations, depth, seed) for number in index]
-    results: dict[int, np.ndarray] = {}
-    processes.run_tasks(_tree, tasks, results.__setitem__, "boosted trees")
-    return {"margin": np.stack([results[position] for position in range(len(tasks))]), "members": members[list(index)]}
+    return {"margin": np.stack(in_processes(_tree, tasks, "boosted trees")), "members": members[list(index)]}
 
 
 def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
@@ -232,9 +223,10 @@ def tabular(index: range, label: bool = True, judged: int = 5000, held: int = 10
         regression_iterations, regression_depth, regression_rate: of the regression; the number of trees that suits the held
             records best is kept.
     """
-    from mia_lib.training import pool as processes
+    from mia_lib.attacks.quantile.trees import TreeConfig
 
     table, pool = table_of(dataset, records, unused, seed)
+    config = TreeConfig(iterations=regression_iterations, depth=regression_depth, learning_rate=regression_rate)
     numbers, targets = targets_of(index, "quantile/trees", dataset=dataset, records=records, unused=unused,
                                   iterations=iterations, depth=depth, seed=seed)
     tasks = []
@@ -242,18 +234,10 @@ def tabular(index: range, label: bool = True, judged: int = 5000, held: int = 10
         part = split(members, pool, number, judged, held, seed)
         fitted, asked = ((table.x[rows], margin[rows], table.y[rows])
                          for rows in (part.fitted, np.r_[part.judged, part.held]))
-        tasks.append((fitted, asked, len(part.held), len(table.classes) if label else None,
-                      {"iterations": regression_iterations, "depth": regression_depth, "learning_rate": regression_rate,
-                       "seed": 10_000 * seed + number}))
-    results: dict[int, dict] = {}
-    processes.run_tasks(_grown, tasks, results.__setitem__, "quantile regressions")
-    return {name: np.stack([results[position][name] for position in range(len(tasks))]) for name in results[0]}
-
-
-def _grown(fitted: tuple, asked: tuple, held: int, classes: int | None, how: dict) -> dict[str, np.ndarray]:
-    from mia_lib.attacks.quantile.trees import TreeConfig
-
-    return _fit_and_predict(TreeConfig(**how), fitted, asked, held, classes)
+        tasks.append((replace(config, seed=10_000 * seed + number), fitted, asked, len(part.held),
+                      len(table.classes) if label else None))
+    found = in_processes(_fit_and_predict, tasks, "quantile regressions")
+    return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
 TINY = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200, "unused": 40, "epochs": 2,
