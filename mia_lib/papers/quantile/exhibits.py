@@ -18,7 +18,6 @@ SETS = {"CIFAR-10": ("CIFAR-10, small CNNs", "CIFAR-10, ResNet-9"), "CIFAR-100":
 RATES = {"1pct": 0.01, "0.1pct": 0.001, "0.5pct": 0.005}
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %", "explained": "explained",
             "pinball=0.01": "loss at 1 %", "pinball=0.001": "loss at 0.1 %"}
-TABLE = [("auc",), ("tpr_at_fpr=0.01",), ("tpr_at_fpr=0.001",)]
 TWO = "LiRA, two models"
 
 
@@ -41,25 +40,24 @@ def printed(*names: str) -> pd.DataFrame:
     metric = [f"{'pinball' if one else 'tpr_at_fpr'}={of:g}" for one, of in zip(loss, rate, strict=True)]
     own = count.fillna((ours == XY).astype(float)).astype(int)
     frame = frame.assign(attack=ours, n=own, metric=metric, value=value)
-    rest = frame[~frame["dataset"].isin(SETS)]
-    return pd.concat([*(frame[frame["dataset"] == theirs].assign(data=name) for theirs, names_of in SETS.items()
-                        for name in names_of), rest.assign(data=rest["dataset"])], ignore_index=True)
+    return frame.join(pd.Series(SETS, name="data").explode(), on="dataset")
 
 
-def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows by what an attacker trains: nothing, a regression, references on public records, references."""
-    order = [MARGINAL, study.FEWER, X, XY, study.PRETRAINED, ONE, LIRA, study.CALIBRATED, RMIA]
-    return frame.sort_values(["n", "attack"], key=lambda one: one.map({name: k for k, name in enumerate(order)})
-                             if one.name == "attack" else one, kind="stable")
+def in_order(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
+    """Rows of these cases, in each by what an attacker trains: nothing, a regression, references on public records,
+    references."""
+    attacks = [MARGINAL, study.FEWER, X, XY, study.PRETRAINED, ONE, LIRA, study.CALIBRATED, RMIA]
+    rows = frame[frame["data"].isin(data)].astype({"n": int})
+    return rows.sort_values(["data", "n", "attack"], kind="stable", key=lambda column: column.map(
+        {"data": list(data), "attack": attacks}[column.name].index) if column.name != "n" else column)
 
 
 def table_1(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], with_paper: bool = True) -> pd.DataFrame:
     """Table 1 as true positive rates, a row a case and an attack; n counts the models that the attacker trains."""
-    rows = frame[(frame["study"] == "attacks") & frame["data"].isin(data)]
-    rows = rows[~rows["attack"].isin([LIRA, RMIA, study.CALIBRATED]) | rows["n"].isin(counts)].astype({"n": int})
-    rows = pd.concat([in_order(rows[rows["data"] == name]) for name in data])
-    return tables.percent_table(rows, ["data", "attack", "n"], ("metric",), {key: TITLE_OF[key[0]] for key in TABLE},
-                                printed("table1") if with_paper else None)
+    rows = in_order(frame[frame["study"] == "attacks"], data)
+    rows = rows[~rows["attack"].isin([LIRA, RMIA, study.CALIBRATED]) | rows["n"].isin(counts)]
+    columns = {(metric,): TITLE_OF[metric] for metric in study.METRICS}
+    return tables.percent_table(rows, ["data", "attack", "n"], ("metric",), columns, printed("table1") if with_paper else None)
 
 
 def name_once(made: pd.DataFrame) -> pd.DataFrame:
@@ -71,15 +69,11 @@ def name_once(made: pd.DataFrame) -> pd.DataFrame:
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
     """TPR at 1 % against the number of models that the attacker trains, a panel a case."""
-    rows = frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr_at_fpr=0.01") & frame["data"].isin(data)]
-    rows = rows[rows["attack"].isin([XY, X, LIRA, ONE]) & (rows["n"] > 0)].astype({"n": int})
-    shown = metrics.summary(in_order(rows), ["data", "n", "attack", "metric"])
-    order = {name: k for k, name in enumerate(data)}
-    shown = shown.sort_values("data", key=lambda one: one.map(order), kind="stable").assign(panel=lambda one: one["data"])
-    theirs = printed("table1").query("metric == 'tpr_at_fpr=0.01'")[["data", "n", "attack", "value"]]
-    shown = shown.merge(theirs.rename(columns={"value": "paper"}), "left", ["data", "n", "attack"])
-    shown["paper"] = shown["paper"] / 100
-    figure = plotting.lineplot(shown, "n", "value", "attack", panel="panel", log=True, percent=True, paper="paper",
+    rows = in_order(frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr_at_fpr=0.01")], data)
+    shown = metrics.summary(rows[rows["attack"].isin([XY, X, LIRA, ONE])], ["data", "n", "attack", "metric"])
+    theirs = printed("table1").assign(paper=lambda table: table["value"] / 100).drop(columns="value")
+    shown = shown.merge(theirs, "left", ["data", "n", "attack", "metric"])
+    figure = plotting.lineplot(shown, "n", "value", "attack", panel="data", log=True, percent=True, paper="paper",
                                xlabel="models that are trained", ylabel="TPR at 1 % FPR", chance=0.01, sharey=False,
                                rows=1 + (len(data) > 2))
     for axis in figure.axes:
@@ -130,11 +124,9 @@ def printed_pairs() -> dict[float, tuple[int, int]]:
 def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
     """How often the lower pinball loss goes with more members found, of the comparisons of the regression with LiRA, in
     percent; a row a case, the paper's last."""
-    rows = frame[frame["study"] == "pairs"]
-    found = metrics.summary(rows, ["data", "protocol", "attack", "metric"])
     columns = {(protocol, f"agreement={rate:g}"): f"at {100 * rate:g} %, {protocol}" for rate in study.RATES
                for protocol in ("as fitted", "moved")}
-    made = tables.beside_paper(found, found.iloc[:0], "data", columns, ("protocol", "metric"), 0)
+    made = tables.percent_table(frame[frame["study"] == "pairs"], "data", ("protocol", "metric"), columns, digits=0)
     theirs = {f"at {100 * rate:g} %, as fitted": tables.cell(100 * one / of, ".0f", "%")
               for rate, (one, of) in printed_pairs().items()}
     made.loc["the paper's Tables 6 and 7"] = [theirs.get(title, tables.DASH) for title in made.columns]
@@ -144,11 +136,10 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
 def quarters_figure(frame: pd.DataFrame) -> Figure:
     """Members found in each quarter of the records by hardness, a panel a case."""
     rows = frame[(frame["study"] == "quarters") & (frame["metric"] == "tpr")].astype({"quarter": int})
-    shown = metrics.summary(rows, ["data", "quarter", "attack", "metric"]).assign(panel=lambda one: one["data"])
-    names = {1: "hardest", 2: "2nd", 3: "3rd", 4: "easiest"}
-    shown = shown.assign(quarter=shown["quarter"].map(names))
-    return plotting.lineplot(shown, "quarter", "value", "attack", panel="panel", percent=True, sharey=False, chance=0.01,
-                             xlabel="quarter of the records", ylabel="members found", rows=1 + (shown["panel"].nunique() > 2))
+    shown = metrics.summary(rows, ["data", "quarter", "attack", "metric"])
+    shown["quarter"] = shown["quarter"].map({1: "hardest", 2: "2nd", 3: "3rd", 4: "easiest"})
+    return plotting.lineplot(shown, "quarter", "value", "attack", panel="data", percent=True, sharey=False, chance=0.01,
+                             xlabel="quarter of the records", ylabel="members found", rows=1 + (shown["data"].nunique() > 2))
 
 
 def roc_figure(scores: dict[tuple, np.ndarray], members: np.ndarray, data: str) -> Figure:
@@ -167,10 +158,10 @@ def roc_figure(scores: dict[tuple, np.ndarray], members: np.ndarray, data: str) 
 
 def rates_table(frame: pd.DataFrame) -> pd.DataFrame:
     """False positive rates of thresholds as fitted and moved, in percent, a row a case and an attack."""
-    rows = frame[frame["study"] == "rates"].astype({"n": int})
+    rows = frame[frame["study"] == "rates"]
+    rows = in_order(rows, rows["data"].unique())
     columns = {(protocol, f"fpr={rate:g}"): f"{100 * rate:g} %, {protocol}" for rate in study.RATES
                for protocol in ("as fitted", "moved")}
-    rows = pd.concat([in_order(rows[rows["data"] == name]) for name in rows["data"].unique()])
     return tables.percent_table(rows, ["data", "attack", "n"], ("protocol", "metric"), columns, digits=2)
 
 
@@ -183,9 +174,8 @@ def table_2() -> pd.DataFrame:
 
 def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 3: accuracy of the targets in percent, the paper's ResNets beside."""
-    rows = metrics.summary(frame[frame["study"] == "model"], ["data", "attack", "metric"])
     titles = {("members",): "on members", ("others",): "on others"}
-    made = tables.beside_paper(rows, rows.iloc[:0], "data", titles, ("metric",))
+    made = tables.percent_table(frame[frame["study"] == "model"], "data", ("metric",), titles)
     paper = tables.paper("quantile", "table3")
     of_set = {name: paper[paper["dataset"] == theirs]["value"] for theirs, names in SETS.items() for name in names}
     made["paper, on others"] = [f"{of_set[name].min():.1f} to {of_set[name].max():.1f}" if name in of_set else tables.DASH

@@ -86,12 +86,6 @@ class Case:
         """The first n models besides the target and its complement."""
         return membership.references_of(target, len(self.margin))[:n]
 
-    def position(self, name: str, target: int, held: bool = False) -> np.ndarray:
-        """(score - mean) / spread of the judged records, or of the held ones."""
-        mean, spread = self.predicted(name, target, held)
-        part = self.split(target)
-        return (self.margin[target, part.held if held else part.judged] - mean) / spread
-
     def predicted(self, name: str, target: int, held: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread that a regression gives the judged records, or the held ones."""
         rows = slice(-self.held, None) if held else slice(None, -self.held)
@@ -169,7 +163,9 @@ def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.
     own, rows = case.margin[target], part.judged
     score = own[rows]
     found = {(MARGINAL, 0): score}
-    found |= {(name, 1): case.position(name, target) for name in case.regressions}
+    for name in case.regressions:
+        mean, spread = case.predicted(name, target)
+        found[name, 1] = (score - mean) / spread
     public = [case.margin[target + 1, rows], *([] if case.public is None else case.public[target // 2])]
     for n in range(1, len(public) + 1):
         found[ONE, n] = baselines.lira_offline(score, np.array(public[:n]), np.zeros((n, len(rows)), bool), True)
@@ -205,11 +201,10 @@ def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.Data
         by_count.setdefault(n, {})[name] = score
     frames = [by_target(some, inside, METRICS, draws=draws, records=records, study="attacks", data=case.data, kind=case.kind,
                         n=n) for n, some in by_count.items()]
-    right = getattr(case.bank, "correct", None) if "correct" in case.bank.arrays else case.margin > 0
-    accuracy = {"members": [right[t, part.judged[part.inside]].mean() for t, part in zip(case.targets, parts, strict=True)],
-                "others": [right[t, part.judged[~part.inside]].mean() for t, part in zip(case.targets, parts, strict=True)]}
-    frames.append(by_repetition({"model": {name: np.array(values) for name, values in accuracy.items()}}, study="model",
-                                data=case.data))
+    right = case.bank.correct if "correct" in case.bank.arrays else case.margin > 0
+    right = np.take_along_axis(right[list(case.targets)], records, 1)
+    accuracy = {"members": right.mean(1, where=inside), "others": right.mean(1, where=~inside)}
+    frames.append(by_repetition({"model": accuracy}, study="model", data=case.data))
     return pd.concat(frames, ignore_index=True), scores, inside
 
 
@@ -243,15 +238,11 @@ def mismatched(name: str, own: Case, other: Case, counts: Sequence[int], draws: 
 # ------------------------------------------------------------------------------------------------------- what lies behind it
 
 
-def expected(case: Case, target: int, rows: np.ndarray,
-             counts: Sequence[int]) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
-    """Mean and spread of a non-member's score that each attack supposes, [n] each, of the judged or the held records.
-
-    Args:
-        rows: `split(target).judged` or `.held`.
-    """
+def expected(case: Case, target: int, counts: Sequence[int],
+             held: bool = False) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
+    """Mean and spread of a non-member's score that each attack supposes, [n] each, of the judged or the held records."""
     part = case.split(target)
-    held = len(rows) == len(part.held) and np.array_equal(rows, part.held)
+    rows = part.held if held else part.judged
     fitted = case.margin[target, part.fitted].astype(float)
     found = {(MARGINAL, 0): (np.full(len(rows), fitted.mean()), np.full(len(rows), fitted.std()))}
     for name in case.regressions:
@@ -278,7 +269,7 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
         part = case.split(target)
         own = case.margin[target].astype(float)
         fresh = own[part.judged[~part.inside]]
-        judged, held = (expected(case, target, rows, counts) for rows in (part.judged, part.held))
+        judged, held = expected(case, target, counts), expected(case, target, counts, held=True)
         for key, (mean, spread) in judged.items():
             explained.setdefault(key, []).append(1 - np.var(fresh - mean[~part.inside]) / np.var(fresh))
             for rate in RATES:
@@ -297,26 +288,19 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
     for (name, n, protocol, rate), values in loss.items():
         where = {"data": case.data, "kind": case.kind, "n": n, "protocol": protocol}
         frames.append(by_repetition({name: {f"pinball={rate:g}": np.array(values)}}, study="pinball", **where))
-        frames.append(by_share(
-            {name: {f"fpr={rate:g}": np.array(called[name, n, protocol, rate])}}, draws, study="rates", **where))
+        share = np.array(called[name, n, protocol, rate])
+        frames.append(by_share(name, f"fpr={rate:g}", share, draws, study="rates", **where))
     return pd.concat(frames, ignore_index=True)
 
 
-def by_share(called: Mapping[str, Mapping[str, np.ndarray]], draws: int, **columns) -> pd.DataFrame:
-    """Shares of records that all targets are judged on, as a tidy frame like that of `metrics.by_target`.
-
-    Args:
-        called: attack -> metric -> bool [T, Z].
-    """
-    rows = []
-    for attack, of_attack in called.items():
-        for metric, found in of_attack.items():
-            count = found.shape[1]
-            weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), draws)
-            drawn = found @ weights.T / count
-            rows += [{**columns, "attack": attack, "metric": metric, "repetition": t, "value": one.mean(),
-                      "resampled": drawn[t], "unit": t, "trials": count} for t, one in enumerate(found)]
-    return pd.DataFrame(rows)
+def by_share(attack: str, metric: str, called: np.ndarray, draws: int, **columns) -> pd.DataFrame:
+    """The share that is `called`, bool [T, Z], of records that all targets are judged on, as a tidy frame like that of
+    `metrics.by_target`."""
+    count = called.shape[1]
+    weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), draws)
+    drawn = called @ weights.T / count
+    return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "repetition": t, "value": one.mean(),
+                          "resampled": drawn[t], "unit": t, "trials": count} for t, one in enumerate(called)])
 
 
 def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
