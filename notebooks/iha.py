@@ -43,7 +43,7 @@ import pandas as pd
 
 from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
 from mia_lib.evidence import explore, rules
-from mia_lib.papers.iha import exhibits, study
+from mia_lib.papers.iha import exhibits, measure, study
 from mia_lib.signals import hessian
 
 each = dict(dataset=datasets, architecture=architectures, records=records, epochs=epochs, batch_size=batch_sizes)
@@ -377,7 +377,8 @@ results.show_table(
 # {term}`Damping` adds $\epsilon$ to every eigenvalue; a low-rank inverse keeps the eigenvalues above $\epsilon$ and drops the others. An auditor who knows a part of the training set has the Hessian and the mean gradient of that part. *Honest*: a record's gradient is taken out where it is known. *As released*: that of every member is.
 
 # %% tags=["hide-input"]
-left_out = study.left_out(last, study.further("fashion-left-out", left_out_targets, True, **of_last)) if left_out_targets else None
+left_out = study.left_out(last, measure.fashion_left_out(left_out_targets, **{
+    name: value for name, value in of_last.items() if name != "damping"})) if left_out_targets else None
 sized = study.sizes(last, sizes, size_targets, make, draws, **of_last)
 swept = study.concat_rows(study.conditioning(case, draws) for case in cases)
 constant = study.measured(targets, 0, True, False, **recipes[0], schedule="constant")

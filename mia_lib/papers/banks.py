@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from mia_lib.errors import check_choice, check_whole
+from mia_lib.published import Bank, catalogue
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
 PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
@@ -45,7 +46,6 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
         others: as in `training.TrainConfig`.
     """
     from mia_lib import data, membership, training
-    from mia_lib.published import catalogue
     from mia_lib.training.ensemble import with_weights
 
     pool = data.load(dataset)
@@ -137,6 +137,14 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
     states = [models.model(row).state_dict() for row in range(len(models))]
     return {name: np.stack([state[name].numpy() for state in states]).astype(np.float16)
             for name, tensor in states[0].items() if tensor.is_floating_point()}
+
+
+def where_measured(name: str, models: int, make: bool = False, /, **parameters) -> Bank | None:
+    """A measurement of so many models; None of what is not measured and not to be made, and of an unknown name."""
+    measurement = catalogue().get(name)
+    if measurement is None or not make and measurement.lacking(range(models), measurement.complete(parameters)):
+        return None
+    return measurement(models, **parameters)
 
 
 def in_processes(function: Callable, tasks: list[tuple], label: str) -> list:

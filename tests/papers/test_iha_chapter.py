@@ -50,7 +50,7 @@ def less(case):
 @pytest.fixture(scope="module")
 def partial(case, less):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study, "further", lambda *_, **__: less)
+        patch.setattr(study, "where_measured", lambda *_, **__: less)
         return study.partial_knowledge(case, [0.5, 1.0], True, 10, **GAME)
 
 

@@ -170,7 +170,9 @@ def test_too_many_targets_and_no_fitting_references_are_refused_and_a_regression
         study.image_case("cifar10", 8, 5, 100, 50, {}, {})
     with pytest.raises(MiaError, match=f"Give one from 2 to {len(CASE.bank) - 2}, the models but the target and its partner"):
         study.attacks(CASE, [])
-    assert study._where_measured("quantile/cifar10-small", 32, False, judged=77) is None
+    assert study.where_measured("quantile/cifar10-small", 32, judged=77) is None
+    case = study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {})
+    assert {XY, X} <= set(case.regressions) and len(case.bank) == 4
 
 
 def test_precisions_of_the_paper_are_rates():

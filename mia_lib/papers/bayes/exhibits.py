@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mia_lib import metrics, signals
+from mia_lib import signals
 from mia_lib.evidence import explore, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.evidence.plotting import altair as alt
@@ -123,25 +123,22 @@ def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.Da
                              attack=printed["attack"].replace("none", "model"),
                              metric=printed["metric"].map({theirs: ours for ours, theirs in TABLE_1.items()}))
     printed.loc[printed["attack"] == "0-1", "metric"] = "auc"  # a score of 0 and 1 has no threshold to choose
-    rows = metrics.summary(frame[frame["study"] == "table 1"], ["n", "attack", "metric"])
-    return results.beside_paper(rows, printed, "n", columns)
+    return results.percent_table(frame[frame["study"] == "table 1"], "n", ("attack", "metric"), columns, printed)
 
 
 def table_two(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 2 and what accuracy hides, a row an attack, and the same attacks on the small bank."""
     printed = results.paper("bayes", "table2").assign(metric="accuracy", study="table 2")
-    frame = frame[frame["study"].isin(["table 2", "shadow models", "small bank"])]
-    rows = metrics.summary(frame, ["study", "attack", "metric"])
-    shadow = rows["study"] == "shadow models"
-    rows = rows[~shadow | (rows["attack"] == "Shadow models")].assign(
-        study=lambda found: found["study"].replace("shadow models", "table 2"))
     order = ["0-1", "Shadow models", "MALT", "MAST", "MAST (mean out)", "MAST (softmin)"]
-    rows = rows[rows["attack"].isin(order)].sort_values("attack", key=lambda names: names.map(order.index), kind="stable")
+    shadow = (frame["study"] == "shadow models") & (frame["attack"] == "Shadow models")
+    rows = frame[frame["study"].isin(["table 2", "small bank"]) & frame["attack"].isin(order) | shadow]
+    rows = rows.replace({"study": {"shadow models": "table 2"}})
+    rows = rows.sort_values("attack", key=lambda names: names.map(order.index), kind="stable")
     columns = {("table 2", "accuracy"): "accuracy", ("table 2", "auc"): "AUC",
                ("table 2", "tpr_at_fpr=0.01"): "TPR at 1 % FPR",
                ("small bank", "tpr_at_fpr=0.01"): "small bank, TPR at 1 % FPR",
                ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR"}
-    return results.beside_paper(rows, printed, "attack", columns, by=("study", "metric"))
+    return results.percent_table(rows, "attack", ("study", "metric"), columns, printed)
 
 
 def table_three(frame: pd.DataFrame) -> pd.DataFrame:
@@ -152,9 +149,8 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     beside = {theirs: ours[place] for theirs, place in NETWORKS.items() if place < len(ours)}
     printed = printed.assign(network=printed["model"].map(beside),
                              augmentation=printed["setting"].map(AUGMENTATIONS), metric="accuracy")
-    rows = metrics.summary(frame, ["network", "augmentation", "attack", "metric"])
-    return results.beside_paper(rows, printed, ["network", "augmentation"],
-                                {("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"})
+    return results.percent_table(frame, ["network", "augmentation"], ("attack", "metric"), {
+        ("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"}, printed)
 
 
 def complement(frame: pd.DataFrame) -> Figure:

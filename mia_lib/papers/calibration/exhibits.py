@@ -19,6 +19,7 @@ ATTACKS = ("Orig", "Cal.", "Cal.-F")
 SCORES = {"Gap": "gap", "Loss": "loss", "GN": "gradient norm", "Confidence": "confidence", "HopSkipJump": "distance"}
 TITLES = {"german_credit": "German Credit", "hepatitis": "Hepatitis", "adult": "Adult", "mnist": "MNIST",
           "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}  # the paper's
+TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
 RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
 PRINTED_METRICS = {"auc": "auc", "attack_accuracy": "accuracy", "train_accuracy": "train_accuracy",
                    "test_accuracy": "test_accuracy"}
@@ -35,9 +36,8 @@ def printed(table: str) -> pd.DataFrame:
 
 def table_1(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 1: accuracies of the targets, a row a set."""
-    rows = metrics.summary(frame[frame["attack"] == "model"], ["data", "attack", "metric"])
-    return tables.beside_paper(rows, printed("table1"), "data", {
-        ("model", "train_accuracy"): "on members", ("model", "test_accuracy"): "on others"})
+    columns = {("model", "train_accuracy"): "on members", ("model", "test_accuracy"): "on others"}
+    return tables.percent_table(frame[frame["attack"] == "model"], "data", ("attack", "metric"), columns, printed("table1"))
 
 
 def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
@@ -45,37 +45,33 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
     frame = frame[frame["score"].isin(SCORES.values())].assign(attack=lambda rows: rows["attack"].replace("Gap", "Orig"))
     gap = (frame["score"] == "gap") & (frame["metric"] == "auc")  # of calls, whose AUC is their accuracy
     frame = frame[((frame["metric"] == metric) | gap) & frame["attack"].isin(ATTACKS)].assign(metric=metric)
-    rows = metrics.summary(frame, ["data", "score", "attack", "metric"])
-    return tables.beside_paper(rows, printed("table2" if metric == "auc" else "table3"), ["data", "score"],
-                               {(attack, metric): attack for attack in ATTACKS})
+    return tables.percent_table(frame, ["data", "score"], ("attack",), {(attack,): attack for attack in ATTACKS},
+                                printed("table2" if metric == "auc" else "table3"))
 
 
 def today(frame: pd.DataFrame) -> pd.DataFrame:
     """The calibrated loss beside LiRA and RMIA, offline, with the very same reference, a row a set."""
-    rows = metrics.summary(frame[frame["score"] == "loss"], ["data", "attack", "metric"])
     attacks = {"Cal.": "Cal.", "LiRA, offline": "LiRA", "RMIA, offline": "RMIA"}
-    return tables.beside_paper(rows, printed("table2").iloc[:0], "data", {
-        (attack, metric): f"{name}, {title}" for metric, title in (("auc", "AUC"), ("tpr_at_fpr=0.01", "TPR at 1 % FPR"))
-        for attack, name in attacks.items()})
+    return tables.percent_table(frame[frame["score"] == "loss"], "data", ("attack", "metric"), {
+        (attack, metric): f"{name}, {title}" for metric, title in TITLE_OF.items() for attack, name in attacks.items()})
 
 
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 4: the label-only attack, a row a set and attack; distances of wrongly classified records negative. What the paper
     printed for a set stands beside a bank of that set, too."""
-    frame = frame[frame["reading"].isin(["", "negative"])]
-    rows = metrics.summary(frame, ["data", "attack", "metric"]).sort_values("data", kind="stable")
+    frame = frame[frame["reading"].isin(["", "negative"])].sort_values("data", kind="stable")
     paper = printed("table4")
     paper = pd.concat([paper, paper.assign(data=paper["data"] + ", bank")], ignore_index=True)
-    return tables.beside_paper(rows, paper, ["data", "attack"],
-                               {("auc",): "AUC", ("accuracy",): "accuracy"}, by=("metric",))
+    columns = {("auc",): "AUC", ("accuracy",): "accuracy"}
+    return tables.percent_table(frame, ["data", "attack"], ("metric",), columns, paper)
 
 
 def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
     """Spread of difficulty and noise of training in nats, and AUC of the loss with one reference, a row a set."""
-    rows = metrics.summary(frame[frame["study"] == "stopping"], ["data", "attack", "metric"])
-    law = rows[rows["attack"] == "law"].pivot(index="data", columns="metric", values="value")
-    table = tables.beside_paper(rows, printed("table2").iloc[:0], "data", {
-        ("Orig", "auc"): "AUC, Orig", ("Cal.", "auc"): "stopped", ("Cal., never stopped", "auc"): "never stopped"})
+    frame = frame[frame["study"] == "stopping"]
+    law = frame[frame["attack"] == "law"].pivot(index="data", columns="metric", values="value")
+    table = tables.percent_table(frame, "data", ("attack",), {
+        ("Orig",): "AUC, Orig", ("Cal.",): "stopped", ("Cal., never stopped",): "never stopped"})
     return pd.concat([law.loc[table.index].set_axis(["difficulty σ_D", "noise σ_ε"], axis=1), table], axis=1)
 
 
@@ -207,7 +203,7 @@ def figure_5(frame: pd.DataFrame) -> Figure:
     """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks, a row a bank."""
     frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
-    title = rows["metric"].map({"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"})
+    title = rows["metric"].map(TITLE_OF)
     return plotting.lineplot(rows.assign(panel=rows["data"] + ": " + title), "references", "value", by="attack", panel="panel",
                              log=True, percent=True, xlabel="reference models", ylabel="rate", sharey=False,
                              rows=rows["data"].nunique())

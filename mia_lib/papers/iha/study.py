@@ -20,9 +20,10 @@ from mia_lib import membership, signals
 from mia_lib.attacks import baselines, iha
 from mia_lib.data import sets
 from mia_lib.metrics import auc, by_repetition, by_target
+from mia_lib.papers.banks import where_measured
 from mia_lib.papers.iha import theory
 from mia_lib.papers.iha.measure import square
-from mia_lib.published import Bank, catalogue
+from mia_lib.published import Bank
 
 LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
 FIXED, SELF, RMIA, ALONE = "LiRA, one spread", "LiRA, the target among its references", "RMIA", "gradient alone"
@@ -87,19 +88,10 @@ def measured(targets: int, models: int = 0, few: bool = False, make: bool = True
     """
     kind = kind_of(recipe["dataset"], recipe["architecture"])
     of_bank = {name: value for name, value in recipe.items() if name != "damping"}
-    bank = further(f"{kind}-bank", models, make, **of_bank) if models else None
-    audit = further(f"{kind}-epochs" if few else kind, targets, make, **recipe)
+    bank = where_measured(f"iha/{kind}-bank", models, make, **of_bank) if models else None
+    audit = where_measured(f"iha/{kind}-epochs" if few else f"iha/{kind}", targets, make, **recipe)
     lacks = audit is None or (models and bank is None)
     return None if lacks else Case(name_of(recipe["dataset"], recipe["architecture"]), audit, bank)
-
-
-def further(name: str, count: int, make: bool, **recipe) -> Bank | None:
-    """A measurement of so many targets or models, such as "fashion-partial"; None where it is not there and not to be made, or
-    where there is none of that name."""
-    measurement = catalogue().get(f"iha/{name}")
-    if measurement is None or not make and measurement.lacking(range(count), measurement.complete(recipe)):
-        return None
-    return measurement(count, **recipe)
 
 
 # ------------------------------------------------------------------------------------------------------------- scores
@@ -284,8 +276,8 @@ def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True,
     that of every member, with weight 1 / n.
     """
     kind = kind_of(recipe["dataset"], recipe["architecture"])
-    part = further(f"{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe) if fractions else None
-    if part is None:
+    part = fractions and where_measured(f"iha/{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe)
+    if not part:
         return concat_rows([])
     loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
     few, rows = first_records(case, loss.shape[1]), []

@@ -22,7 +22,7 @@ from mia_lib.attacks import baselines, calibration
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
-from mia_lib.papers.banks import BANKS
+from mia_lib.papers.banks import BANKS, where_measured
 from mia_lib.papers.quantile import theory
 from mia_lib.papers.quantile.measure import Split, split
 from mia_lib.published import Bank, catalogue
@@ -113,23 +113,15 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
     asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
     if data == "cifar10" and not own:
         asked[FEWER] = {"public": 5000}
-    found = {name: _where_measured(f"quantile/{piece}", targets, bool(own), **how, **regression | one)
+    found = {name: where_measured(f"quantile/{piece}", targets, bool(own), **how, **regression | one)
              for name, one in asked.items()}
-    rivals = _where_measured("quantile/public-references", targets, bool(own), **how, bank=f"bank/{piece}", count=1)
+    rivals = where_measured("quantile/public-references", targets, bool(own), **how, bank=f"bank/{piece}", count=1)
     return Case(title, "images", bank, targets, _pool(bank), {name: one for name, one in found.items() if one is not None},
                 None if rivals is None else rivals.margin, judged, held)
 
 
 def _pool(bank: Bank) -> int:
     return int(np.flatnonzero(bank.members.any(0))[-1]) + 1
-
-
-def _where_measured(name: str, targets: int, now: bool, **parameters) -> Bank | None:
-    """A measurement of so many targets; of a published bank None where it is not measured yet."""
-    measurement = catalogue()[name]
-    if now or not measurement.lacking(range(targets), measurement.complete(parameters)):
-        return measurement(targets, **parameters)
-    return None
 
 
 def table_case(data: str, models: int, targets: int, judged: int, held: int, recipe: Mapping) -> Case:
