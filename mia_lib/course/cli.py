@@ -79,11 +79,11 @@ def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
           final: bool = typer.Option(False, "--final", help="Judge on the models that no ranking has shown. Once, at the "
                                                             "end.")) -> None:
     """Rank functions on hidden models, with intervals, and write the page that shows it."""
-    from mia_lib.course import game, leaderboard
+    from mia_lib.course import game
 
     challenge = game.read_hidden(folder).half(final)
     places = _rank(challenge, _files(submissions))
-    typer.echo(leaderboard.write(folder / ("final.html" if final else "leaderboard.html"), places, challenge.members, final))
+    typer.echo(game.write_page(folder / ("final.html" if final else "leaderboard.html"), places, challenge.members, final))
 
 
 @app.command("try")
@@ -97,7 +97,7 @@ def practise(submissions: list[Path] = typer.Argument(help="Files with a functio
 
 def _rank(challenge, paths: list[Path]) -> list:
     """Print the ranking, and why files were refused; where all were, the command ends with 1."""
-    from mia_lib.course import game, leaderboard
+    from mia_lib.course import game
 
     places, refused = game.judge(challenge, paths)
     for reason in refused:
@@ -105,7 +105,7 @@ def _rank(challenge, paths: list[Path]) -> list:
     for place in places:
         rank = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
         typer.echo(f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}")
-    typer.echo(leaderboard.verdict(places))
+    typer.echo(game.say_who_won(places))
     if len(refused) == len(paths):
         raise typer.Exit(1)
     return places

@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import metrics, published, store
+from mia_lib import metrics, published, standalone, store
 from mia_lib.attacks import registry
 from mia_lib.course.bank import NAME, packed
 from mia_lib.course.export import empty_folder
@@ -30,6 +31,7 @@ from mia_lib.errors import MiaError, check_range, check_whole
 
 FPR, METRICS = 0.01, ("tpr_at_fpr=0.01", "auc")
 DRAWS = 200
+TITLE = "Who was in the training set?"  # of the page
 SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
 TARGETS_FILE, SEED_FILE = "hidden.npz", "seed"
@@ -79,10 +81,7 @@ def practise(bank: str = NAME, references: int = 16, records: int = 2000, public
     Raises:
         MiaError: nothing such is published, or fewer models.
     """
-    return _practise(published.load(bank, arrays=ARRAYS), references, records, public)
-
-
-def _practise(held: published.Bank, references: int, records: int, public: int) -> Challenge:
+    held = published.load(bank, arrays=ARRAYS)
     targets = range(len(held) - 2 * PRACTICE, len(held), 2)
     if references % 2 or not 2 <= references <= targets.start:
         raise MiaError(f"references = {references}: an even number from 2 to {targets.start} is needed, the models of "
@@ -116,8 +115,7 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
     """
     if check_whole("targets", targets, 2, 200) % 2:
         raise MiaError(f"targets = {targets}: an even number is needed, for half of them decide at the end.")
-    held = published.load(bank, arrays=ARRAYS)
-    practice = _practise(held, references, records, public)
+    held, practice = published.load(bank, arrays=ARRAYS), practise(bank, references, records, public)
     begun = to / SEED_FILE
     if [path.name for path in to.glob("*")] == [SEED_FILE]:  # stopped while it trained: of that seed some targets are there
         seed = int(begun.read_text()) if seed is None else seed
@@ -257,3 +255,26 @@ def ranking(scores: Mapping[str, np.ndarray], members: np.ndarray) -> list[Place
         ahead[better] += gap.sign > 0
         behind[other] += gap.sign > 0
     return [Place(team, *rates[team].values(), 1 + behind[team], len(names) - ahead[team]) for team in names]
+
+
+def write_page(path: Path, places: list[Place], members: np.ndarray, final: bool) -> Path:
+    """Write the ranking as one page that needs no network and no script, in the place of an earlier one.
+
+    Args:
+        places: from `judge`. members: bool [T, N], of the targets that were judged. final: whether the ranking is.
+    """
+    text = standalone.template(Path(__file__).with_name("leaderboard.html")).render(
+        title=TITLE, places=places, final=final, verdict=say_who_won(places),
+        targets=members.shape[0], records=members.shape[1], chance=FPR, pairs=len(places) * (len(places) - 1) // 2,
+        most=max(0.02, *(min(1.0, 1.05 * place.tpr.high) for place in places)), date=time.strftime("%d %B %Y").lstrip("0"))
+    store.write(path, text.encode())
+    return path
+
+
+def say_who_won(places: list[Place]) -> str:
+    """Who won, as far as these targets can say."""
+    first = [place.team for place in places if place.best == 1]
+    if len(first) == 1:
+        return f"{first[0]} is ahead of everyone, by differences that are more than chance."
+    return (f"Who is first cannot be told: {', '.join(first[:-1])} and {first[-1]} may each be the best. The order in which "
+            "they stand is that of these targets.")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mia_lib import metrics, published
-from mia_lib.course import game, leaderboard
+from mia_lib.course import game
 from mia_lib.errors import MiaError
 from mia_lib.publish.cli import app
 from mia_lib.publish.parameters import find_root
@@ -172,7 +172,7 @@ def test_guessing_is_at_the_level_of_chance():
 def _page(folder):
     members = _targets(400)
     scores = {f"team-{k}": members + 2 * RNG.normal(size=members.shape) for k in range(2)}
-    return leaderboard.write(folder / "page.html", game.ranking(scores, members), members, final=False)
+    return game.write_page(folder / "page.html", game.ranking(scores, members), members, final=False)
 
 
 def test_the_page_says_what_it_does_not_know_and_needs_nothing(tmp_path):
