@@ -67,9 +67,9 @@ def test_a_rehearsal_does_not_see_the_target(case):
     view = registry.ArraySignals({"loss": case.values["loss"][rows]}, case.members[rows[1:]], {"loss": case.public[rows]})
     other = {"loss": view.values["loss"].copy()}
     other["loss"][0] = 0
-    chosen = study.rehearsed_constant(view)
-    assert chosen in study.CONSTANTS
-    assert chosen == study.rehearsed_constant(registry.ArraySignals(other, view.reference_members, view.public_values))
+    unseen = registry.ArraySignals(other, view.reference_members, view.public_values)
+    chosen, again = (study.rehearsed(one, "RMIA, offline", "a", study.CONSTANTS) for one in (view, unseen))
+    assert chosen in study.CONSTANTS and chosen == again
 
 
 def test_the_soft_minimum_and_base_rank_as_rmia(case):

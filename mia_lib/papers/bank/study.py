@@ -10,6 +10,7 @@ import pandas as pd
 from mia_lib import membership, metrics, signals
 from mia_lib.attacks import bayes, registry
 from mia_lib.errors import MiaError
+from mia_lib.papers.banks import rehearsed
 from mia_lib.published import Bank
 
 METRICS = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR", "tpr_at_fpr=0.001": "TPR at 0.1 % FPR"}
@@ -46,10 +47,10 @@ def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]
     inside, whole = members[1:, trained], _signals(values, members, records, trained)
     judged = ~inside.all(0)  # whom a reference left out
     left_out = _signals(values, members, records[judged], trained) if not judged.all() else whole
-    options = {"a": _a(values["loss"][1:], members[1:], records, trained), "population": None}
+    a = rehearsed(whole, "RMIA, offline", "a", (0.0, 0.3, 0.6, 0.9), population=None)
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
     scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
-    scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, **options)
+    scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, a=a, population=None)
     if inside.any(0).all():
         scores |= {"MAST": registry.score("MAST (best split)", whole), "LiRA": registry.score("LiRA", whole),
                    "RMIA": registry.score("RMIA", whole, population=None)}
@@ -61,16 +62,6 @@ def _signals(values: dict[str, np.ndarray], members: np.ndarray, records: np.nda
     """Of the first model and its references, for some records and, as public ones, for the test records."""
     return registry.ArraySignals({name: value[:, records] for name, value in values.items()}, members[1:, records],
                                  {name: value[:, ~trained] for name, value in values.items()})
-
-
-def _a(loss: np.ndarray, members: np.ndarray, records: np.ndarray, trained: np.ndarray) -> float:
-    """The constant of RMIA, offline, as an attacker finds it without the target: with it the others but its partner attack the
-    first reference best, on a fifth of the records. With two references or fewer the authors' value for CIFAR-10."""
-    if len(loss) < 4:
-        return registry.OFFLINE_A
-    rehearsal = _signals({"loss": np.delete(loss, 1, 0)}, np.delete(members, 1, 0), records[::5], trained)
-    return max((0.0, 0.3, 0.6, 0.9), key=lambda a: metrics.auc(
-        registry.score("RMIA, offline", rehearsal, a=a, population=None), members[0, records[::5]]))
 
 
 def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 20
@@ -99,18 +90,17 @@ def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 
 
 
 def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) -> pd.DataFrame:
-    """`metrics.evaluate`, each target on the records that have a score."""
-    judged = {name: np.isfinite(score) for name, score in scores.items()}
-    rows = [metrics.evaluate(whole, members, draws=draws, metrics=tuple(METRICS))] if (
-        whole := {name: score for name, score in scores.items() if judged[name].all()}) else []
-    for name in scores.keys() - whole.keys():
-        size = judged[name].sum(1).min()  # of an odd number of records one half has one more
-        places = np.stack([np.flatnonzero(row)[:size] for row in judged[name]])
-        inside, score = (np.take_along_axis(array, places, 1) for array in (members, scores[name]))
-        found = {metric: metrics.bootstrap(metric, score, inside, draws=draws, records=places) for metric in METRICS}
-        rows.append(pd.DataFrame([{"attack": name, "metric": metric, "value": one.value, "low": one.low, "high": one.high,
-                                   "resolution": 1 / (~inside).sum(1).min()} for metric, one in found.items()]))
-    return pd.concat(rows, ignore_index=True)
+    """Metrics with intervals, each target on the records that have a score."""
+    rows = []
+    for name, score in scores.items():
+        judged = np.isfinite(score)
+        size = judged.sum(1).min()  # of an odd number of records one half has one more
+        places = np.stack([np.flatnonzero(row)[:size] for row in judged])
+        inside, known = (np.take_along_axis(array, places, 1) for array in (members, score))
+        for metric, found in metrics.intervals(METRICS, known, inside, draws=draws, records=places).items():
+            rows.append({"attack": name, "metric": metric, "value": found.value, "low": found.low, "high": found.high,
+                         "resolved": float(metric.partition("_at_fpr=")[2] or 1) >= 1 / (~inside).sum(1).min()})
+    return pd.DataFrame(rows)
 
 
 def lead(scores: dict[str, np.ndarray], members: np.ndarray, draws: int = 20) -> tuple[str, str, metrics.Interval]:

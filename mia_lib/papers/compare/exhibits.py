@@ -29,8 +29,7 @@ def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
 def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) -> pd.DataFrame:
     """Every attack with so many references or none: one metric on each set, in percent."""
     rows = of_banks(frame)
-    rows = rows[rows["references"].isin([0, count])]
-    rows = rows.astype({"queries": int, "references": int})
+    rows = rows[rows["references"].isin([0, count])].astype({"queries": int, "references": int})
     made = results.percent_table(rows, ["attack", "references", "queries"], ("data", "metric"), {
         (data, metric): data for data in rows["data"].unique()})
     knows = [KNOWS[ATTACKS[name].kind] for name in made.index.get_level_values("attack")]
@@ -40,15 +39,14 @@ def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) 
 def references_figure(frame: pd.DataFrame) -> Figure:
     """TPR at 1 % FPR against the number of references, a panel each set; what has none is drawn across."""
     rows = metrics.summary(of_banks(frame).query("metric == 'tpr_at_fpr=0.01'"), ["data", "references", "attack", "metric"])
-    counts = sorted(set(rows["references"]) - {0})
     alone = rows[rows["references"] == 0]
-    across = [alone.assign(references=n) for n in counts]
+    across = [alone.assign(references=n) for n in set(rows["references"]) - {0}]
     shown = pd.concat([rows[rows["references"] > 0], *across])
-    shown = pd.concat([shown[shown["attack"] == name] for name in DRAWN]).sort_values("references", kind="stable")
-    order = {data: place for place, data in enumerate(rows["data"].unique())}
-    shown = shown.sort_values("data", key=lambda data: data.map(order), kind="stable")
+    orders = {"data": list(rows["data"].unique()), "attack": DRAWN}
+    shown = shown[shown["attack"].isin(DRAWN)].sort_values(["data", "references", "attack"], key=lambda column: column.map(
+        orders[column.name].index) if column.name in orders else column)
     return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                             xlabel="references of a record", ylabel="TPR at 1 % FPR", rows=1 + (len(order) > 3))
+                             xlabel="references of a record", ylabel="TPR at 1 % FPR", rows=1 + (len(orders["data"]) > 3))
 
 
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
@@ -132,9 +130,9 @@ def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figu
     for axis, of_panel in zip(axes, leads.values(), strict=True):
         for place, name in enumerate(names):
             if name in of_panel:
-                look = plotting.style_of(name, place)
-                value, low, high = of_panel[name].value, of_panel[name].low, of_panel[name].high
-                axis.errorbar(value, place, xerr=[[value - low], [high - value]], fmt=look["marker"], color=look["color"])
+                look, lead = plotting.style_of(name, place), of_panel[name]
+                ends = [[lead.value - lead.low], [lead.high - lead.value]]
+                axis.errorbar(lead.value, place, xerr=ends, fmt=look["marker"], color=look["color"])
         axis.axvline(0, **plotting.CHANCE)
         axis.set(yticks=range(len(names)), yticklabels=names if axis is axes[0] else [""] * len(names),
                  xlabel=f"points from {rival}")

@@ -20,7 +20,7 @@ from mia_lib.attacks.registry import LOG_ODDS, Attack
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.metrics import by_repetition, by_target
-from mia_lib.papers.banks import BANKS
+from mia_lib.papers.banks import BANKS, rehearsed
 from mia_lib.published import Bank, load
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
@@ -50,21 +50,16 @@ class Entry:
         return self.attack.needs.references
 
 
-def _entropy(view: registry.TargetSignals) -> np.ndarray:
-    return -view.own("probabilities")
-
-
-_ENTROPY = replace(registry.ATTACKS["modified entropy"], scorer=_entropy)
 ATTACKS: dict[str, Entry] = {
     **{name: Entry(registry.ATTACKS[name]) for name in (
-        "0-1", "MALT", "confidence")},
-    "modified entropy": Entry(_ENTROPY),
-    **{name: Entry(registry.ATTACKS[name]) for name in (
-        "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline", "LiRA, offline, as released", "RMIA, offline",
-        "BASE, offline", "BaVarIA, offline", "BaVarIA, t, offline", "BaVarIA, prior within, offline", "MAST (best split)",
-        "LiRA", "LiRA, own spreads", "RMIA", "BASE", "BaVarIA", "BaVarIA, t", "BaVarIA, prior within")},
+        "0-1", "MALT", "confidence", "modified entropy", "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline",
+        "LiRA, offline, as released", "RMIA, offline", "BASE, offline", "BaVarIA, offline", "BaVarIA, t, offline",
+        "BaVarIA, prior within, offline", "MAST (best split)", "LiRA", "LiRA, own spreads", "RMIA", "BASE", "BaVarIA",
+        "BaVarIA, t", "BaVarIA, prior within")},
     **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
 }
+ATTACKS["modified entropy"] = Entry(replace(  # which is measured, in the place of the probabilities that it follows from
+    registry.ATTACKS["modified entropy"], scorer=lambda view: -view.own("probabilities")))
 MANY_QUERY_ATTACKS = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
 MANY_QUERY_ENTRIES = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
                       for name in MANY_QUERY_ATTACKS for count in (2, 18, 80)} | {
@@ -181,12 +176,12 @@ def pairs_for(entry: Entry, count: int) -> int:
 
 
 def fits(entry: Entry, case: Case, count: int) -> bool:
-    """Whether a case has what an attack with so many references needs."""
+    """Whether a case has what an attack needs that takes so many references, or none."""
     kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
     least = 4 if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals else LEAST[kind]
     known = case.values.get(signal)
-    return known is not None and (kind == "none" or least <= count and (kind == "out only" or count % 2 == 0) and
-                                  2 * pairs_for(entry, count) <= len(known) - 2)
+    return known is not None and (kind == "none") == (count == 0) and least <= count and (
+        kind != "in and out" or count % 2 == 0) and 2 * pairs_for(entry, count) <= len(known) - 2
 
 
 def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
@@ -198,19 +193,8 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     else:
         values = {signal: case.values[signal][rows] for signal in entry.attack.signals}
     view = registry.ArraySignals(values, case.members[others], {"loss": case.public[rows]})
-    name = entry.attack.name
-    return entry.attack.score(view, **({CONSTANT_OF[name]: rehearsed_constant(view, name)} if name in CONSTANT_OF else {}))
-
-
-def rehearsed_constant(view: registry.ArraySignals, name: str = "RMIA, offline") -> float:
-    """The constant of RMIA or BASE, offline, as an attacker finds it without the target: with it the others but its partner
-    attack the first reference best, on a fifth of the records. With one pair that of the registry."""
-    loss, members = view.values["loss"][1:, ::5], view.reference_members[:, ::5]
-    if len(loss) < 4:
-        return registry.ATTACKS[name].options[CONSTANT_OF[name]]  # type: ignore[return-value]
-    rest = np.r_[0, 2:len(loss)]
-    rehearsal = registry.ArraySignals({"loss": loss[rest]}, members[rest[1:]], {"loss": view.public_values["loss"][1:][rest]})
-    return max(CONSTANTS, key=lambda one: metrics.auc(registry.score(name, rehearsal, **{CONSTANT_OF[name]: one}), members[0]))
+    name, constant = entry.attack.name, CONSTANT_OF.get(entry.attack.name)
+    return entry.attack.score(view, **({constant: rehearsed(view, name, constant, CONSTANTS)} if constant else {}))
 
 
 def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
@@ -236,8 +220,8 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     for count in (0, *sorted({*counts, *(whole or ())})):
         run = names or [name for name in ENTRIES if whole is None or (
             name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))]
-        able = [name for name in run if fits(ENTRIES[name], case, count) and (ENTRIES[name].kind == "none") == (count == 0)]
-        scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in attacked]) for name in able}
+        scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in attacked])
+                         for name in run if fits(ENTRIES[name], case, count)}
     members = case.members[list(attacked)]
     frame = pd.concat([by_target(by_name, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
                        for count, by_name in scores.items() if by_name], ignore_index=True)
