@@ -174,6 +174,7 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
     """The arrays of plays from bool [T, N]: who trains targets, who what calibrates them, and on whom that is stopped; of
     whom all are asked. There are all plays up to `index.stop`, so that the seed of each is its own."""
     from mia_lib import signals, training
+    from mia_lib.signals import boundary
 
     targets, kinds = training.train(pool, members, recipe, label="targets"), {"scratch": [], "forgetting": []}
     for r in range(references):  # an ensemble each, so that none depends on how many there are
@@ -195,7 +196,8 @@ def _play(index, pool, members, calibrating, spare, judged, recipe, forget, view
         walked = at_most(judged, inside, WALKED, seed=11)
         kept["walked_members"] = _of(inside, walked)
         for kind, models in (("target", targets), *((kind, ensembles[0].part(rows)) for kind, ensembles in kinds.items())):
-            kept[f"{kind}_distance"] = _distances(models, pool, walked, queries)
+            distance = boundary.distance(models, pool, queries, signed=True, judged=walked).distance
+            kept[f"{kind}_distance"] = _finite(_of(distance, walked))
     return kept
 
 
@@ -214,15 +216,8 @@ def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
-def _distances(models, pool, walked, queries: int) -> np.ndarray:
-    """Signed distances to the decision boundary, float32 [T, N']."""
-    from mia_lib.signals import boundary
-
-    return _finite(_of(boundary.distance(models, pool, queries, signed=True, judged=walked).distance, walked))
-
-
 def _finite(distance: np.ndarray) -> np.ndarray:
-    """Where no boundary was found, on either side, it is at least as far as the model's farthest that was."""
+    """Signed distances, float32: where no boundary was found it is at least as far as the model's farthest that was."""
     farthest = np.where(np.isfinite(distance), np.abs(distance), 0.0).max(1, keepdims=True)
     return np.clip(distance, -farthest, farthest).astype(np.float32)
 

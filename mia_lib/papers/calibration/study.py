@@ -28,11 +28,10 @@ def score(name: str, signal: np.ndarray) -> np.ndarray:
     """Eqs. 1 to 3: a score from what was measured, higher for members; float64.
 
     Args:
-        name: of `SIGNALS`, or "distance". signal: the log odds of the true class, the logarithm of the gradient's norm, the
-            log odds of the likeliest class; or the distance to the decision boundary.
+        name: of `SIGNALS`. signal: the log odds of the true class, the logarithm of the gradient's norm, or the log odds of
+            the likeliest class.
     """
-    signal = np.asarray(signal, np.float64)
-    return {"gradient norm": lambda: -np.exp(signal), "distance": lambda: signal}.get(name, lambda: -loss_of(signal))()
+    return -np.exp(np.asarray(signal, np.float64)) if name == "gradient norm" else -loss_of(signal)
 
 
 def calibrated(own: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -191,8 +190,8 @@ def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100)
     aside; no rehearsal, so no accuracy."""
     distance, members = further.distance.astype(np.float64), further.members
     attacked = list(range(0, 2 * targets, 2))
-    references = {t: membership.references_of(t, len(members)) for t in attacked}
-    usual = np.stack([np.average(distance[rows], 0, ~members[rows]) for rows in references.values()])
+    references = [membership.references_of(t, len(members)) for t in attacked]
+    usual = np.stack([np.average(distance[rows], 0, ~members[rows]) for rows in references])
     by_reading = {("Orig", ""): np.maximum(distance[attacked], 0), **{
         ("Cal.", reading): each for reading, each in subtracted(distance[attacked], usual).items()}}
     return pd.concat([by_target({attack: each}, members[attacked], ("auc",), draws=draws, study="label-only, bank", data=data,
@@ -222,7 +221,8 @@ def attack_bank(bank: Bank, further: Bank, data: str, targets: int, counts: Sequ
                        f"attacked, one of each complementary pair, with {len(bank) - 2} others as references.")
     judged, tested = np.arange(further.members.shape[1]), ~bank.members.any(0)
     attacked, members = list(range(0, 2 * targets, 2)), further.members[:2 * targets:2]
-    signal = {"loss": bank.margin[:, judged], "gradient norm": further.gradient, "confidence": further.top}
+    margin = bank.margin.astype(np.float64)
+    signal = {"loss": margin[:, judged], "gradient norm": further.gradient, "confidence": further.top}
     value = {name: score(name, of_name) for name, of_name in signal.items()}
     where = {"study": "bank", "data": data}
     frames = [by_target({"Orig": value[name][attacked]}, members, METRICS, draws=draws, score=name, **where)
@@ -234,17 +234,11 @@ def attack_bank(bank: Bank, further: Bank, data: str, targets: int, counts: Sequ
             each = np.stack([calibration.calibrate(value[name][t], value[name][others[t]], further.members[others[t]])
                              for t in attacked])
             frames.append(by_target({"Cal.": each}, members, METRICS, draws=draws, score=name, references=count, **where))
-        today: dict[str, list] = {}
-        for t in attacked:
-            rows = [t, *others[t]]
-            seen = registry.ArraySignals({registry.LOG_ODDS: bank.margin[rows][:, judged].astype(np.float64)},
-                                         further.members[others[t]],
-                                         {registry.LOG_ODDS: bank.margin[rows][:, tested].astype(np.float64)})
-            for attack in ("LiRA, offline", "RMIA, offline", "LiRA", "RMIA"):
-                if count > 2 or attack.endswith("offline"):
-                    today.setdefault(attack, []).append(registry.score(attack, seen))
-        frames.append(by_target({attack: np.stack(rows) for attack, rows in today.items()}, members, METRICS, draws=draws,
-                                score="loss", references=count, **where))
+        views = [registry.ArraySignals({registry.LOG_ODDS: margin[[t, *others[t]]][:, judged]}, further.members[others[t]],
+                                       {registry.LOG_ODDS: margin[[t, *others[t]]][:, tested]}) for t in attacked]
+        today = {attack: np.stack([registry.score(attack, view) for view in views])
+                 for attack in ("LiRA, offline", "RMIA, offline", *(("LiRA", "RMIA") if count > 2 else ()))}
+        frames.append(by_target(today, members, METRICS, draws=draws, score="loss", references=count, **where))
     return pd.concat(frames, ignore_index=True)
 
 
