@@ -141,6 +141,7 @@ def shadow_models(index: range, outputs: int = 0, shadows: int = 30, **bank) -> 
     from scipy.special import softmax
 
     from mia_lib import data, membership
+    from mia_lib.attacks import baselines
 
     models = max(index.stop * 2, shadows + 2)
     answered = table2(models + models % 2, outputs=outputs, **bank)
@@ -150,14 +151,8 @@ def shadow_models(index: range, outputs: int = 0, shadows: int = 30, **bank) -> 
     for pair in index:
         others = membership.references_of(2 * pair, len(answered.members))[:shadows]
         tasks.append((probabilities[2 * pair], labels, probabilities[others], labels, inside[others]))
-    scores = in_processes(_shadow_scores, tasks, "shadow-model attacks")
-    return {"score": np.stack(scores), "members": inside[[2 * pair for pair in index]]}
-
-
-def _shadow_scores(*arrays: np.ndarray) -> np.ndarray:
-    from mia_lib.attacks import baselines
-
-    return baselines.shadow_models(*arrays).astype(np.float32)
+    scores = np.stack(in_processes(baselines.shadow_models, tasks, "shadow-model attacks"))
+    return {"score": scores.astype(np.float32), "members": inside[[2 * pair for pair in index]]}
 
 
 EXTRACTOR = {"dataset": "cifar10", "classes": [9, 8], "source": "cifar100", "architecture": "batchnorm_cnn:64,128,256",

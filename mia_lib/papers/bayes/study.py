@@ -56,17 +56,15 @@ def table_1(features: np.ndarray, labels: np.ndarray, fits: Mapping[int, Bank], 
     for n, fit in fits.items():
         scores, accuracy = _play(x, labels, n, fit, seed, both_terms=n == max(fits))
         members = np.tile(np.arange(n) < n // 2, (len(fit), 1))
+        values = {"model": accuracy, "noise": {"balanced_accuracy": np.full(len(fit), peak_of_noise(n))}}
         for attack, score in scores.items():
-            names = ("auc",) if attack in ("0-1", "Calibrated loss", "Eq. 39") else (
-                "auc", "balanced_accuracy", "average_precision", "average_precision_non_members")
+            names = ["auc"]
+            if attack in ("MALT", "MATT"):
+                names += ["balanced_accuracy", "average_precision", "average_precision_non_members"]
+                values[attack] = {"rehearsed_accuracy": metrics.rehearsed_accuracy(score, members)}
+                if n == max(fits):
+                    values[attack]["cross_validated_accuracy"] = cross_validated_accuracy(score, members)
             frames.append(by_target({attack: score}, members, names, shared=False, study="table 1", n=n))
-        ranked = {attack: scores[attack] for attack in ("MALT", "MATT")}
-        values = {attack: {"rehearsed_accuracy": metrics.rehearsed_accuracy(score, members)}
-                  for attack, score in ranked.items()}
-        if n == max(fits):
-            for attack, score in ranked.items():
-                values[attack]["cross_validated_accuracy"] = cross_validated_accuracy(score, members)
-        values |= {"model": accuracy, "noise": {"balanced_accuracy": np.full(len(fit), peak_of_noise(n))}}
         frames.append(by_repetition(values, study="table 1", n=n))
     return pd.concat(frames, ignore_index=True)
 

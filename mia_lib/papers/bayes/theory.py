@@ -7,6 +7,7 @@ few records and a few models, where every probability is a sum.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,19 +25,14 @@ def gaussian_loss(theta: np.ndarray, z: np.ndarray) -> np.ndarray:
     return 0.5 * np.square(z - theta).sum(-1)
 
 
-def gaussian_tau(z: np.ndarray, mean: np.ndarray | float, members: int, constant: bool = True) -> np.ndarray:
+def gaussian_tau(z: np.ndarray, mean: np.ndarray | float, members: int) -> np.ndarray:
     """The threshold of each record z [..., d] when theta is the mean of `members` records (Eq. 34).
 
     tau(z) = n' / (2 (n' + 1)) ||z - mean||^2 + (d / 2) log((n' + 1) / n'), with n' = `members`. The paper prints it
     without the constant, which leaves rankings alone but moves the natural threshold away from zero.
-
-    Args:
-        constant: include the term that the paper drops.
     """
     check_range("members", members, 1)
-    d = np.shape(z)[-1]
-    tau = members / (2 * (members + 1)) * np.square(z - mean).sum(-1)
-    return tau + constant * 0.5 * d * np.log1p(1 / members)
+    return members / (2 * (members + 1)) * np.square(z - mean).sum(-1) + 0.5 * np.shape(z)[-1] * np.log1p(1 / members)
 
 
 def gaussian_log_ratio(theta: np.ndarray, z: np.ndarray, mean: np.ndarray | float, members: int) -> np.ndarray:
@@ -185,8 +181,7 @@ def privacy_cap(epsilon: np.ndarray, prior: float) -> dict[str, np.ndarray]:
     return {"printed": prior + epsilon / 4, "sharp": expit(logit(prior) + epsilon)}
 
 
-def temperature_in_random_worlds(worlds: int, seed: int = 0,
-                                 temperatures: tuple = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)) -> np.ndarray:
+def temperature_in_random_worlds(worlds: int, seed: int, temperatures: Sequence[float]) -> np.ndarray:
     """Accuracy of the best attacker in random finite worlds, [worlds, temperatures]."""
     rng = np.random.default_rng(seed)
     return np.array([[best_rule_accuracy(FiniteWorld(loss, 3, t, 0.5)) for t in temperatures]
