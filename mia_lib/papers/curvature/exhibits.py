@@ -18,6 +18,7 @@ from mia_lib.papers.curvature import study
 from mia_lib.published import Bank
 
 SETS = {"CIFAR100": "cifar100", "CIFAR10": "cifar10", "ImageNet": "imagenet"}  # of the paper's tables
+OURS = {name: ours for ours, name in study.PAPER.items()}  # of attacks, by the paper's names
 TITLE_OF = {"auc": "AUC", "balanced_accuracy": "accuracy", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %",
             "tpr_at_fpr=0.0001": "TPR at 0.01 %"}
 
@@ -30,10 +31,9 @@ def name_of(data: str) -> str:
 def printed(*tables: str) -> pd.DataFrame:
     """Numbers of the paper's tables in our terms: columns attack, data, metric, protocol, value."""
     rows = pd.concat([results.paper("curvature", table) for table in tables], ignore_index=True)
-    names = {name: ours for ours, name in study.PAPER.items()}
     renamed = {"auroc": "auc", "tpr_at_fpr_0.1pct": "tpr_at_fpr=0.001", "tpr_at_fpr_0.01pct": "tpr_at_fpr=0.0001"}
     single = rows["setting"].str.startswith("1 augmentation")
-    return rows.assign(attack=rows["attack"].map(names), data=rows["dataset"].map(SETS),
+    return rows.assign(attack=rows["attack"].map(OURS), data=rows["dataset"].map(SETS),
                        metric=rows["metric"].replace(renamed), protocol=np.where(single, "one view", "as released"))
 
 
@@ -105,9 +105,8 @@ def notebooks() -> pd.DataFrame:
     """What the authors' notebooks hold behind Figures 6 and 7: columns kind, size, attack, metric and paper, a fraction."""
     printed = pd.concat([results.paper("curvature", f"{figure}_authors_code").assign(kind=kind) for figure, kind in (
         ("fig6", "random"), ("fig7", "coreset"))], ignore_index=True)
-    names = {name: ours for ours, name in study.PAPER.items()}
     size = printed["setting"].str.extract(r"m = (\d+)")[0].astype(int)
-    printed = printed.assign(attack=printed["attack"].map(names), metric=printed["metric"].replace({"auroc": "auc"}),
+    printed = printed.assign(attack=printed["attack"].map(OURS), metric=printed["metric"].replace({"auroc": "auc"}),
                              size=size, paper=printed["value"] / 100)
     return printed[["kind", "size", "attack", "metric", "paper"]]
 
@@ -149,10 +148,10 @@ def figure_2(curved: Mapping[str, Bank], targets: Sequence[int]) -> Figure:
     Args:
         curved: name of a data set -> of `study.measured`.
     """
-    shown = {name_of(name): (bank.precise[targets, :, 0].astype(float), bank.members[targets, :bank.precise.shape[1]])
-             for name, bank in curved.items()}
-    return plotting.histograms({name: (log.ravel(), members.ravel()) for name, (log, members) in shown.items()},
-                               xlabel="log curvature")
+    return plotting.histograms({
+        name_of(name): (bank.precise[targets, :, 0].astype(float).ravel(),
+                        bank.members[targets, :bank.precise.shape[1]].ravel()) for name, bank in curved.items()},
+        xlabel="log curvature")
 
 
 def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figure:

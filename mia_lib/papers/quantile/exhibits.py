@@ -197,9 +197,9 @@ def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple
         frame: all results. first: the case that the page is about. table: that of its sentences on tables. few: the
             references that are compared most.
     """
-    def find(data: str, attack: str, metric: str, n: int | None = None, **where):
-        found, asked = frame, {"data": data, "attack": attack, "metric": metric, **({} if n is None else {"n": n}), **where}
-        for column, value in asked.items():
+    def find(data: str, attack: str, metric: str, **where):
+        found = frame
+        for column, value in {"data": data, "attack": attack, "metric": metric, **where}.items():
             found = found[found[column] == value] if column in found else found.iloc[:0]
         return metrics.estimate(found, attack, metric).interval() if len(found) else None
 
@@ -207,14 +207,15 @@ def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple
     most = int(of_first["n"].max())
     keys = {"marginal": (MARGINAL, 0), "xy": (XY, 1), "one": (ONE, 1), "few": (LIRA, few), "lira": (LIRA, most)}
     low, tpr, auc = "pinball=0.01", "tpr_at_fpr=0.01", "auc"
-    rates = {f"{name}-tpr": find(first, attack, tpr, n, study="attacks") for name, (attack, n) in keys.items()}
-    rates |= {"table-xy": find(table, XY, tpr, 1, study="attacks"), "table-lira": find(table, LIRA, tpr, 4, study="attacks")}
+    rates = {f"{name}-tpr": find(first, attack, tpr, n=n, study="attacks") for name, (attack, n) in keys.items()}
+    rates |= {f"table-{name}": find(table, attack, tpr, n=n, study="attacks") for name, attack, n in (
+        ("xy", XY, 1), ("lira", LIRA, 4))}
     rates |= {f"fpr-{name}": find(first, XY, "fpr=0.01", protocol=name) for name in ("as fitted", "moved")}
     rates |= {f"hard-{name}": find(first, keys[name][0], "tpr", quarter=1) for name in ("xy", "one", "lira")}
     rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "fit": find(first, "model", "others")}
-    aucs = {f"{name}-auc": find(first, attack, auc, n, study="attacks") for name, (attack, n) in keys.items()}
-    aucs |= {f"table-{name}-auc": find(table, attack, auc, 1, study="attacks") for name, attack in (("xy", XY), ("x", X))}
-    loss = {f"{name}-loss-{protocol}": find(table, attack, low, n, protocol=protocol) for name, attack, n in (
+    aucs = {f"{name}-auc": find(first, attack, auc, n=n, study="attacks") for name, (attack, n) in keys.items()}
+    aucs |= {f"table-{name}-auc": find(table, attack, auc, n=1, study="attacks") for name, attack in (("xy", XY), ("x", X))}
+    loss = {f"{name}-loss-{protocol}": find(table, attack, low, n=n, protocol=protocol) for name, attack, n in (
         ("xy", XY, 1), ("lira", LIRA, 4)) for protocol in ("as fitted", "moved")}
     agree = {name: 100 * (0.5 + value) for name, claim in (("agree", "C6"), ("agree-moved", "C6m"), ("agree-tables", "C6t"))
              if not isinstance(value := rules.number_of("quantile", claim, frame), str)}
