@@ -190,12 +190,12 @@ def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
     return tables.percent_table(rows, ["target", "n"], ("references", "metric"), columns)
 
 
-def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple[dict, str]]:
+def numbers(frame: pd.DataFrame, first: str, large: str, table: str, few: int) -> list[tuple[dict, str]]:
     """What sentences of the page look up by name, and how it is written; results that a run does not have are left out.
 
     Args:
-        frame: all results. first: the case that the page is about. table: that of its sentences on tables. few: the
-            references that are compared most.
+        frame: all results. first: the case that the page is about. large: that of larger networks, whose numbers a sentence
+            may ask for in every run. table: that of its sentences on tables. few: the references that are compared most.
     """
     def find(data: str, attack: str, metric: str, **where):
         found = frame
@@ -213,18 +213,25 @@ def numbers(frame: pd.DataFrame, first: str, table: str, few: int) -> list[tuple
     rates |= {f"fpr-{name}": find(first, XY, "fpr=0.01", protocol=name) for name in ("as fitted", "moved")}
     rates |= {f"hard-{name}": find(first, keys[name][0], "tpr", quarter=1) for name in ("xy", "one", "lira")}
     rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "fit": find(first, "model", "others")}
+    beside = {f"large-{name}-tpr": find(large, attack, tpr, n=n, study="attacks") for name, (attack, n) in keys.items()}
+    beside |= {"large-fit": find(large, "model", "others")}
+    rates |= {name: tables.NOT_RUN if value is None else value for name, value in beside.items()}
+    explained = {name: find(data, XY, "explained") for name, data in (("explained", first), ("large-explained", large))}
     aucs = {f"{name}-auc": find(first, attack, auc, n=n, study="attacks") for name, (attack, n) in keys.items()}
     aucs |= {f"table-{name}-auc": find(table, attack, auc, n=1, study="attacks") for name, attack in (("xy", XY), ("x", X))}
     loss = {f"{name}-loss-{protocol}": find(table, attack, low, n=n, protocol=protocol) for name, attack, n in (
         ("xy", XY, 1), ("lira", LIRA, 4)) for protocol in ("as fitted", "moved")}
     agree = {name: 100 * (0.5 + value) for name, claim in (("agree", "C6"), ("agree-moved", "C6m"), ("agree-tables", "C6t"))
              if not isinstance(value := rules.number_of("quantile", claim, frame), str)}
+    for name, data in ("first", first), ("large", large):
+        both = [find(data, "pairs", f"agreement={rate:g}", protocol="as fitted") for rate in study.RATES]
+        agree |= {} if None in both else {f"agree-{name}": 50 * sum(one.value for one in both)}
     paper = printed("table1").query("metric == @tpr").set_index(["data", "attack", "n"])["value"]
     theirs = {f"paper-{name}": paper[first, *key] for name, key in keys.items() if (first, *key) in paper}
     cost = frame[frame["study"] == "costs"].set_index(["attack", "metric"])["value"]
     costs = {"passes": cost.get((XY, "passes")), "reference-passes": cost.get((LIRA, "passes")),
              "worth": cost.get((XY, "references"))}
-    made = [(rates, ".1%"), (aucs, ".3f"), (loss, ".4f"), (agree, ".0f"), (theirs, ".1f"), (costs, ".2f")]
+    made = [(rates, ".1%"), (aucs, ".3f"), (loss, ".4f"), (explained, ".0%"), (agree, ".0f"), (theirs, ".1f"), (costs, ".2f")]
     named = [({name.replace(" ", "-"): value for name, value in values.items() if value is not None}, spec)
              for values, spec in made]
     (high, of), (low_rate, _) = printed_pairs().values()
