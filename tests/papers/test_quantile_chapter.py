@@ -195,7 +195,10 @@ def test_tables_stand_beside_the_papers():
     assert len(losses) == 4 and float(losses.iloc[0]["loss at 1 %, as fitted"]) > 0
     assert len(exhibits.rates_table(BEHIND)) == 5
     assert list(exhibits.table_3(frame).columns) == ["on members", "on others", "paper, on others"]
-    told = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "toy", 8)
+    told = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "", "toy", 8)
+    assert told[0][0]["large-xy-tpr"] == "not run" and "large-explained" not in told[3][0], "no ResNet-9 was attacked"
+    beside = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "toy", "toy", 8)
+    assert beside[0][0]["large-xy-tpr"] == beside[0][0]["xy-tpr"] and "large-explained" in beside[3][0]
     named = {name: value for values, _ in told for name, value in values.items()}
     assert named["xy-tpr"].value == of(FRAME, XY, "tpr_at_fpr=0.01", n=1).value and named["most"] == 20
     assert len(exhibits.cost_figure(pd.concat([FRAME, frame]), ["toy", "CIFAR-10, small CNNs"]).axes) == 2

@@ -297,18 +297,18 @@ def find(name: str, **parameters) -> Bank | None:
 def public_records(dataset: str, targets: int, regression: Bank | None, further: Bank | None, judged: int = 10_000,
                    draws: int = 100) -> pd.DataFrame:
     """Study "public": attackers who own records like the target's members, and no record that is judged. They train one model
-    on them, four models, or a regression of the target's log odds.
+    on them, several models, or a regression of the target's log odds.
 
     These records are the other half of the bank's, so the target's partner is the one model. Judged are the first members, and
     the records that no model was trained on.
 
     Args:
-        regression: quantile/DATASET-small, of targets 0, 2, 4, ... of the bank. further: quantile/public-references, three
-            more models against each. None of what is not there.
+        regression: quantile/DATASET-small, of targets 0, 2, 4, ... of the bank. further: quantile/public-references, more
+            models against each. None of what is not there.
     """
     targets = min([targets, *(len(one) for one in (regression, further) if one is not None)])
     bank = load(f"bank/{dataset}-small", 2 * targets)
-    tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {0: [], 1: [], 4: []}
+    tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {0: [], 1: []}
     for k, target in enumerate(range(0, 2 * targets, 2)):
         rows.append(np.r_[np.flatnonzero(bank.members[target])[:judged], tested])
         odds = bank.margin[[target, target + 1]][:, rows[-1]].astype(float)
@@ -319,7 +319,7 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
             alone["quantile regression"] = (odds[0] - regression.mean[k, :odds.shape[1]]) / spread
         scores[0].append(alone)
         if further is not None:
-            scores[4].append(out_only(np.concatenate([odds, further.margin[k].astype(float)])))
+            scores.setdefault(1 + further.margin.shape[1], []).append(out_only(np.r_[odds, further.margin[k].astype(float)]))
     members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
     return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, METRICS,
                                 draws=draws, records=np.stack(rows), study="public", data=sets.title(dataset),
