@@ -207,11 +207,10 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: C5 reproduced, C7 inconclusive, A5 reproduced
-# On {ours}`set` the regression lies where the paper has it: above one threshold for all, and far below LiRA. It finds {ours}`xy-tpr:value` of the members at
-# one false alarm in a hundred, one threshold {ours}`marginal-tpr:value`, LiRA with eight references {ours}`few-tpr:value`. The paper's precisions imply
-# {ours}`paper-xy`, {ours}`paper-marginal` and {ours}`paper-few` %.
+# On {ours}`set` the regression lies where the paper has it: above one threshold for all, and far below LiRA. It finds {ours}`xy-tpr:value` of the members at one false alarm in a hundred, one threshold {ours}`marginal-tpr:value`, LiRA with eight references {ours}`few-tpr:value`. The paper's precisions imply {ours}`paper-xy`, {ours}`paper-marginal` and {ours}`paper-few` %.
 #
 # What the paper does not show is *one* reference model, trained on all public records, by the target's recipe; the regression learns from all but those that are set aside. It costs about as much and finds {ours}`one-tpr:value`. By AUC the two have {ours}`one-auc:value` and {ours}`xy-auc:value`. Which of LiRA, calibrated loss and RMIA finds most with eight references depends on the set and on the network. 
+#
 # A ResNet-9, right on {ours}`large-fit:value` of the test images, is another matter. LiRA with eight references finds {ours}`large-few-tpr:value` there, the paper's number, and one reference {ours}`large-one-tpr:value`. The regression finds {ours}`large-xy-tpr:value`, one threshold for all {ours}`large-marginal-tpr:value`. Its mean explains {ours}`large-explained:value` of the variance of non-members' scores, on {ours}`set` {ours}`explained:value` ({numref}`quantile-tables-6-7`): our regression, a small network, does not learn which images a larger one finds hard. Whether the paper's pretrained one does, waits for a card.
 # :::
 #

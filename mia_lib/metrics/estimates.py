@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("attack", "metric", "repetition", "value", "resampled", "unit", "trials")
 
+RANGES = ranking.RANGES | dict.fromkeys(("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0))  # the last are shares
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -204,7 +206,7 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
         where = dict(zip(by, key, strict=True))
         number = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
         metric = str(part["metric"].iloc[0])
-        interval = number.interval(ranking.RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
+        interval = number.interval(RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
         if metric == "balanced_accuracy":
             interval = interval.without("a peak, which has no interval")
         rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})

@@ -87,3 +87,9 @@ def less(count):
 def test_what_is_no_estimate_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()
+
+
+def test_the_interval_of_a_share_ends_where_shares_do():
+    frame = metrics.by_repetition({"pairs": {"agreement=0.01": np.array([1.0, 1.0, 0.7, 1.0])}}, study="pairs")
+    [row] = metrics.summary(frame).itertuples()
+    assert row.high == 1.0 and row.low < 0.9 and metrics.estimate(frame, "pairs", "agreement=0.01").interval().high > 1.0

@@ -90,10 +90,11 @@ def table_6(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 7: the size of the training set, a row a size and an attack."""
+    """Table 7: how many members a network has, a row a number and an attack."""
     rows = frame[frame["study"] == "sizes"]
     titles = {(metric,): TITLE_OF[metric] for metric in study.METRICS[:2]}
-    return results.percent_table(rows, ["size", "attack"], ("metric",), titles)
+    rows = rows.assign(members=rows["size"].map("{:,.0f}".format))
+    return results.percent_table(rows, ["members", "attack"], ("metric",), titles)
 
 
 def table_8(frame: pd.DataFrame) -> pd.DataFrame:
