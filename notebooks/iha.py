@@ -409,8 +409,7 @@ if len(partial):
 # :::{finding}
 # :claims: C16 reproduced, C13 inconclusive, C15 reproduced
 # More training data leak less: from {ours}`members-fewest` members to {ours}`members-most`, at equally many steps, the AUC of the audit falls from {ours}`iha-fewest:value` to {ours}`iha-most:value` and that of LiRA from {ours}`lira-fewest:value` to {ours}`lira-most:value`.
-# Damping by 0.2 is {ours}`damping-lead` points of AUC ahead of the best of the other five conditionings of the paper, on average over the sets, which these targets do not tell from nothing. An auditor who knows less finds less: on {ours}`last-name` one who knows {ours}`few-known` of the training set has an AUC of
-# {ours}`known-few`, one who knows {ours}`most-known` has {ours}`known-most`, and one who knows all {ours}`known-all`. On {ours}`first-name` the order is the same.
+# Damping by 0.2 is {ours}`damping-lead` points of AUC ahead of the best of the other five conditionings of the paper, on average over the sets, which these targets do not tell from nothing. An auditor who knows less finds less: on {ours}`last-name` one who knows {ours}`few-known` of the training set has an AUC of {ours}`known-few`, one who knows {ours}`most-known` has {ours}`known-most`, and one who knows all {ours}`known-all`. On {ours}`first-name` the order is the same.
 # :::
 #
 # (iha-slips)=
