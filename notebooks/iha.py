@@ -178,11 +178,11 @@ flags = np.random.default_rng(seed).permutation(inside)
 # the log ratio is
 #
 # $$
-# \begin{aligned}
-# & \rlap{\frac{S(1-\mu)}{2 n L_*} \Big(\frac{\ell(w, z)}{1 + \mu} - \frac1\lambda (I_1 + I_2 + I_3 + I_4)\Big),} \\
+# \begin{gathered}
+# \frac{S(1-\mu)}{2 n L_*} \Big(\frac{\ell(w, z)}{1 + \mu} - \frac1\lambda (I_1 + I_2 + I_3 + I_4)\Big), \\ \begin{aligned}
 # I_1 &= \tfrac1n (1 - a\alpha) \lVert x \rVert^2, & I_2 &= 2 (1 - a\alpha)\, x_0^\top x, \\
 # I_3 &= \tfrac{\alpha}{2n} (2 - a\alpha)\, x^\top H^{-1} x, & I_4 &= \alpha (2 - a\alpha)\, x_0^\top H^{-1} x .
-# \end{aligned}
+# \end{aligned} \end{gathered}
 # $$ (iha-odds)
 # ````
 #
