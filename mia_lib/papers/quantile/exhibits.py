@@ -215,7 +215,7 @@ def numbers(frame: pd.DataFrame, first: str, large: str, table: str, few: int) -
     rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "fit": find(first, "model", "others")}
     beside = {f"large-{name}-tpr": find(large, attack, tpr, n=n, study="attacks") for name, (attack, n) in keys.items()}
     beside |= {"large-fit": find(large, "model", "others")}
-    rates |= {name: tables.NOT_RUN if value is None else value for name, value in beside.items()}
+    rates |= {name: "an unknown share" if value is None else value for name, value in beside.items()}
     explained = {name: find(data, XY, "explained") for name, data in (("explained", first), ("large-explained", large))}
     aucs = {f"{name}-auc": find(first, attack, auc, n=n, study="attacks") for name, (attack, n) in keys.items()}
     aucs |= {f"table-{name}-auc": find(table, attack, auc, n=1, study="attacks") for name, attack in (("xy", XY), ("x", X))}
