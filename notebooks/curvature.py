@@ -124,8 +124,8 @@ by_hand = {"curvature": attack.nll(log_bent[0], log_bent[others], inside[others]
 # $\mathrm{Curv} = \operatorname{tr} H$ with $H = \nabla^2_x\, \ell(f(x), y)$. With random vectors $u$, $v$ of entries $\pm 1$, four losses give
 #
 # $$
-# \begin{aligned} 4h^2 q &= \ell(x + hv + hu) - \ell(x - hv + hu) - \ell(x + hv - hu) + \ell(x - hv - hu), \\
-# q &= v^\top H u + O(h^2), \end{aligned}
+# \begin{aligned} 4h^2 q &= \ell(x + hv + hu) - \ell(x - hv + hu) \\
+# &\quad - \ell(x + hv - hu) + \ell(x - hv - hu), \qquad q = v^\top H u + O(h^2), \end{aligned}
 # $$ (curvature-probe)
 #
 # and the mean of $n^2 q\,(u^\top v)$ over ten draws is the estimate ($n$ pixels).
