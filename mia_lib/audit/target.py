@@ -244,18 +244,18 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
 def one_hot(answers: np.ndarray, records: int, classes: Sequence[str]) -> np.ndarray:
     """Predicted classes, by number or by name, as probabilities of zero and one, [n, K]; a `MiaError` of anything else, and of
     numbers that are names of other classes, too."""
-    said = f"outputs = 'labels', and the model gives {answers.dtype} of shape {answers.shape} for {records} records"
-    known = f"The classes are {', '.join(classes[:20])}."
+    form = f"outputs = 'labels', and the model gives {answers.dtype} of shape {answers.shape} for {records} records"
+    names = f"The classes are {', '.join(classes[:20])}."
     if answers.shape == (records,) and answers.dtype.kind in "UO":
         if unknown := {*map(str, answers)} - {*classes}:
-            raise MiaError(f"outputs = 'labels', and the model predicts {min(unknown)!r}, which is no class here. {known}")
+            raise MiaError(f"outputs = 'labels', and the model predicts {min(unknown)!r}, which is no class here. {names}")
         answers = np.array([classes.index(str(name)) for name in answers])
     elif answers.shape != (records,) or answers.dtype.kind not in "iub" or not (
             (answers >= 0) & (answers < len(classes))).all():
-        raise MiaError(f"{said}: a class from 0 to {len(classes) - 1} a record is needed, whole numbers [N], in the order of "
-                       f"Dataset.classes, or names as texts. {known}")
+        raise MiaError(f"{form}: a class from 0 to {len(classes) - 1} a record is needed, whole numbers [N], in the order of "
+                       f"Dataset.classes, or names as texts. {names}")
     elif any(classes.index(str(k)) != k for k in range(len(classes)) if str(k) in classes):
-        raise MiaError(f"{said}, which may be names of classes or numbers from 0, which are other ones. {known} Give names as "
+        raise MiaError(f"{form}, which may be names of classes or numbers from 0, which are other ones. {names} Give names as "
                        "texts, lambda x: model(x).astype(str), or, of numbers from 0, np.array(classes)[model(x)].")
     return np.eye(len(classes))[answers.astype(int)]
 

@@ -20,7 +20,7 @@ from mia_lib import processes, progress
 from mia_lib.errors import MiaError, check_range
 
 CONNECT_SECONDS = 20
-WAITING = 64  # tasks that have been handed out and are not finished, at most, where it is not known how many run at once
+MOST_QUEUED = 64  # tasks that have been handed out and are not finished, at most, where it is not known how many run at once
 UNGUARDED = 77  # how a process ends that would train when it imports the script
 GUARD = ("This script trains models when it is imported, which the processes that train them do. Put what it does under "
          "`if __name__ == '__main__':`.")
@@ -136,13 +136,13 @@ def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[in
     refuse_unguarded()
     weights = weights or [1] * len(tasks)
     elsewhere = executor or cluster()
-    ahead = max(WAITING, 2 * at_once()) if elsewhere else 2 * (workers or default_workers())
+    ahead = max(MOST_QUEUED, 2 * at_once()) if elsewhere else 2 * (workers or default_workers())
     futures: dict = {}
-    paths, waiting = [os.path.abspath(path) for path in sys.path], enumerate(tasks)
+    paths, numbered_tasks = [os.path.abspath(path) for path in sys.path], enumerate(tasks)
     try:
         with progress.Bar(label, sum(weights)) as bar:
             while True:
-                for position, task in itertools.islice(waiting, ahead - len(futures)):
+                for position, task in itertools.islice(numbered_tasks, ahead - len(futures)):
                     futures[elsewhere.submit(function, *task) if elsewhere else
                             pool(workers).submit(_with_paths, paths, function, *task)] = position
                 if not futures:

@@ -57,8 +57,8 @@ class TreeConfig:
         check_range("depth", self.depth, 1, 16)
         check_range("seed", self.seed, 0)
         if self.learning_rate is not None and not 0 < self.learning_rate <= 1:
-            raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0, to 1, or None for "
-                           "CatBoost's own.")
+            raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0, to 1, or "
+                           "None for 0.03.")
 
 
 def _arguments(config: TreeConfig) -> dict:

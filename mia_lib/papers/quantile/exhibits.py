@@ -213,9 +213,9 @@ def numbers(frame: pd.DataFrame, first: str, large: str, table: str, few: int) -
     rates |= {f"fpr-{name}": find(first, XY, "fpr=0.01", protocol=name) for name in ("as fitted", "moved")}
     rates |= {f"hard-{name}": find(first, keys[name][0], "tpr", quarter=1) for name in ("xy", "one", "lira")}
     rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "fit": find(first, "model", "others")}
-    beside = {f"large-{name}-tpr": find(large, attack, tpr, n=n, study="attacks") for name, (attack, n) in keys.items()}
-    beside |= {"large-fit": find(large, "model", "others")}
-    rates |= {name: "an unknown share" if value is None else value for name, value in beside.items()}
+    of_large = {f"large-{name}-tpr": find(large, attack, tpr, n=n, study="attacks") for name, (attack, n) in keys.items()}
+    of_large |= {"large-fit": find(large, "model", "others")}
+    rates |= {name: "an unknown share" if value is None else value for name, value in of_large.items()}
     explained = {name: find(data, XY, "explained") for name, data in (("explained", first), ("large-explained", large))}
     aucs = {f"{name}-auc": find(first, attack, auc, n=n, study="attacks") for name, (attack, n) in keys.items()}
     aucs |= {f"table-{name}-auc": find(table, attack, auc, n=1, study="attacks") for name, attack in (("xy", XY), ("x", X))}
