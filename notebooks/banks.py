@@ -35,7 +35,7 @@ from mia_lib.papers.bank import exposure, study
 plotting.set_style()
 
 # %% tags=["parameters", "hide-input"]
-bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar10 | bank/cifar100-small | bank/fashion-small]
+bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar10 | bank/cifar100-small]
 targets: int = 8  # models that are attacked [8..32; even]
 references: list[int] = [1, 2, 4, 8, 16, 32, 62, 126]  # other models that an attack may use, as far as the bank has them [1..1000; ascending; not empty]
 exposed_records: int = 8000  # training records whose exposure is looked at, the first ones [500..50000]

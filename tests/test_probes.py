@@ -10,14 +10,20 @@ import pytest
 from mia_lib import published
 
 MEASUREMENTS = published.catalogue()
-OF_EACH_KIND = ["bank/fashion-small", "bayes/table1", "iha/location", "curvature/cifar100-small", "quantile/trees",
+OF_EACH_KIND = ["bank/cifar10-small", "bayes/table1", "iha/location", "curvature/cifar100-small", "quantile/trees",
                 "quantile/cifar100-small"]  # convolutions, logistic regression, Hessians, curvature, trees, regressions
+ALIKE: dict[tuple, list[str]] = {}  # measurements whose probe is the same call, as of banks of several data sets
+for name, one in sorted(MEASUREMENTS.items()):
+    given = one.complete({option: value for option, value in one.probe.items() if option != "index"})
+    ALIKE.setdefault((one.function, one.probe["index"], repr(given)), []).append(name)
 
 
-@pytest.mark.parametrize("name", sorted(MEASUREMENTS))
-def test_a_measurement_gives_what_it_gave_when_it_was_published(name):
+@pytest.mark.parametrize("names", ALIKE.values(), ids=" ".join)
+def test_a_measurement_gives_what_it_gave_when_it_was_published(names, monkeypatch):
     """If this fails on purpose, raise the measurement's edition (or `training.EDITION`) and publish it anew."""
-    assert MEASUREMENTS[name].check_probe() == ""
+    found = MEASUREMENTS[names[0]].run_probe()
+    monkeypatch.setattr(published.Measurement, "run_probe", lambda self: found)
+    assert [MEASUREMENTS[name].check_probe() for name in names] == [""] * len(names)
 
 
 def test_a_processor_with_other_instructions_gives_them_too(tmp_path):

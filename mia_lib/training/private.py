@@ -104,6 +104,17 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
                        "much noise there is. Raise epsilon or delta.") from error
 
 
+@lru_cache
+def _spent(noise: float, rate: float, steps: int, delta: float) -> float:
+    """Epsilon of so many steps by Opacus' RDP accountant."""
+    from opacus.accountants import RDPAccountant
+
+    accountant = RDPAccountant()
+    accountant.history = [(noise, rate, steps)] if steps else []
+    with _calm():
+        return float(accountant.get_epsilon(delta))
+
+
 def _check_layers(models: Ensemble) -> None:
     """Refuse layers that have no gradient of a single record."""
     if lacking():
@@ -165,7 +176,6 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     """
     size = size or len(x)
     began, rate, noise = time.perf_counter(), config.batch_size / size, noise_multiplier(privacy, size, config)
-    from opacus.accountants import RDPAccountant
     from opacus.grad_sample import GradSampleModule
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
@@ -180,10 +190,8 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     watched = GradSampleModule(network.to(device).train(), loss_reduction="sum")
     optimizer = _optimizer(list(network.parameters()), config, noise_multiplier=noise, max_grad_norm=privacy.clip,
                            expected_batch_size=config.batch_size, generator=generator)
-    accountant = RDPAccountant()
-    optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(sample_rate=rate))
-    batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator,
-                                            steps=-(-size // config.batch_size))
+    steps = -(-size // config.batch_size)
+    batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator, steps=steps)
     canaries, parameters = torch.tensor([*canaries], dtype=torch.long), sum(p.numel() for p in network.parameters())
     with devices.plain_float32(), _calm():
         for epoch in range(config.epochs):
@@ -210,9 +218,9 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 return Outcome({}, time.perf_counter() - began, (
                     f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
                     f"{config.epochs}. Lower learning_rate ({config.learning_rate:g} was given) or clip ({privacy.clip:g})."))
-        spent = accountant.get_epsilon(privacy.delta_for(size))
+    spent = _spent(noise, rate, config.epochs * steps, privacy.delta_for(size))
     arrays = {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}
-    return Outcome({**arrays, "history": history, "epsilon": np.array(float(spent)), "noise_multiplier": np.array(noise)},
+    return Outcome({**arrays, "history": history, "epsilon": np.array(spent), "noise_multiplier": np.array(noise)},
                    time.perf_counter() - began)
 
 

@@ -114,7 +114,19 @@ def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_
     assert_array_equal(coins, with_canaries.coins[:, 20:40])
     in_theory = study.simulate_gaussian(1e-5, repetitions=2).query("promised == 1")
     shown = exhibits.one_run_table(pd.concat([frame, frame.assign(promised=1.0), in_theory]))
-    assert list(shown["promised"]) == ["1", "no noise"] and shown["accountant"].iloc[1] == "–"
+    assert list(shown) == ["1", "no noise"] and shown["no noise"].iloc[0] == "–"
+
+
+def test_from_many_runs_each_canary_has_the_classic_bound(with_canaries):
+    held = measure.many_runs(40, records=100, mislabelled=2, gradients=3, epsilon=1e9, architecture="mlp:4", batch_size=30)
+    frame = study.many_runs(held)
+    found = metrics.estimate(frame, "gradients, many runs", "epsilon", study="no noise").values
+    score, coins = study.canary_scores(held)["gradients"]
+    bound = metrics.epsilon_lower_bound(score[:, 1], coins[:, 1], 1e-5, splits=1)
+    assert len(found) == 3 and found[1] == float(bound) > 0
+    assert len(metrics.estimate(frame, "mislabelled, many runs", "epsilon").values) == 2 and set(frame["attack"]) == {
+        "gradients, many runs", "mislabelled, many runs"}
+    assert list(exhibits.one_run_table(frame).index)[-1] == "one run: accuracy"
 
 
 def test_published_bounds_stay_below_what_the_accountant_says():
@@ -124,6 +136,8 @@ def test_published_bounds_stay_below_what_the_accountant_says():
         frame = study.one_run(held)
         for kind in ("gradients", "mislabelled", "natural"):
             assert (metrics.estimate(frame, kind, "epsilon").values > held.spent).sum() <= 1
+        held = measure.many_runs(1000, epsilon=promised)
+        assert (study.many_runs(held)["value"] < promised).all() and (held.coins.mean(0) < 0.56).all()
 
 
 def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():

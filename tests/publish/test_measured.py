@@ -78,13 +78,13 @@ def worked_through(folder: Path, killed: bool) -> None:
 
 @pytest.mark.parametrize("entry", KINDS.values(), ids=lambda entry: f"{entry.measurement.name} {entry.models}")
 def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_size(entry, own_folder):
-    """Of entries that set the same parameters of the same function, one; those of banks with a kill in the middle."""
+    """Of entries that set the same parameters of the same function, one; that of a bank with a kill in the middle."""
     given = {**entry.parameters, **entry.trial}
     entries = [{"measurement": entry.measurement.name, "models": 2, "parameters": given}]
     if "bank" in given:  # what it is made from is published first
         entries.insert(0, {"measurement": given["bank"], "models": 4, "parameters": given["recipe"]})
     enqueue(own_folder, *entries)
-    kill = entry.measurement.name.startswith("bank/")
+    kill = entry.measurement.name == SMALL
     for killed, code in ((True, {-signal.SIGKILL}), (False, {0, None}))[not kill:]:
         process = processes.context().Process(target=worked_through, args=(own_folder, killed))
         process.start()

@@ -23,8 +23,11 @@ from mia_lib.papers.audit import study
 roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
-BOUNDS = {"gradients": "white-box: Dirac canaries", "mislabelled": "black-box: mislabelled",
-          "natural": "black-box: as they come", "one run": "in theory: one run", "many runs": "in theory: 1,000 runs"}
+BOUNDS = {
+    "gradients": "one run, white-box: Dirac canaries", "mislabelled": "one run, black-box: mislabelled",
+    "natural": "one run, black-box: as they come", "gradients, many runs": "1,000 runs, white-box: a Dirac canary",
+    "mislabelled, many runs": "1,000 runs, black-box: a mislabelled one", "one run": "one run, in theory",
+    "many runs": "1,000 runs, in theory"}
 
 
 def show_report(report: Report, name: str) -> None:
@@ -101,8 +104,8 @@ def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def one_run_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Epsilon from one training run: what was promised, what the accountant says was spent, and the means of the bounds, with
-    intervals over runs."""
+    """Bounds on epsilon, a row a kind and a column what was promised: the accountant's, then means of lower bounds with
+    intervals over runs, or over canaries."""
     there = set(zip(frame["promised"], frame["attack"], strict=True))
 
     def cell(promised: float, attack: str, metric: str = "epsilon", spec: str = ".2f"):
@@ -111,8 +114,9 @@ def one_run_table(frame: pd.DataFrame) -> pd.DataFrame:
         number = metrics.estimate(frame, attack, metric, promised=promised)
         return tables.cell(number.interval((0.0, np.inf)) if attack in BOUNDS else number.value, spec)
 
-    return pd.DataFrame([{
-        "promised": "no noise" if promised == study.EPSILONS[-1] else f"{promised:g}",
-        "accountant": cell(promised, "accountant"),
-        **{title: cell(promised, kind) for kind, title in BOUNDS.items()},
-        "accuracy": cell(promised, "model", "accuracy", ".0%")} for promised in sorted(frame["promised"].unique())])
+    return pd.DataFrame({
+        "no noise" if promised == study.EPSILONS[-1] else f"{promised:g}": {
+            "spent, says the accountant": cell(promised, "accountant"),
+            **{title: cell(promised, kind) for kind, title in BOUNDS.items()},
+            "one run: accuracy": cell(promised, "model", "accuracy", ".0%")}
+        for promised in sorted(frame["promised"].unique())}).rename_axis("epsilon that was promised")

@@ -206,3 +206,6 @@ audits = measurement("audit/tested", block=8, probe={"index": range(1, 2), "memb
 one_run = measurement("audit/one-run", block=8, chunk=2, probe={
     "index": range(2), "records": 60, "natural": 20, "mislabelled": 20, "gradients": 40, "architecture": "mlp:4",
     "epochs": 2, "batch_size": 30})(canaries)
+many_runs = measurement("audit/many-runs", block=1000, chunk=20, records=992, natural=0, mislabelled=8, gradients=8, probe={
+    "index": range(2), "records": 60, "mislabelled": 4, "gradients": 4, "architecture": "mlp:4", "epochs": 2,
+    "batch_size": 30})(canaries)

@@ -85,6 +85,17 @@ def one_run(held: Bank) -> pd.DataFrame:
                          study="no noise" if promised == EPSILONS[-1] else "one run")
 
 
+def many_runs(held: Bank) -> pd.DataFrame:
+    """The rows of `one_run`, of attacks "gradients, many runs" and "mislabelled, many runs": the classic bound on epsilon from
+    all runs, of which half choose the threshold, a row a canary."""
+    delta, promised, rows = held.parameters["delta"], held.parameters["epsilon"], {}
+    for kind, (score, coins) in canary_scores(held).items():
+        bounds = [metrics.epsilon_lower_bound(of_canary, inside, delta, CONFIDENCE, splits=1)
+                  for of_canary, inside in zip(score.T, coins.T, strict=True)]
+        rows |= {f"{kind}, many runs": {"epsilon": np.array(bounds, float)}} if bounds else {}
+    return by_repetition(rows, promised=promised, study="no noise" if promised == EPSILONS[-1] else "one run")
+
+
 def gaussian_noise(epsilon: float, delta: float) -> float:
     """The least noise that makes the Gaussian mechanism of sensitivity 1 private (Balle and Wang 2018, Theorem 8): sigma with
     Phi(1 / (2 sigma) - epsilon sigma) - e^epsilon Phi(-1 / (2 sigma) - epsilon sigma) = delta."""

@@ -15,7 +15,6 @@ cifar10_queries = measurement("bank/cifar10-queries", probe={**FAST_PROBE, "view
 cifar100 = measurement("bank/cifar100", probe={**FAST_PROBE, "viewed": 50}, dataset="cifar100", viewed=2000, **RESNET)(answers)
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
 cifar100_small = measurement("bank/cifar100-small", probe=PROBE, dataset="cifar100")(answers)
-fashion_small = measurement("bank/fashion-small", probe=PROBE, dataset="fashion_mnist")(answers)
 MLP = {"dataset": "fashion_mnist_20k", "architecture": "mlp:32", "epochs": 60, "batch_size": 64, "learning_rate": 0.1,
        "weight_decay": 0.0, "records": 2000, "unused": 2000}  # for a class: small, in long training, on few records
 MLP_PROBE = {**PROBE, "architecture": "mlp:8", "unused": 50}

@@ -52,7 +52,8 @@ def references_figure(frame: pd.DataFrame) -> Figure:
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
     of a bank, and with all there are of the recipes that train long."""
-    rows = frame[frame["metric"].eq(study.METRICS[1]) & frame["asks"].isin([*study.MANY_QUERY_ATTACKS, "Curv, log ratio"]) & (
+    asked = frame["asks"].isin([*study.MANY_QUERY_ATTACKS, study.APART, "Curv, log ratio"])
+    rows = frame[asked & frame["metric"].eq(study.METRICS[1]) & (
         frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
     rows = rows.assign(attack=rows["asks"])
     rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
@@ -99,8 +100,9 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
             rows.append(alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates)
     table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).set_index("whose")
     table["network"] += table.pop("augmentation").map(lambda how: "" if how in ("none", results.DASH) else f", {how}")
+    table["attack"] += table.pop("queries").map(lambda count: "" if count in ("1", results.DASH) else f", {count} queries")
     right = zip(table.pop("right on members"), table.pop("right on others"), strict=True)
-    table.insert(4, "right on members, others", [
+    table.insert(3, "right on members, others", [
         results.DASH if results.DASH in map(str, pair) else " / ".join(map(str, pair)) for pair in right])
     return table
 

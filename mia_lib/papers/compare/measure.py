@@ -8,22 +8,20 @@ from mia_lib.errors import check_whole
 from mia_lib.papers.banks import PROBE, models_of, with_models
 from mia_lib.published import measurement
 
-COUNTS = (1, 2, 18)
 
-
-@measurement("compare/recipes", probe={**PROBE, "viewed": 50, "unused": 20}, dataset="cifar10", batch_size=64,
-             learning_rate=0.1, architecture="batchnorm_cnn:8,16,32", records=2000, unused=1000)
+@measurement("compare/recipes", edition=2, block=16, probe={**PROBE, "viewed": 50, "unused": 20}, dataset="cifar10",
+             batch_size=64, learning_rate=0.1, architecture="batchnorm_cnn:8,16,32", records=2000, unused=1000)
 @with_models
-def recipes(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
-    """What models say of their first training records when they are asked 1, 2 and 18 times.
+def recipes(index: range, viewed: int = 1000, **bank) -> dict[str, np.ndarray]:
+    """What models say of their first training records when they are asked 18 times.
 
     Args:
         viewed: so many records.
 
     Returns:
-        queries: mean log odds of the true class over the first 1, 2 and 18 views of `signals.views.shifted`, the image, its
-        mirror image and shifts of both, float16 [M, `viewed`, 3]; outside: log odds of the `unused` records, float16
-        [M, `unused`]; correct: of both, bool [M, `viewed` + `unused`]; members: bool [M, `viewed`].
+        queries: log odds of the true class of the views of `signals.views.shifted`, the image, its mirror image and shifts of
+        both, float16 [M, `viewed`, 18]; outside: log odds of the `unused` records, float16 [M, `unused`]; correct: of both,
+        bool [M, `viewed` + `unused`]; members: bool [M, `viewed`].
     """
     from mia_lib import signals
     from mia_lib.signals.views import shifted
@@ -31,8 +29,7 @@ def recipes(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(check_whole("viewed", viewed, 1, pool.n_train)))
     rest = pool.take(np.arange(pool.n_train, len(pool)))
-    seen = np.stack([signals.logit_scaled_confidence(models, view) for view in shifted(records)])
+    seen = np.stack([signals.logit_scaled_confidence(models, view) for view in shifted(records)], -1)
     right = [signals.correctness(models, part) for part in (records, rest)]
-    return {"queries": np.stack([seen[:count].mean(0) for count in COUNTS], -1).astype(np.float16),
-            "outside": signals.logit_scaled_confidence(models, rest).astype(np.float16),
+    return {"queries": seen.astype(np.float16), "outside": signals.logit_scaled_confidence(models, rest).astype(np.float16),
             "correct": np.concatenate(right, 1), "members": models.members[:, :viewed]}

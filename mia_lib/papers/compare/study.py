@@ -64,6 +64,9 @@ MANY_QUERY_ATTACKS = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more 
 MANY_QUERY_ENTRIES = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
                       for name in MANY_QUERY_ATTACKS for count in (2, 18, 80)} | {
     "Curv, 80 queries": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature"))}
+APART = "LiRA, a Gaussian each"  # joins its queries as its paper does, and not by their mean
+MANY_QUERY_ENTRIES |= {f"{APART}, {count} queries": Entry(
+    replace(registry.ATTACKS["LiRA"], name=APART), count, (f"{count} views", LOG_ODDS)) for count in (2, 18)}
 ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
 CURVES = ("MALT", "calibrated loss", "LiRA, offline", "RMIA, offline", "BaVarIA, offline", "LiRA", "LiRA, own spreads", "RMIA",
           "BaVarIA", "BaVarIA, prior within", "Curv, log ratio")  # known with every number of references
@@ -138,20 +141,22 @@ RECIPES = {("none", 5): {"augmentation": "none", "epochs": 5}, ("none", 20): {"a
 
 
 def of_recipe(augmentation: str, epochs: int) -> Case:
-    """Networks on 1,000 of 2,000 images of CIFAR-10, of one of `RECIPES`, asked 1, 2 and 18 times."""
+    """Networks on 1,000 of 2,000 images of CIFAR-10, of one of `RECIPES`, asked 18 times about half of the images."""
     bank = load("compare/recipes", **RECIPES[augmentation, epochs])
     records = bank.members.shape[1]
     right = [(row[:records][own].mean(), row[records:].mean()) for row, own in zip(bank.correct, bank.members, strict=True)]
-    seen = np.moveaxis(bank.queries.astype(float), -1, 0)
+    seen = bank.queries.astype(float)
+    many = {f"{count} {what}": joined for count in (2, 18) for what, joined in (
+        ("views", seen[..., :count]), ("queries", seen[..., :count].mean(-1)))}
     return Case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {
-        **_one_query(seen[0]), "2 queries": seen[1], "18 queries": seen[2]}, signals.loss_of(bank.outside), np.array(right))
+        **_one_query(seen[..., 0]), **many}, signals.loss_of(bank.outside), np.array(right))
 
 
 def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
     """Study "recipe": the same small network, trained with and without augmentation, long and not, each model attacked with
     all references that there are; columns `augmentation` and `epochs`."""
     cases = {recipe: of_recipe(*recipe) for recipe in RECIPES}
-    names = ("MALT", "LiRA", "LiRA, 2 queries", "LiRA, 18 queries", "RMIA", "RMIA, 2 queries", "RMIA, 18 queries")
+    names = ("MALT", "LiRA", "RMIA", *(f"{name}, {count} queries" for name in ("LiRA", APART, "RMIA") for count in (2, 18)))
     frames = [attack_case(case, len(case.members) // 2, [len(case.members) - 2], draws, names, step=1)[0].assign(
         augmentation=augmentation, epochs=epochs) for (augmentation, epochs), case in cases.items()]
     return pd.concat(frames, ignore_index=True), list(cases.values())
