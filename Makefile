@@ -32,8 +32,8 @@ book: .venv/.ready ## run every notebook and build the book (PRESET=smoke for a 
 slides: book ## build the book, then a deck of slides for each lesson and the quizzes to print
 	@$(BIN)/mia slides --preset $(PRESET)
 
-test: .venv/.ready ## run all tests, in three processes (ARGS="-k store" for some)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder $(ARGS)
+test: .venv/.ready ## run all tests, in two processes (ARGS="-k store" for some)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 coverage: .venv/.ready ## the same in nearly twice the time, and say which lines no test runs
 	$(MAKE) test ARGS='--cov=mia_lib --cov-report=term-missing:skip-covered --cov-fail-under=90'

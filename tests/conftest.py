@@ -24,12 +24,13 @@ ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """The tests of a file go to one process, for they share fixtures. Those of the built book come first, and then the rooms
-    whose files take minutes, so that all processes end together."""
+    """The tests of a file go to one process, for they share fixtures, and those of the built book to one together: that takes
+    longest, so it comes first, and then the rooms whose files take minutes, so that both processes end together."""
     of_the_book = {item.path.stem for item in items if "built_book" in item.fixturenames}
     items.sort(key=lambda item: (item.path.stem not in of_the_book, item.path.parent.name not in LONG))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        name = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("book" if name in of_the_book else name))
 
 
 @pytest.fixture(scope="session", autouse=True)
