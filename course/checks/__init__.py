@@ -175,10 +175,18 @@ def auc(scores, members) -> float:
 
 def tell(name: str, scores, members) -> None:
     """Print the AUC of scores, and the share of members found where one non-member in twenty is accused."""
-    scores, members = np.asarray(scores, float), np.asarray(members, bool)
-    if scores.shape != members.shape:
-        print(f"{name}: scores of shape {scores.shape} for {len(members)} records, and one number a record is needed")
+    scores, members = np.asarray(scores), np.asarray(members, bool)
+    if scores.shape != members.shape or scores.dtype.kind not in "biuf":
+        print(f"{name}: scores of shape {scores.shape} and type {scores.dtype} for {len(members)} records, and one number a "
+              "record is needed")
         return
+    if np.isnan(scores).any():
+        print(f"{name}: {np.isnan(scores).sum()} of {len(members)} scores are NaN, and one number a record is needed")
+        return
+    if members.all() or not members.any():
+        print(f"{name}: all or none of {len(members)} records are members, and both kinds are needed")
+        return
+    scores = scores.astype(float)
     allowed = int(0.05 * (~members).sum())
     bar = np.sort(scores[~members])[::-1][allowed]
     print(f"{name}: AUC {auc(scores, members):.3f}, TPR at 5 % FPR {np.mean(scores[members] > bar):.1%}")

@@ -169,10 +169,14 @@ def test_a_look_at_a_result_that_is_none_says_what_is_wrong(capsys):
     with exercises.importable(ROOT / "course") as checks:
         checks.tell("mine", 0.5, np.arange(10) < 5)
         checks.tell("mine", np.arange(10), np.arange(10) > 4)
+        checks.tell("mine", np.where(np.arange(10) > 4, np.nan, 0), np.arange(10) > 4)
+        checks.tell("mine", ["high"] * 10, np.arange(10) > 4)
+        checks.tell("mine", np.arange(10), np.ones(10))
         with pytest.raises(ValueError, match="Keep the notebook in the folder"):
             checks.run("unknown", {})
     shown = capsys.readouterr().out
-    assert "scores of shape () for 10 records" in shown and "AUC 1.000" in shown
+    assert "scores of shape () and type float64 for 10 records" in shown and shown.count("AUC 1.000") == 1
+    assert "5 of 10 scores are NaN" in shown and "type <U4" in shown and "both kinds are needed" in shown
 
 
 def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
