@@ -199,7 +199,8 @@ def records(path: str, argument: str) -> Dataset:
 
 def score_table(path: str, score: str, member: str, groups: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Scores [N], members bool [N] and groups [N], or None, from the columns or arrays of these names in a CSV or an `.npz`
-    file with one row a record. Members are 1 or True; other values, and missing ones, raise `MiaError`."""
+    file with one row a record. Members are 1 or True; other values, missing ones, and one column for two of these raise
+    `MiaError`."""
     import pandas as pd
 
     if Path(path).suffix.lower() == ".npz":
@@ -219,6 +220,9 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
         table = dict(values.items())
         if groups in table:
             table[groups] = raw.iloc[1:, names.tolist().index(groups)]
+    if len({score, member, groups}) < 3:
+        raise MiaError(f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
+                       f"cannot be two of these. {path} has {', '.join(table) or 'none'}.")
     for option, column in (("score", score), ("member", member), ("groups", groups)):
         if column is not None and column not in table:
             raise MiaError(f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}.")

@@ -112,6 +112,8 @@ def table(tmp_path, monkeypatch):
     (["--score", "scores"], "--score scores: table.csv has no such column. It has score, member, text"),
     (["--member", "text"], "--member text holds other values than True and False"),
     (["--score", "gap"], "1 values are missing"), (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
+    (["--score", "member"], "one column cannot be two of these"),
+    (["--groups", "member"], "one column cannot be two of these"),
     (["--scores", "empty.csv"], "cannot be read as a CSV"), (["--scores", "more.csv"], "and no field more"),
     (["--scores", "twice.csv"], "several columns score")])
 def test_a_command_that_cannot_be_is_refused(table, tmp_path, words, said):
