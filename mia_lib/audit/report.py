@@ -27,7 +27,7 @@ from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.inputs import AuditInputs, ScoreTable, accuracies_differ
 from mia_lib.audit.options import NUMBERS, PAGE, check_folder
 from mia_lib.audit.plans import Plan, Price
-from mia_lib.audit.statistics import ALONE, AuditResult, Rate, detectable_auc
+from mia_lib.audit.statistics import ALONE, SEVERITIES, AuditResult, Rate, detectable_auc
 from mia_lib.errors import MiaError
 from mia_lib.evidence import plotting
 from mia_lib.metrics import Interval
@@ -126,7 +126,7 @@ class Report:
         plain = sum(not attack.audits for attack in result.attacks)
         return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
                 "best": result.best, "members": members, "non_members": others, "sources": ATTACKS, "ALONE": ALONE,
-                "detectable": detectable_auc(members, others, plain, result.level)}
+                "SEVERITIES": SEVERITIES, "detectable": detectable_auc(members, others, plain, result.level)}
 
     def data(self) -> dict:
         """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those

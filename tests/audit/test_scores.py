@@ -36,6 +36,7 @@ def test_numbers_are_those_of_the_metrics():
         rows = group.name == REGION
         assert group.kind == "group" and group.auc.value == pytest.approx(metrics.auc(SCORES[rows], MEMBERS[rows]))
     assert report.answer.startswith("The scores tell members from non-members, to a severe degree: of 100 pairs of")
+    assert any("rate of 1 %, 100 of 1,000 members in the place of 10" in one for one in report.text("shows"))
 
 
 def test_rates_and_levels_that_were_asked_for_are_not_rounded():
