@@ -93,6 +93,8 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
     target, recipe, queries, name = inputs.target, inputs.recipe, inputs.options.queries, attack.name
     if name in inputs.options.without:
         return "was left out, as was asked for"
+    if target.labels and attack.needs.access != "label" and not attack.takes_references:
+        return "needs more than predicted classes"
     if name == "curvature" and target.kind == "program":
         return "needs derivatives, or outputs in float64; the program gives neither"
     if name == "curvature" and queries < (least := queries_of(attack, inputs)):

@@ -149,6 +149,7 @@ CASES = {  # what is given differently, and what the message says
     "a rate in percent": ({"fpr": 5}, "fpr = 5 is out of range"),
     "no rate": ({"fpr": ()}, "fpr is empty"),
     "no such attack": ({"without": ["curvatur"]}, "Did you mean 'curvature'"),
+    "labels without the attack on them": ({"outputs": "labels", "without": ["0-1"]}, "without = '0-1' is not known"),
     # groups and recipe
     "groups of members alone": ({"groups": np.zeros(60)}, "must be a pair"),
     "groups of another length": ({"groups": (np.zeros(60), np.zeros(59))}, "groups of non_members have shape (59,)"),

@@ -153,6 +153,7 @@ def test_predicted_classes_are_outputs_too(sets, memorised, answer):
     found = audit.audit(lambda x: answer(x).argmax(1), *sets[:2], outputs="labels", minutes=5)
     right = answer(found.inputs.pool.x).argmax(1) == found.inputs.pool.y
     assert metrics.auc(found.scores["0-1"], found.members) == pytest.approx(metrics.auc(right.astype(float), found.members))
+    assert list(found.scores) == ["0-1"] and why(found.plan, "MALT") == "needs more than predicted classes"
     with pytest.raises(MiaError, match="a class from 0 to"):
         audit.plan(answer, *sets[:2], outputs="labels")
     with pytest.raises(MiaError, match="a network says more"):
