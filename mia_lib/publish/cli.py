@@ -76,12 +76,13 @@ def _limit_measuring(yes: bool) -> None:
 
 def _use_device(device: str | None) -> None:
     """Says before any work what is wrong with the device, and with the number of workers."""
-    if device or os.environ.get("MIA_DEVICE"):
-        from mia_lib.training import devices
+    if name := device or os.environ.get("MIA_DEVICE"):
+        if name != "cpu":  # of which nothing is to be said, and PyTorch takes seconds to import
+            from mia_lib.training import devices
 
-        devices.pick(device)
-        os.environ["MIA_DEVICE"] = device or os.environ["MIA_DEVICE"]
-    if os.environ.get("MIA_WORKERS"):
+            devices.pick(device)
+        os.environ["MIA_DEVICE"] = name
+    if not re.fullmatch("[1-9][0-9]*", os.environ.get("MIA_WORKERS") or "1"):
         from mia_lib.training import pool
 
         pool.default_workers()
