@@ -105,7 +105,8 @@ class Target:
         if answers.shape[1] != columns:
             raise MiaError(f"outputs have {answers.shape[1]} columns, but {columns} are needed, one for each class of the "
                            "records, in the order of Dataset.classes. A model that never saw some class says which it knows "
-                           "by columns=model.classes_, their names or numbers in the order of its columns, or puts them where "
+                           "by columns=model.classes_, their names or numbers in the order of its columns (--columns and "
+                           "their names, a,b,c, on the command line), or puts them where "
                            f"they belong: p = np.zeros((len(x), {columns})); p[:, model.classes_] = model.predict_proba(x).")
         if (answers == -np.inf).all(1).any():
             raise MiaError("outputs hold NaN or infinity, the latter in all classes of a record: a model whose training "
