@@ -90,7 +90,8 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
             raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {least}: the "
                            "number of each record's class, from 0, is needed. A missing label is none: leave it out. "
                            "Continuous targets are those of a regression, and attacks and audits here are for classifiers; "
-                           "`mia audit --scores` judges the negative of any loss, one a record.")
+                           "`mia audit --scores` judges the negative of any loss, one a record, or what "
+                           "`attacks.calibration.calibrate` makes of it with references.")
     array = array.astype(np.int64, copy=False)
     if not len(array):
         return array

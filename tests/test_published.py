@@ -97,6 +97,12 @@ def test_a_measurement_says_what_its_function_does_not_take(settings):
         made(**settings)
 
 
+def test_a_manifest_of_files_that_git_does_not_know_names_no_commit(tmp_path, monkeypatch):
+    """As of a book that came as a ZIP file."""
+    monkeypatch.setattr(pieces, "REPOSITORY", tmp_path)
+    assert json.loads(PARENT.publish(range(2), {})[0].read_text())["commit"] == ""
+
+
 def test_published_blocks_are_read_before_anything_is_measured_and_each_is_written_once():
     written = PARENT.publish(range(6), {})
     assert [path.name for path in written] == ["squares-000-003.json", "squares-004-005.json"]

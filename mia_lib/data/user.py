@@ -168,7 +168,8 @@ def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.nda
                            f"those without records, too, by classes=(...), {len(names)} or more in the order of their numbers"
                            f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}. If y is a quantity, as of a "
                            "regression, it has no classes: attacks and audits here are for classifiers; `mia audit --scores` "
-                           "judges the negative of any loss, one a record.")
+                           "judges the negative of any loss, one a record, or what "
+                           "`attacks.calibration.calibrate` makes of it with references.")
     if len(names) < 2:
         raise MiaError(f"y has one class, {names[0]!r}: a classifier needs at least two.")
     if len(set(names)) < len(names):

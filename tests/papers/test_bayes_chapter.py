@@ -58,6 +58,8 @@ def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
         measure.three_way_split(100, 100, seed=1)
     with pytest.raises(MiaError, match="two different numbers from 0 to 9"):
         measure.features(range(1), "fashion_mnist_20k", [5, 5], "other classes", "tanh_cnn:2,4,8", 1, 0.002, "none")
+    with pytest.raises(MiaError, match="german_credit has 2 classes, so 0 besides .* Name a data set"):
+        measure.features(range(1), "german_credit", [0, 1], "other classes", "mlp:2", 1, 0.002, "none")
 
 
 def toy_games(n=100, splits=10, records=300, c=10.0):

@@ -42,6 +42,9 @@ def features(index: range, dataset: str, classes: list[int], source: str, archit
         raise MiaError(f"classes = {list(classes)}: two different numbers from 0 to {len(pool.classes) - 1} are needed, of "
                        f"{', '.join(f'{k} {name}' for k, name in enumerate(pool.classes))}.")
     rest = [label for label in range(len(pool.classes)) if label not in classes]
+    if source == OTHER_CLASSES and len(rest) < 2:
+        raise MiaError(f"source = {source!r}: {dataset} has {len(pool.classes)} classes, so {len(rest)} besides the two of "
+                       "`classes`, and two are needed. Name a data set.")
     known = pool.of_classes(rest) if source == OTHER_CLASSES else data.load(source)
     recipe = training.TrainConfig(architecture, epochs=epochs, learning_rate=learning_rate, augmentation=augmentation,
                                   seed=seed)
