@@ -188,7 +188,7 @@ points(of_recipes, asked="K20", longer="K22", plain="K23", apart="K27", spared="
 plotting.show(
     exhibits.queries_figure(pd.concat([frame, of_recipes]), compared), name="compare-queries",
     caption="What one more query buys: members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the "
-            "recipes with all others. Answers are joined by the mean of their log odds; curvature takes differences of forty. Small "
+            "recipes with all others. Answers are joined by the mean of their log odds, but for *a Gaussian each*; curvature takes differences of forty. Small "
             "networks on a whole set were trained without augmentation, those that know their members by heart with flips. 95 % intervals over targets and "
             "images.",
     alt="A panel for each set of which more than one answer is known: curves against the number of queries, one for each attack that was asked so often.")
@@ -444,8 +444,7 @@ claims.show("compare", verdicts)
 # %% [markdown]
 # ### Where this comparison stops short
 #
-# Networks are small but for ResNet-9. Intervals cover targets and records, not the choice of the bank. Of {param}`records`
-# images half are members of a target, so a rate of one in a thousand rests on two images at most: such rates, on all images, are on the page of [the
-# banks](banks.ipynb). Quantile regression is not in the main table, since it is fitted to records that are judged there.
+# Networks are small but for ResNet-9. Intervals cover targets and records, not the choice of the bank. Of {param}`records` images half are members of
+# a target, so a rate of one in a thousand rests on two images at most: for such, on all images, see [the banks](banks.ipynb). Quantile regression is not in the main table, since it is fitted to records that are judged there.
 #
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

@@ -127,7 +127,7 @@ def location30(path: Path) -> dict:
         return {"x": x, "y": stored["labels"], "n_train": len(x)}
 
 
-def archive(name: str, folder: str) -> dict:
+def shokri_archive(name: str, folder: str) -> dict:
     """A set of Shokri et al. (2017), downloaded: labels from 1, then binary features, comma-separated."""
     import pandas as pd
     import pooch
@@ -275,4 +275,4 @@ def _images(name: str, path: Path, image_size: int, per_class: int | None = None
 
 READERS = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
            "cinic10": partial(_images, "cinic10", image_size=32), "imagenet": partial(_images, "imagenet", image_size=64)}
-DOWNLOADS = ((ARCHIVES, archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))  # names, and what fetches them
+DOWNLOADS = ((ARCHIVES, shokri_archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))  # names, and what fetches them

@@ -16,7 +16,7 @@ from mia_lib.models import to_input
 from mia_lib.training import recipe
 
 
-def viewed(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
+def one_view_each(records: Dataset, augmentation: str, views: torch.Tensor) -> Dataset:
     """N images, each as one view of it, rounded to whole numbers: the one that an augmentation of `TrainConfig` makes with the
     image's row of `views` [N, 5], as `training.recipe.draw_views` draws them. Tables are refused."""
     if not records.is_image:
@@ -30,7 +30,8 @@ def augmented(records: Dataset, augmentation: str, count: int, seed: int = 0) ->
     """The records `count` times, each time augmented at random as in training; with "none", as they are."""
     check_whole("count", count, 0)
     generator = torch.Generator().manual_seed(seed)
-    return tuple(viewed(records, augmentation, recipe.draw_views(augmentation, len(records), generator)) for _ in range(count))
+    return tuple(one_view_each(records, augmentation, recipe.draw_views(augmentation, len(records), generator))
+                 for _ in range(count))
 
 
 def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
@@ -44,6 +45,6 @@ def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
     views = []
     for down, right in steps:
         for mirrored in (0, 1):
-            views.append(viewed(records, f"flip_crop:{reach}",
+            views.append(one_view_each(records, f"flip_crop:{reach}",
                                 torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)))
     return tuple(views)

@@ -96,7 +96,7 @@ def test_who_declares_references_without_the_record_does_not_look_at_others(name
 
 def test_every_attack_is_cited_by_the_first_author_and_year_of_its_key(repo):
     bibliography = (repo / "book" / "references.bib").read_text(encoding="utf-8")
-    assert {one.source for one in ATTACKS.values()} < set(CITATIONS)
+    assert {one.source for one in ATTACKS.values()} < {*CITATIONS, ""}  # of this book
     for key, text in CITATIONS.items():
         first = unicodedata.normalize("NFKD", text.split()[0].split("-")[0].lower()).encode("ascii", "ignore").decode()
         assert key.startswith(first + text[-4:]) and f"{{{key}," in bibliography

@@ -171,7 +171,8 @@ def access_table() -> pd.DataFrame:
     known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
     made = threat_model({**known, "quantile regression": registry.REGRESSION})
     sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {"quantile regression": registry.BERTRAN}
-    return made.assign(source=[f"{{cite}}`{sources[name]}`" for name in made["attack"]])
+    return made.assign(source=[
+        f"{{cite}}`{sources[name]}`" if sources[name] else "this book" for name in made["attack"]])
 
 
 def beside(cases: Iterable[Case], scores: Iterable[Scores], count: int) -> dict[str, tuple[dict, np.ndarray]]:
