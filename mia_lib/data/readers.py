@@ -275,4 +275,5 @@ def _images(name: str, path: Path, image_size: int, per_class: int | None = None
 
 READERS = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
            "cinic10": partial(_images, "cinic10", image_size=32), "imagenet": partial(_images, "imagenet", image_size=64)}
-DOWNLOADS = ((ARCHIVES, shokri_archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))  # names, and what fetches them
+# Names, and what fetches them.
+DOWNLOADS = ((ARCHIVES, shokri_archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))
