@@ -62,6 +62,12 @@ def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
         measure.features(range(1), "german_credit", [0, 1], "other classes", "mlp:2", 1, 0.002, "none")
 
 
+def test_features_of_a_table_of_the_users_own_are_extracted_without_augmentation(tmp_path):
+    np.savez(tmp_path / "mine.npz", x=RNG.normal(size=(200, 6)).astype(np.float32), y=np.arange(200) % 5)
+    found = measure.features(range(1), str(tmp_path / "mine.npz"), [0, 1], "other classes", "mlp:4", 1, 0.002, "flip_crop:4")
+    assert found["features"].shape == (1, 80, 4) and found["labels"].sum() == 40
+
+
 def toy_games(n=100, splits=10, records=300, c=10.0):
     x = measure.design(RNG.normal(size=(records, 6)))
     y = x[:, 0] + 0.3 * RNG.normal(size=records) > 0

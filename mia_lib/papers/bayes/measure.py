@@ -31,6 +31,7 @@ def features(index: range, dataset: str, classes: list[int], source: str, archit
     Args:
         index: of the networks. dataset, classes: whose records are asked about, the second class being the positive one.
         source: set that the networks are trained on, all its records, by Adam; or `OTHER_CLASSES` of the same set.
+        augmentation: of images; rows of a table are taken as they are.
 
     Returns:
         features: float16 [len(index), N, F]; labels: bool [len(index), N].
@@ -46,8 +47,8 @@ def features(index: range, dataset: str, classes: list[int], source: str, archit
         raise MiaError(f"source = {source!r}: {dataset} has {len(pool.classes)} classes, so {len(rest)} besides the two of "
                        "`classes`, and two are needed. Name a data set.")
     known = pool.of_classes(rest) if source == OTHER_CLASSES else data.load(source)
-    recipe = training.TrainConfig(architecture, epochs=epochs, learning_rate=learning_rate, augmentation=augmentation,
-                                  seed=seed)
+    recipe = training.TrainConfig(architecture, epochs=epochs, learning_rate=learning_rate, seed=seed,
+                                  augmentation=augmentation if known.is_image else "none")
     extractors = training.train(known, np.ones((index.stop, len(known)), bool), recipe, label="feature extractor").part(index)
     asked = pool.of_classes(classes)
     return {"features": np.stack([signals.features(extractors.model(row), asked.x) for row in range(len(index))])
