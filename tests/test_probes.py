@@ -12,13 +12,13 @@ from mia_lib import published
 MEASUREMENTS = published.catalogue()
 OF_EACH_KIND = ["bank/cifar10-small", "bayes/table1", "iha/location", "curvature/cifar100-small", "quantile/trees",
                 "quantile/cifar100-small"]  # convolutions, logistic regression, Hessians, curvature, trees, regressions
-ALIKE: dict[tuple, list[str]] = {}  # measurements whose probe is the same call, as of banks of several data sets
+SAME_PROBE: dict[tuple, list[str]] = {}  # measurements whose probe is the same call, as of banks of several data sets
 for name, one in sorted(MEASUREMENTS.items()):
-    given = one.complete({option: value for option, value in one.probe.items() if option != "index"})
-    ALIKE.setdefault((one.function, one.probe["index"], repr(given)), []).append(name)
+    parameters = one.complete({option: value for option, value in one.probe.items() if option != "index"})
+    SAME_PROBE.setdefault((one.function, one.probe["index"], repr(parameters)), []).append(name)
 
 
-@pytest.mark.parametrize("names", ALIKE.values(), ids=" ".join)
+@pytest.mark.parametrize("names", SAME_PROBE.values(), ids=" ".join)
 def test_a_measurement_gives_what_it_gave_when_it_was_published(names, monkeypatch):
     """If this fails on purpose, raise the measurement's edition (or `training.EDITION`) and publish it anew."""
     found = MEASUREMENTS[names[0]].run_probe()

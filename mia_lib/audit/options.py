@@ -88,9 +88,9 @@ class AuditOptions:
             check_whole(argument, getattr(self, argument), 0)
         if isinstance(self.without, str) or not isinstance(self.without, Sequence):
             raise MiaError(f"without = {self.without!r}: a list of names of attacks is needed, such as ['curvature'].")
-        always = "0-1" if self.outputs == "labels" else "MALT"
+        base_attack = "0-1" if self.outputs == "labels" else "MALT"
         for attack in self.without:
-            check_choice("without", attack, [name for name in ATTACKS if name != always])
+            check_choice("without", attack, [name for name in ATTACKS if name != base_attack])
         if not isinstance(self.deduplicate, bool):
             raise MiaError(f"deduplicate = {self.deduplicate!r}: True or False is needed.")
         check_range("delta", self.delta, 0, 1)

@@ -45,6 +45,6 @@ def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
     views = []
     for down, right in steps:
         for mirrored in (0, 1):
-            views.append(one_view_each(records, f"flip_crop:{reach}",
-                                torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)))
+            view = torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)
+            views.append(one_view_each(records, f"flip_crop:{reach}", view))
     return tuple(views)

@@ -105,7 +105,7 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
 
 
 @lru_cache
-def _spent(noise: float, rate: float, steps: int, delta: float) -> float:
+def _epsilon_of_steps(noise: float, rate: float, steps: int, delta: float) -> float:
     """Epsilon of so many steps by Opacus' RDP accountant."""
     from opacus.accountants import RDPAccountant
 
@@ -218,7 +218,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 return Outcome({}, time.perf_counter() - began, (
                     f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
                     f"{config.epochs}. Lower learning_rate ({config.learning_rate:g} was given) or clip ({privacy.clip:g})."))
-    spent = _spent(noise, rate, config.epochs * steps, privacy.delta_for(size))
+    spent = _epsilon_of_steps(noise, rate, config.epochs * steps, privacy.delta_for(size))
     arrays = {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}
     return Outcome({**arrays, "history": history, "epsilon": np.array(spent), "noise_multiplier": np.array(noise)},
                    time.perf_counter() - began)

@@ -52,7 +52,7 @@ def references_figure(frame: pd.DataFrame) -> Figure:
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
     of a bank, and with all there are of the recipes that train long."""
-    asked = frame["asks"].isin([*study.MANY_QUERY_ATTACKS, study.APART, "Curv, log ratio"])
+    asked = frame["asks"].isin([*study.MANY_QUERY_ATTACKS, study.LIRA_BY_VIEW, "Curv, log ratio"])
     rows = frame[asked & frame["metric"].eq(study.METRICS[1]) & (
         frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
     rows = rows.assign(attack=rows["asks"])

@@ -61,12 +61,12 @@ ATTACKS: dict[str, Entry] = {
 ATTACKS["modified entropy"] = Entry(replace(  # which is measured, in the place of the probabilities that it follows from
     registry.ATTACKS["modified entropy"], scorer=lambda view: -view.own("probabilities")))
 MANY_QUERY_ATTACKS = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
+LIRA_BY_VIEW = "LiRA, a Gaussian each"  # joins its queries as its paper does, and not by their mean
 MANY_QUERY_ENTRIES = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
                       for name in MANY_QUERY_ATTACKS for count in (2, 18, 80)} | {
+    f"{LIRA_BY_VIEW}, {count} queries": Entry(replace(registry.ATTACKS["LiRA"], name=LIRA_BY_VIEW), count,
+                                              (f"{count} views", LOG_ODDS)) for count in (2, 18)} | {
     "Curv, 80 queries": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature"))}
-APART = "LiRA, a Gaussian each"  # joins its queries as its paper does, and not by their mean
-MANY_QUERY_ENTRIES |= {f"{APART}, {count} queries": Entry(
-    replace(registry.ATTACKS["LiRA"], name=APART), count, (f"{count} views", LOG_ODDS)) for count in (2, 18)}
 ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
 CURVES = ("MALT", "calibrated loss", "LiRA, offline", "RMIA, offline", "BaVarIA, offline", "LiRA", "LiRA, own spreads", "RMIA",
           "BaVarIA", "BaVarIA, prior within", "Curv, log ratio")  # known with every number of references
@@ -146,17 +146,18 @@ def of_recipe(augmentation: str, epochs: int) -> Case:
     records = bank.members.shape[1]
     right = [(row[:records][own].mean(), row[records:].mean()) for row, own in zip(bank.correct, bank.members, strict=True)]
     seen = bank.queries.astype(float)
-    many = {f"{count} {what}": joined for count in (2, 18) for what, joined in (
+    by_count = {f"{count} {what}": value for count in (2, 18) for what, value in (
         ("views", seen[..., :count]), ("queries", seen[..., :count].mean(-1)))}
     return Case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {
-        **_one_query(seen[..., 0]), **many}, signals.loss_of(bank.outside), np.array(right))
+        **_one_query(seen[..., 0]), **by_count}, signals.loss_of(bank.outside), np.array(right))
 
 
 def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
     """Study "recipe": the same small network, trained with and without augmentation, long and not, each model attacked with
     all references that there are; columns `augmentation` and `epochs`."""
     cases = {recipe: of_recipe(*recipe) for recipe in RECIPES}
-    names = ("MALT", "LiRA", "RMIA", *(f"{name}, {count} queries" for name in ("LiRA", APART, "RMIA") for count in (2, 18)))
+    many = (f"{name}, {count} queries" for name in ("LiRA", LIRA_BY_VIEW, "RMIA") for count in (2, 18))
+    names = ("MALT", "LiRA", "RMIA", *many)
     frames = [attack_case(case, len(case.members) // 2, [len(case.members) - 2], draws, names, step=1)[0].assign(
         augmentation=augmentation, epochs=epochs) for (augmentation, epochs), case in cases.items()]
     return pd.concat(frames, ignore_index=True), list(cases.values())
