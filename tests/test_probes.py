@@ -10,7 +10,7 @@ import pytest
 from mia_lib import published
 
 MEASUREMENTS = published.catalogue()
-OF_EACH_KIND = ["bank/cifar10-small", "bayes/table1", "iha/location", "curvature/cifar100-small", "quantile/trees",
+OF_EACH_KIND = ["bank/cifar10-small", "bayes/table1", "iha/location", "curvature/sizes", "quantile/trees",
                 "quantile/cifar100-small"]  # convolutions, logistic regression, Hessians, curvature, trees, regressions
 SAME_PROBE: dict[tuple, list[str]] = {}  # measurements whose probe is the same call, as of banks of several data sets
 for name, one in sorted(MEASUREMENTS.items()):

@@ -179,5 +179,6 @@ memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, cost=
                         weight_decay=1e-4, schedule="cosine", augmentation="flip", **SMALL | {"precisely": 4000})(curvatures)
 ranking = measurement("curvature/everywhere", probe=RANKING_PROBE, chunk=2, dataset="cifar100",
                       weights="bank/cifar100-small-weights")(everywhere)
-sizes = measurement("curvature/sizes", probe=SETS_PROBE | {"kind": "coreset", "size": 40, "steps": 4, "ranked_by": 2},
+# Of the probe's records number 26 and 27 in rank are far apart, so that no processor's rounding changes who is in the set.
+sizes = measurement("curvature/sizes", probe=SETS_PROBE | {"kind": "coreset", "size": 26, "steps": 4, "ranked_by": 2},
                     block=8, chunk=2, dataset="cifar100", weights="bank/cifar100-small-weights")(sized)
