@@ -12,8 +12,8 @@
 # # Audit your own model
 #
 # **An audit attacks a model with all that is at hand. A random forest of ours gives its members away to anyone who may ask it for probabilities,
-# with an AUC of {ours}`forest-auc:value`; a network that is right on {ours}`network-right:value` of new images with {ours}`network-auc:value`. With
-# a planted leak {ours}`found-forests:value` of the audits of forests raise an alarm, without one {ours}`false-forests:value`.**
+# with an AUC of {ours}`forest-auc:value`; of a network whose recipe is known {ours}`network-speaks` finds most. With a planted leak
+# {ours}`found-forests:value` of the audits of forests raise an alarm, without one {ours}`false-forests:value`.**
 
 # %% tags=["parameters", "hide-input"]
 network_data: str = "fashion_mnist_20k"  # of the network; images (see `mia data ls`) [data set]
@@ -163,7 +163,7 @@ frame = pd.concat([frame, study.references(reports["network"])])
 
 # %% tags=["hide-input"]
 answer = str(reports["network"]).splitlines()
-results.name({"network-answer": answer[0], "network-low": answer[-1], "network-auc": reports["network"].result.best.auc})
+results.name({"network-answer": answer[0], "network-low": answer[-1], "network-speaks": reports["network"].result.best.attack})
 results.name({"network-right": reports["network"].accuracy[1], "network-own": reports["network"].accuracy[0]}, ".0%")
 results.name({"references-gain": rules.number_of("audit", "A6", frame)}, ".1f")
 results.show_table(

@@ -199,7 +199,7 @@ plotting.explore(
 
 # %% tags=["hide-input"]
 results.show_table(
-    exhibits.name_once(exhibits.table_1(everything, of_images, few)), name="quantile-table-1",
+    exhibits.table_1(everything, of_images, few), name="quantile-table-1",
     caption="**Table 1 of the paper** as true positive rates, in percent, with 95 % intervals over targets and records; *n* counts the models that the "
             "attacker trains. The paper prints precision p at a rate f, which is the TPR f p / (1 - p); its CIFAR-10 stands beside every bank of CIFAR-10. "
             "Its columns for CINIC-10 and ImageNet are not measured.")
@@ -225,7 +225,7 @@ everything = pd.concat([everything, *behind], ignore_index=True)
 compared = sorted({n for n in (*counts, *table_counts) if 4 <= n <= 16})
 everything = pd.concat([everything, study.pairs(everything, compared)], ignore_index=True)
 results.show_table(
-    exhibits.name_once(exhibits.pinball_table(everything, [*of_images, *of_tables], [n for n in compared if n in (4, 8)])),
+    exhibits.pinball_table(everything, [*of_images, *of_tables], [n for n in compared if n in (4, 8)]),
     name="quantile-tables-6-7",
     caption="**Tables 6 and 7 of the paper** for our targets: pinball loss on non-members, as fitted and after all thresholds of a method are moved by one "
             "constant that gives the rate on the held records ({param}`held` images, {param}`table_held` of a table), beside the members found. *Explained*: the share of the variance of non-members' scores "

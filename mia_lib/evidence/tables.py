@@ -113,9 +113,10 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, list[bool]]:
-    """Cells as text, with a named index as columns; and which columns to set flush right: numbers, and what begins with one
-    and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
-    formats, frame = formats or {}, _flat(frame)
+    """Cells as text, with a named index as columns, the first of several said once for rows that follow each other; and which
+    columns to set flush right: numbers, and what begins with one and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
+    flat = _flat(frame)
+    formats, labels, frame = formats or {}, frame.index.nlevels if flat is not frame else 0, flat
     for column in formats:
         check_choice("formats", column, [str(c) for c in frame.columns])
 
@@ -134,7 +135,12 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
             text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
 
     cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
-    return pd.DataFrame(cells, dtype=object), [is_flush_right(frame[c], cells[str(c)]) for c in frame.columns]
+    right = [is_flush_right(frame[c], cells[str(c)]) for c in frame.columns]
+    if labels > 1:
+        first = next(iter(cells))
+        above = ["", *cells[first]]
+        cells[first] = ["" if label == above[row] else label for row, label in enumerate(cells[first])]
+    return pd.DataFrame(cells, dtype=object), right
 
 
 def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | None = None) -> str:

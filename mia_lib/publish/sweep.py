@@ -154,17 +154,9 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*cells[0].settings, *COLUMNS]).astype(dict.fromkeys(("value", "low", "high"), float))
 
 
-def _filled(table: Mapping) -> list[list]:
-    """The rows of a table, an empty cell of its first column standing for the one above it."""
-    rows = [list(row) for row in table["rows"]]
-    for above, row in itertools.pairwise(rows):
-        row[0] = row[0] if row[0] != "" else above[0]
-    return rows
-
-
 def _depth(table: Mapping) -> int:
     """How many of the columns that say what a row is about name it: as few as tell most rows apart."""
-    apart = [len({str(row[:depth]) for row in _filled(table)}) for depth in range(1, table["labels"] + 1)]
+    apart = [len({str(row[:depth]) for row in table["rows"]}) for depth in range(1, table["labels"] + 1)]
     return 1 + apart.index(max(apart))
 
 
@@ -173,7 +165,7 @@ def _rows(cell: Cell, depths: Mapping[str, int]):
     for table in cell.tables:
         labels, taken = depths[table["name"]], set()
         columns = [column.replace("*", "") for column in table["columns"]]
-        for number, row in enumerate(_filled(table), 1):
+        for number, row in enumerate(table["rows"], 1):
             label = ", ".join(map(_label, columns[:labels], row))
             label = f"{label} (row {number})" if label in taken else label
             taken.add(label)

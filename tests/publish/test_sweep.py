@@ -212,7 +212,7 @@ def test_a_chart_has_a_panel_for_each_setting_and_rows_are_named_by_the_columns_
     network = table("net", ["network", "augmentation", "auc"], ("a", "none", interval), ("a", "crop", interval), labels=2)
     twice = table("twice", ["n", "C", "auc"], *((1, {"text": c, "value": float(c)}, interval) for c in ("5", "10", "10")),
                   labels=2)
-    above = table("above", ["data", "score", "*ours*"], ("Credit", "gap", "0.7"), ("", "*loss*", "0.8"), labels=2)
+    above = table("above", ["data", "score", "*ours*"], ("Credit", "gap", "0.7"), ("Credit", "*loss*", "0.8"), labels=2)
     frame = sweep.tidy([cell({"steps": 1}, network, twice, above)])
     assert frame.row.tolist() == ["a, none", "a, crop", "n = 1, C = 5", "n = 1, C = 10", "n = 1, C = 10 (row 3)",
                                   "Credit, gap", "Credit, loss"]

@@ -60,13 +60,6 @@ def table_1(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], wit
     return tables.percent_table(rows, ["data", "attack", "n"], ("metric",), columns, printed("table1") if with_paper else None)
 
 
-def name_once(made: pd.DataFrame) -> pd.DataFrame:
-    """A table whose first column names a set in its first row alone."""
-    labels = made.index.to_frame()
-    first = labels.iloc[:, 0]
-    return made.set_axis(pd.MultiIndex.from_frame(labels.assign(**{first.name: first.where(first != first.shift(), "")})))
-
-
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
     """TPR at 1 % against the number of models that the attacker trains, a panel a case."""
     rows = in_order(frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr_at_fpr=0.01")], data)
