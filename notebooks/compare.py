@@ -213,7 +213,7 @@ results.show_table(
     exhibits.reported_table(pd.concat([frame, of_recipes]), [cases[0], cases[-2], *recipes] if banks[0] == "cifar10" else recipes),
     name="compare-recipe",
     caption="LiRA and RMIA on CIFAR-10, in percent: as papers {cite}`carlini2022membership,zarifzadeh2024low,brannvall2026exponential` and users of "
-            "Privacy Meter report them, and ours with 95 % intervals. What is not stated has a dash. Both of Brännvall's are by the same code.")
+            "Privacy Meter report them, and ours with 95 % intervals. What is not stated, or not resolved, has a dash. Both of Brännvall's are by the same code.")
 
 # %% [markdown]
 # :::{finding}

@@ -153,8 +153,8 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
         assert [axis.get_title() for axis in drawn.axes if axis.get_title()] == ["CIFAR-10"]
     assert set(exhibits.beside([case], [scores], 8)["CIFAR-10"][0]) == set(exhibits.BESIDE)
     assert isinstance(exhibits.regimes_table([case]), pd.DataFrame)
-    reported = exhibits.reported_table(frame, [case])
-    assert (reported["references"][-2:] == "8").all() and set(reported.index) >= {"Carlini et al. 2022", "ours"}
+    reported = exhibits.reported_table(frame, [case]).reset_index()
+    assert (reported["references"][-2:] == "8").all() and set(reported["whose"]) >= {"Carlini et al. 2022", "ours"}
     tails = exhibits.tail_table(pd.concat([study.tail(case, TARGETS, 10), frame]))
     assert list(tails.index) == ["CIFAR-10"] and "loss tail: TPR at 1 %" in tails.columns
 

@@ -98,13 +98,13 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
             found = {one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)) for one in study.METRICS}
             rates = {TITLE_OF[metric]: results.format_percent(interval) for metric, interval in found.items()}
             rows.append(alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates)
-    table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).set_index("whose")
+    table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).replace(results.BELOW_RESOLUTION, results.DASH)
     table["network"] += table.pop("augmentation").map(lambda how: "" if how in ("none", results.DASH) else f", {how}")
     table["attack"] += table.pop("queries").map(lambda count: "" if count in ("1", results.DASH) else f", {count} queries")
     right = zip(table.pop("right on members"), table.pop("right on others"), strict=True)
-    table.insert(3, "right on members, others", [
-        results.DASH if results.DASH in map(str, pair) else " / ".join(map(str, pair)) for pair in right])
-    return table
+    table["right on members, others"] = [
+        results.DASH if results.DASH in map(str, pair) else " / ".join(map(str, pair)) for pair in right]
+    return table.set_index(["network", "whose", "attack", "references", "right on members, others"])
 
 
 def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
