@@ -398,7 +398,7 @@ if len(sized):
         caption="**Table 7 of the paper**, on {ours}`last-name`: by members, in percent, with 95 % intervals over {param}`size_targets` targets and their records.")
 if len(swept):
     results.show_table(
-        exhibits.table_8(swept), name="iha-table-8",
+        exhibits.table_8(swept), name="iha-table-8", formats={"epsilon": "g"},
         caption="**Table 8 of the paper**: AUC in percent by conditioning, 95 % intervals over targets and {ours}`swept` records; and of the score without the loss.")
 if len(partial):
     results.show_table(

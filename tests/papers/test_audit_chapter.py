@@ -85,7 +85,7 @@ def test_the_models_behind_the_claims_have_a_row_each():
     twins = Bank("audit/twins", {}, {"loss": rng.random((2, 2, 40)), "right": rng.random((2, 2)), "members": members}, [])
     frame = pd.concat([study.forests(load("audit/forests")), study.twins(twins)])
     rows = exhibits.many_table(frame)
-    assert ("forests leaves of 1", "loss") in rows.index and ("twins private", "loss") in rows.index
+    assert ("forests, leaves of 1", "loss") in rows.index and ("twins, private", "loss") in rows.index
     assert len(exhibits.leaves_figure(frame).axes) == 2
     tested = study.tested(Bank("audit/tested", {}, {"alarms": np.array([[0.0, 1.0], [0.1, 0.9]])}, []), "forests")
     assert exhibits.tested_table(tested).loc["forests", "alarms with one"].value == pytest.approx(95)

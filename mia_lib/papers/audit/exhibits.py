@@ -82,7 +82,7 @@ def many_table(frame: pd.DataFrame) -> pd.DataFrame:
     """The same question about several models: AUC, TPR at 1 % FPR and accuracy, in percent."""
     frame = frame[frame["study"].isin(["forests", "twins", "references"])].copy()
     leaf, noise = frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}"), frame["noise"].fillna("")
-    frame["models"] = (frame["study"] + " " + leaf + noise).str.strip()
+    frame["models"] = (frame["study"] + ", " + leaf + noise).str.strip(", ")
     frame["score"] = frame["attack"].replace({"model": "loss"})
     return tables.percent_table(frame, ["models", "score"], ("metric",), {(m,): t for m, t in TITLE_OF.items()})
 
