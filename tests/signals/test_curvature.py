@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mia_lib import data, membership, models, store, training
+from mia_lib import data, membership, models, training
 from mia_lib.errors import MiaError
 from mia_lib.signals import curvature, mapping, outputs
 from mia_lib.training import TrainConfig
@@ -143,34 +143,26 @@ def ensemble(isolated_cache):
     return training.train(TABLE, membership.balanced_halves(30, 2), TrainConfig("mlp:3", epochs=3, loss="brier"))
 
 
-@pytest.mark.parametrize("variant", curvature.VARIANTS)
-def test_an_ensemble_has_the_curvature_of_its_models_and_computes_it_once(ensemble, variant, monkeypatch):
+def test_an_ensemble_has_the_curvature_of_its_models_and_computes_what_was_not_asked_before(ensemble, monkeypatch):
     monkeypatch.setattr(curvature, "CONVERTED", 7)  # parts that begin elsewhere draw the same probes
     monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     how, x = {"iterations": 4, "h": 1e-2, "seed": 9}, torch.from_numpy(TABLE.x).double()
-    found = curvature.traces(ensemble, TABLE, variant, **how)
-    assert found.shape == (2, 30) and found.dtype == np.float64
-    for m in range(2):
-        model = outputs.in_precision(ensemble.model(m), "float64")
-        expected = curvature.zero_order_trace(lambda z, y, model=model: precise_loss(model(z), y, "brier"), x, y=TABLE.y,
-                                              variant=variant, **how)
-        np.testing.assert_allclose(found[m], expected, rtol=1e-6, atol=1e-9)
-    monkeypatch.setattr(mapping, "_in_process", lambda *a: pytest.fail("everything is in the store"))
+    for variant in curvature.VARIANTS:
+        found = curvature.traces(ensemble, TABLE, variant, **how)
+        assert found.shape == (2, 30) and found.dtype == np.float64
+        for m in range(2):
+            model = outputs.in_precision(ensemble.model(m), "float64")
+            expected = curvature.zero_order_trace(lambda z, y, model=model: precise_loss(model(z), y, "brier"), x, y=TABLE.y,
+                                                  variant=variant, **how)
+            np.testing.assert_allclose(found[m], expected, rtol=1e-6, atol=1e-9)
+    monkeypatch.setattr(mapping, "_in_pool", lambda *a: pytest.fail("it is not in the store"))
     assert (curvature.traces(ensemble, TABLE, variant, **how) == found).all()
+    for other in ({"iterations": 5}, {"seed": 1}, {"h": 1e-3}, {"dtype": "float32"}, {"precise": False}):
+        with pytest.raises(pytest.fail.Exception):
+            curvature.traces(ensemble, TABLE, variant, **how | other)
 
 
-def test_the_pool_computes_what_this_process_does_and_what_matters_is_in_the_key(ensemble, monkeypatch):
-    pooled = curvature.traces(ensemble, TABLE, iterations=4)
-    others = [curvature.traces(ensemble, TABLE, **how) for how in ({"iterations": 5}, {"seed": 1}, {"h": 1e-2},
-                                                                 {"variant": "released_code"}, {"precise": False})]
-    assert not any(np.array_equal(other, pooled) for other in others)
-    (store.cache_dir() / "curvature").rename(store.cache_dir() / "old")
-    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
-    np.testing.assert_allclose(curvature.traces(ensemble, TABLE, iterations=4), pooled, rtol=1e-9, atol=1e-12)
-
-
-IMAGES = data.Dataset("toy images", RNG.integers(0, 256, (12, 8, 8, 2)).astype(np.uint8), RNG.integers(0, 3, 12), 12,
-                      ("a", "b", "c"))
+IMAGES = data.from_arrays(RNG.integers(0, 256, (12, 8, 8, 2)).astype(np.uint8), RNG.integers(0, 3, 12), "toy images")
 
 
 @pytest.mark.parametrize("records,architecture", [(TABLE, "mlp:6,5"), (IMAGES, "strided_cnn:2,3,8")])
