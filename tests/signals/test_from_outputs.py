@@ -60,8 +60,7 @@ except ImportError:
     print("loss needs it")
 from mia_lib.attacks.quantile import trees
 quantile.GaussianQuantile(trees.TreeConfig(iterations=3)).fit(records.x, loss).thresholds(records.x, 0.9)
-plotting.roc({"MALT": -loss}, members)
-assert len(published.load("bank/cifar10-small", 2)) == 2 and len(published.ls()) > 10 and "C16" in claims.claims("bayes")
+assert "C16" in claims.claims("bayes")
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine.npz")], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "loss needs it\n"), done.stderr
@@ -90,7 +89,6 @@ def test_records_of_any_kind_are_handed_over_as_they_are_in_batches(batch):
 WRONG = [
     ("labels", lambda x: np.array(["a"] * len(x)), "logits", r"one label a record, shape \(25,\): \[25, K\] is needed"),
     ("predictions", lambda x: x[:, 0], "logits", "one number a record.*predict_proba"),
-    ("one probability", lambda x: softmax(x)[:, 1], "probabilities", r"np.stack\(\[1 - p, p\], 1\)"),
     ("one column", lambda x: x[:, :1], "logits", r"at least two classes.*before the sigmoid.*\[0 \* s, s\]"),
     ("one column after its sigmoid", lambda x: sigmoid(x[:, :1]), "logits",
      r"after the sigmoid .all are in \[0, 1\].*\[1 - s, s\], 1\) with outputs = 'probabilities'"),
@@ -101,10 +99,8 @@ WRONG = [
     ("percent as logits", lambda x: (100 * softmax(x)).round(1), "logits", r"percentages .*p / p.sum\(1, keepdims=True\)"),
     ("rounded", lambda x: softmax(x).round(1), "probabilities", r"Renormalise them: p / p.sum\(1, keepdims=True\)"),
     ("rounded as logits", lambda x: softmax(x).round(2), "logits", r"rounded probabilities .*Renormalise them"),
-    ("one column of probabilities", lambda x: softmax(x)[:, :1], "probabilities", r"\[1 - s, s\]"),
     ("too few", lambda x: x[1:], "logits", r"shape \(24, 3\) .*for 25 records: numbers \[25, K\]"),
-    ("three axes", lambda x: x[None], "logits", "numbers"), ("text", lambda x: np.full((len(x), 2), "a"), "logits", "<U1"),
-    ("nothing", lambda x: None, "logits", "type object"),
+    ("text", lambda x: np.full((len(x), 2), "a"), "logits", "<U1"),
     ("NaN", lambda x: np.where(x == x[4, 1], np.nan, x), "logits", "NaN or infinity for 1 of 25 records, .* is number 4"),
     ("probabilities", softmax, "logits", "= 'logits': these seem to be probabilities .*Give outputs = 'probabilities'"),
     ("logits", lambda x: x @ W, "probabilities", "where outputs = 'probabilities'. Of logits say so"),
@@ -139,9 +135,8 @@ def test_wrong_questions_are_refused_before_anything_is_asked(tmp_path):
         raise AssertionError
 
     for x, how, words in ((X, {"outputs": "logit"}, "Did you mean 'logits'"), (X, {"batch": 0}, "batch = 0"),
-                          (X, {"batch": 2.5}, "= 2.5"), (X, {"keep": "answers.csv"}, "ends in .npz"),
-                          (X, {"keep": tmp_path / "no" / "a.npz"}, "folder that exists"), ([], {}, "at least one record"),
-                          (X[:0], {}, "at least one record"), (3, {}, "at least one record"),
+                          (X, {"keep": "answers.csv"}, "ends in .npz"), ([], {}, "at least one record"),
+                          (X, {"keep": tmp_path / "no" / "a.npz"}, "folder that exists"),
                           (sparse.csr_array(X), {}, r"Give x.toarray\(\)")):
         with pytest.raises(MiaError, match=words):
             signals.from_function(never, x, **how)

@@ -21,8 +21,7 @@ from mia_lib.training import ensemble as ensembles
 from mia_lib.training.losses import LOSSES, precise_loss, record_loss
 
 RNG = np.random.default_rng(0)
-IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
-                      ("a", "b", "c"))
+IMAGES = data.from_arrays(RNG.integers(0, 255, (60, 12, 12, 1)).astype(np.uint8), RNG.integers(0, 3, 60), "toy images")
 TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
 
 pytestmark = pytest.mark.usefixtures("isolated_cache")
@@ -171,18 +170,6 @@ def test_gradients_of_records_are_those_of_a_plain_loop(architecture, kind):
     assert all(p.requires_grad and p.dtype == torch.float32 for p in model.parameters())  # the model is left as it was
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_gradient_norms_are_norms_of_the_gradients(known, monkeypatch):
-    monkeypatch.setattr(model_signals, "has_norms", lambda network: known)
-    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
-    ensemble = bank(IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=1), count=2)
-    found = signals.gradient_norm(ensemble, IMAGES)
-    assert found.dtype == np.float32 and found.shape == (2, 60)
-    for m in range(2):
-        gradients = looped(ensemble.model(m), IMAGES, "cross_entropy")
-        np.testing.assert_allclose(found[m], np.linalg.norm(gradients, axis=1), rtol=1e-4)
-
-
 def test_gradient_norms_of_confident_records_do_not_vanish_in_single_precision():
     """||gradient|| = q sqrt(2 (|x|^2 + 1)) for logistic regression with two outputs; here q = 1 - p_y is about 1e-26."""
     model = models.build("logistic_regression", (2,), 2, seed=0)
@@ -252,11 +239,6 @@ def test_what_it_does_not_cover_is_not_taken(body):
     assert not model_signals.has_norms(Network(body(), nn.Linear(3, 3)))
 
 
-@pytest.mark.parametrize("name", ["mlp:8", "tanh_cnn:2,3,4", "watson_cnn:2,3,4,5", "leino_cnn:2,3,4", "strided_cnn:2,3,4"])
-def test_the_architectures_of_the_chapters_are_covered(name):
-    assert model_signals.has_norms(models.build(name, (16, 16, 3), 3, seed=0))
-
-
 ASKED = """
 from mia_lib import signals
 def asked(networks, x, labels, loss, scale, shift=0.0):
@@ -292,6 +274,8 @@ def test_a_function_of_the_users_own_is_given_each_model_its_records_and_its_arg
     together = mapping.spread(results, "top", judged)
     np.testing.assert_array_equal(np.isnan(together), ~judged)
     np.testing.assert_array_equal(together[judged], np.concatenate([arrays["top"] for arrays in results]))
+    with pytest.raises(MiaError, match=r"judged has shape \(3, 80\): \(1, 80\) is needed"):
+        signals.map_models(own.asked, mapped, specs[:1], "tops", index=[0], judged=judged, scale=1.0)
 
 
 def test_results_are_kept_one_by_one_under_the_code_of_the_functions_file(own, mapped, tmp_path):
@@ -303,11 +287,3 @@ def test_results_are_kept_one_by_one_under_the_code_of_the_functions_file(own, m
         signals.map_models(own.asked, mapped, {"kind": "top"}, "tops", index=list(index), scale=1.0,
                            each=lambda k, index=index: asked.append(index[k]) or {})
     assert asked == [0, 1, 2, 0]
-
-
-@pytest.mark.parametrize(("wrong", "words"), [
-    ({"records": TABLE.take(np.arange(9))}, r"judged has shape \(4, 80\): \(4, 9\) is needed"),
-    ({"index": [0]}, r"judged has shape \(4, 80\): \(1, 80\) is needed")])
-def test_who_is_asked_fits_the_models_and_records(own, mapped, wrong, words):
-    with pytest.raises(MiaError, match=words):
-        signals.map_models(own.asked, mapped, {"kind": "top"}, "tops", judged=np.ones((4, 80), bool), scale=1.0, **wrong)
