@@ -53,31 +53,25 @@ HOLED = pd.DataFrame(ROWS, columns=list("abcd")).mask(ROWS > 1.2)
 REFUSED = [
     ("pixels in [0, 1]", lambda: (BYTES / 255, Y), r"bytes are needed.*\(255 \* x\).round\(\).astype\(np.uint8\)"),
     ("pixels in [-1, 1]", lambda: (BYTES / 127.5 - 1, Y), r"255 \* \(x - low\)"),
-    ("pixels as int64", lambda: (BYTES.astype(int), Y), "type int64.*uint8"),
     ("channels first", lambda: (BYTES.transpose(0, 3, 1, 2), Y), r"x.transpose\(0, 2, 3, 1\)"),
     ("grey images", lambda: (BYTES[..., 0], Y), r"x\[..., None\]"),
     ("sequences", lambda: (ROWS[:, :, None], Y), r"x.reshape\(len\(x\), -1\)"),
     ("one column", lambda: (ROWS[:, 0], Y), r"x\[:, None\]"),
-    ("no records", lambda: (ROWS[:0], []), "at least one record"), ("a number", lambda: (3.0, Y), "at least one record"),
-    ("pixels as floats", lambda: (BYTES.astype(float), Y), r"Give \(x\).round"), ("one word", lambda: (ROWS, ["a"] * 6), "a"),
+    ("no records", lambda: (ROWS[:0], []), "at least one record"),
+    ("pixels as floats", lambda: (BYTES.astype(float), Y), r"Give \(x\).round"),
     ("no columns", lambda: (ROWS[:, :0], Y), "holds nothing"),
     ("NaN", lambda: (np.where(ROWS == ROWS[3, 2], np.nan, ROWS), Y), "1 missing values, in columns 2, first in record 3"),
     ("infinity", lambda: (np.where(ROWS == ROWS[3, 2], np.inf, ROWS), Y), "float32 cannot hold, in columns 2"),
     ("too large", lambda: (ROWS * 1e300, Y), "another unit"),
     ("text", lambda: ([["a", "b"]] * 6, Y), "such as 'a'.*get_dummies"),
-    ("objects", lambda: (np.array([[1, "b"]] * 6, object), Y), "get_dummies.*from_csv"),
     ("text columns", lambda: (TEXTS, Y), "no numbers: city, day"),
     ("masked values", lambda: (np.ma.masked_equal(ROWS, ROWS[3, 2]), Y), "x has 1 masked value:"),
-    ("masked labels", lambda: (ROWS, np.ma.masked_equal(Y, Y[0])), r"y has \d masked values: "),
+    ("masked labels", lambda: (ROWS, np.ma.masked_equal(Y, Y[0])), "y has 2 masked values: "),
     ("holes in columns", lambda: (HOLED, Y), r"missing values in the columns .*x.fillna\(x.mean\(\)\)"),
-    ("complex", lambda: (ROWS + 1j, Y), "complex128"),
-    ("too few labels", lambda: (ROWS, Y[:5]), r"\[6\] is needed"),
-    ("labels in a column", lambda: (ROWS, np.array(Y)[:, None]), r"y.ravel\(\)"),
-    ("one-hot labels", lambda: (ROWS, np.eye(3)[Y]), r"y.argmax\(1\)"),
+    ("labels in a column", lambda: (ROWS, np.array(Y)[:, None]), r"\[6\] is needed.*y.ravel\(\)"),
     ("labels from 1", lambda: (ROWS, np.array(Y) + 1, ("a", "b", "c")), "y - 1"),
     ("labels from 1, classes unknown", lambda: (ROWS, np.array(Y) + 1), "no record is of class 0.*from 1 become y - 1"),
     ("no record of a class", lambda: (ROWS, [0, 1, 3] * 2), r"of class 2: name all classes.* classes=\(\.\.\.\), 4 or more"),
-    ("fractions", lambda: (ROWS, np.array(Y) + 0.5), "no whole numbers"),
     ("a label that is missing", lambda: (ROWS, ["a", None, "b"] * 2), "2 missing labels, the first of record 1"),
     ("words and numbers", lambda: (ROWS, np.array(["a", 1, "b"] * 2, object)), "int and str"),
     ("one class", lambda: (ROWS, [0] * 6), "one class, '0'"),
@@ -88,7 +82,6 @@ REFUSED = [
     ("two classes of a name", lambda: (ROWS, Y, ("a", "b", "a")), "a name of its own"),
     ("classes of words", lambda: (ROWS, ["a", "b"] * 3, ("b", "a")), "Leave classes out"),
     ("no split", lambda: (ROWS, Y, None, 0), "n_train = 0: the number of training records is needed, 1 to 6"),
-    ("a split of text", lambda: (ROWS, Y, None, "4"), "n_train = '4'"),
 ]
 
 
@@ -111,18 +104,14 @@ def test_a_file_of_arrays_is_the_arrays(tmp_path):
 
 @pytest.mark.parametrize("given,words", [
     (None, "there is no such file"), (b"PK\x03\x04 no more", "mine.npz cannot be read as an .npz file with x and y"),
-    (ROWS, "mine.npz cannot be read as an .npz file with x and y"),
     ({"x": ROWS}, "cannot be read as an .npz file with x and y.*np.savez"),
     ({"x": ROWS, "y": np.array(["a", None] * 3, object)}, "cannot be read as an .npz file"),  # would have to be unpickled
     ({"x": ROWS, "y": [0] * 6}, "mine.npz cannot be used: y has one class"),
     ({"x": ROWS, "y": Y, "n_train": [1, 2]}, "n_train has shape")],
-    ids=["no file", "broken", "one array", "no y", "objects", "one class", "n_train"])
+    ids=["no file", "broken", "no y", "objects", "one class", "n_train"])
 def test_a_file_that_cannot_be_used_is_named(tmp_path, given, words):
     if isinstance(given, dict):
         np.savez(tmp_path / "mine.npz", **given)
-    elif isinstance(given, np.ndarray):
-        with open(tmp_path / "mine.npz", "wb") as file:
-            np.save(file, given)
     elif given:
         (tmp_path / "mine.npz").write_bytes(given)
     with pytest.raises(MiaError, match=words):
@@ -146,13 +135,12 @@ def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
 
 @pytest.mark.parametrize("text,label,words", [
     ("a,y\n1,x\n2,z\n", "z", "label = 'z' is not known"),
-    ("a,b,y\n1,,x\n2,3,z\n", "y", r"missing values in b \(1\)"), ("a,y\n1,x\n2,\n", "y", r"missing values in y \(1\)"),
-    ("a,y\n1,0.5\n2,1.5\n", "y", "holds fractions, such as 0.5"), ("y\nx\nz\n", "y", "no column besides y"),
+    ("a,b,y\n1,,x\n2,3,z\n", "y", r"missing values in b \(1\)"), ("y\nx\nz\n", "y", "no column besides y"),
+    ("a,y\n1,0.5\n2,1.5\n", "y", "holds fractions, such as 0.5"), ("", "y", "cannot be read as a CSV"),
     ("a,y\n1,x\n2,x\n", "y", "people.csv cannot be used: y has one class, 'x'"),
     ("id,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(80)), "y", "text of 80 values in id, for 80 records"),
-    ("a,b,y\n1,2,0,9\n3,4,1,8\n", "y", "more fields than there are names"), ("", "y", "cannot be read as a CSV")],
-    ids=["no column", "hole", "hole in labels", "fractions", "labels alone", "one class", "names of records", "a field more",
-         "empty"])
+    ("a,b,y\n1,2,0,9\n3,4,1,8\n", "y", "more fields than there are names")],
+    ids=["no column", "hole", "labels alone", "fractions", "empty", "one class", "names of records", "a field more"])
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, text, label, words):
     with pytest.raises(MiaError, match=words):
         data.from_csv(csv(tmp_path, text), label)
@@ -195,8 +183,7 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
     refused("b holds no images: files that end in .png")
     (tmp_path / "b" / "broken.png").write_bytes((tmp_path / "a" / "1.png").read_bytes()[:60])
     refused("broken.png cannot be read as an image.*mend it")
-    for size in (0, "8", True):
-        refused("image_size = ", image_size=size)
+    refused("image_size = 0", image_size=0)
     (tmp_path / "b" / "broken.png").unlink()
     save(tmp_path / "b", "1.png", np.full((9, 9, 3), 5, np.uint8))
     refused("1.png has 9 x 9 pixels, .* has 7 x 8: give image_size")
