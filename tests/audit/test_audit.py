@@ -200,10 +200,7 @@ def test_a_sentence_says_what_its_numbers_say(report):
     for auc, words in ((Interval(0.51, 0.46, 0.55), "AUC of up to 0.550 is not excluded"),
                        (Interval(0.38, 0.26, 0.48), "nothing excludes one that it cannot see")):
         assert words in " ".join(with_result(control=replace(report.result.control, auc=auc)).text("shows"))
-    best = report.result.best
-    none = with_result(best=replace(best, rates=tuple(replace(rate, resolved=False) for rate in best.rates)))
-    assert none.low_rates.endswith(" % is finer than this half of the non-members resolves.")
-    calm, alone = (with_result(leak=False, best=replace(best, auc=auc, p=p)).answer
+    calm, alone = (with_result(leak=False, best=replace(report.result.best, auc=auc, p=p)).answer
                    for auc, p in ((Interval(0.5, 0.4, 0.6), 0.5), (Interval(0.55, 0.51, 0.59), 0.02)))
     assert calm.startswith("No attack found anything beyond chance. The attack ") and "in four audits of five" in calm
     assert "no proof of safety" in calm and "which alone would be more than chance. That is no proof" in alone

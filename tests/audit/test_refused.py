@@ -42,7 +42,6 @@ def records(count: int, seed: int, name: str = "records", **changes) -> Dataset:
 MEMBERS, OTHERS, PUBLIC = records(60, 2), records(60, 3), records(80, 4)
 IMAGES = [Dataset("images", np.random.default_rng(k).integers(0, 255, (60, 8, 8, 1), dtype=np.uint8),
                   np.random.default_rng(k).integers(3, size=60), 60, CLASSES) for k in (5, 6)]
-NAMES = np.array(CLASSES)[MEMBERS.y]
 RECIPE = TrainConfig("mlp:8", epochs=1)
 CLUSTERS = split(clusters(300, 1), 150)
 KNOWN = sharpened(CLUSTERS[0], share=1.0)
@@ -55,19 +54,6 @@ def logits(x: np.ndarray) -> np.ndarray:
 def probabilities(x: np.ndarray) -> np.ndarray:
     p = np.exp(logits(x))
     return p / p.sum(1, keepdims=True)
-
-
-def counting(calls=[0]):  # noqa: B006 - one count for all calls
-    def function(x: np.ndarray) -> np.ndarray:
-        calls[0] += 1
-        return logits(x) + calls[0]
-    return function
-
-
-def broken() -> nn.Module:
-    made = nn.Linear(6, 3).eval()
-    nn.init.constant_(made.weight, float("nan"))
-    return made
 
 
 def of_pixels(scaling: str | None = None) -> dict:
@@ -91,15 +77,11 @@ CASES = {  # what is given differently, and what the message says
     "an estimator": ({"model": SimpleNamespace(predict_proba=logits)}, "Give model.predict_proba and outputs='probabilities'"),
     "nothing callable": ({"model": 3}, "cannot be called"),
     "training mode": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Dropout(0.5))}, "Call model.eval()"),
-    "diverged weights": ({"model": broken()}, "NaN or infinity"),
+    "diverged weights": ({"model": lambda x: np.nan * logits(x)}, "NaN or infinity"),
     "a network for other records": ({"model": nn.Linear(7, 3).eval()}, "does not take"),
     # its outputs: one or two of those that `signals.from_function` refuses, and what an audit alone sees
-    "unknown outputs": ({"outputs": "logit"}, "Did you mean 'logits'?"),
-    "a network with a sigmoid": ({"model": nn.Sequential(nn.Linear(6, 1), nn.Sigmoid()).eval()},
-                                 "make two columns: np.concatenate([1 - s, s], 1)"),
-    "two of three classes": ({"model": lambda x: logits(x)[:, :2]}, "p[:, model.classes_] = model.predict_proba(x)"),
+    "a network with a sigmoid": ({"model": nn.Sequential(nn.Linear(6, 1), nn.Sigmoid()).eval()}, "concatenate([1 - s, s]"),
     "columns that are no classes": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "z"]}, "['a', 'z']: each"),
-    "a column twice": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "a"]}, "stand once"),
     "numbers of columns that are names, too": (
         {"members": replace(MEMBERS, classes=tuple("123")), "non_members": replace(OTHERS, classes=tuple("123")),
          "model": lambda x: logits(x)[:, :2], "columns": [1, 2]}, "columns=['1', '2'] or ['2', '3']"),
@@ -109,7 +91,7 @@ CASES = {  # what is given differently, and what the message says
     "probabilities for logits": ({"model": probabilities}, "Give outputs = 'probabilities'"),
     "logits for probabilities": ({"outputs": "probabilities"}, "outputs = 'logits'"),
     "a constant": ({"model": lambda x: np.ones((len(x), 3)) * [1, 2, 4]}, "are the same for all"),
-    "random outputs": ({"model": counting()}, "from one call to the next"),
+    "random outputs": ({"model": lambda x: logits(x) + np.random.default_rng().random((len(x), 3))}, "from one call to the"),
     "outputs of the batch": ({"model": lambda x: logits(x) - logits(x).sum(0)}, "other records of its batch"),
     "half precision": ({"model": nn.Linear(6, 3).to(torch.bfloat16).eval()}, "give model.float()"),
     "an infinite logit": ({"model": lambda x: np.where(x[:, :1] > 0, -np.inf, logits(x))}, "NaN or infinity"),
@@ -119,7 +101,6 @@ CASES = {  # what is given differently, and what the message says
     "an endpoint that is down": ({"model": lambda x: 1 / 0}, "failed: ZeroDivisionError"),
     # records
     "arrays": ({"members": MEMBERS.x}, "data.from_arrays"),
-    "public of another kind": ({"public": 5}, "public is of type int"),
     "no records": ({"non_members": MEMBERS.take(np.zeros(60, bool))}, "non_members has 0 records"),
     "few public records": ({"public": records(30, 4)}, "public has 30 records"),
     "one class": ({"members": records(60, 2, y=np.zeros(60, int), classes=("a",))}, "1 class"),
@@ -130,23 +111,16 @@ CASES = {  # what is given differently, and what the message says
     "members among non-members": ({"non_members": mixed(OTHERS, MEMBERS)}, "2 records of non_members are in members"),
     "the same with other labels": ({"non_members": replace(mixed(OTHERS, MEMBERS, 1), y=(OTHERS.y + 1) % 3)}, "1 records of"),
     "the same in float64": ({"non_members": replace(MEMBERS, x=MEMBERS.x.astype(np.float64))}, "60 records of non_members"),
-    "a member twice": ({"members": mixed(MEMBERS, MEMBERS.take(np.arange(59, -1, -1)), 1)}, "counted twice"),
     "public non-members": ({"public": mixed(PUBLIC, OTHERS)}, "2 records of public are in non_members"),
     "images without a scaling": (of_pixels(), "scaling is missing"),
-    "references that see other pixels": (of_pixels() | {"scaling": "0 to 1", "recipe": RECIPE},
-                                         "recipe.scaling = '-1 to 1': the model and the"),
+    "references that see other pixels": (of_pixels() | {"scaling": "0 to 1", "recipe": RECIPE}, "recipe.scaling = '-1 to 1'"),
     "a recipe for other pixels": (of_pixels("0 to 1") | {"recipe": replace(RECIPE, scaling="0 to 255")},
                                   "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'"),
-    "an unknown scaling": (of_pixels() | {"scaling": "0 to 2"}, "scaling"),
     # numbers
-    "no minutes": ({"minutes": 0}, "a budget above 0"),
     "too few minutes": ({"minutes": 0.001}, "too small for anything"),
-    "a negative seed": ({"seed": -1}, "seed = -1 is out of range"),
-    "confidence in percent": ({"confidence": 95}, "confidence = 95 is out of range"),
     "no name": ({"name": " "}, "what the page calls the model"),
     "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
     "a rate of 0": ({"fpr": 0}, "above 0 and below 1"), "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
-    "a rate in percent": ({"fpr": 5}, "fpr = 5 is out of range"),
     "no rate": ({"fpr": ()}, "fpr is empty"),
     "no such attack": ({"without": ["curvatur"]}, "Did you mean 'curvature'"),
     "labels without the attack on them": ({"outputs": "labels", "without": ["0-1"]}, "without = '0-1' is not known"),
@@ -154,9 +128,7 @@ CASES = {  # what is given differently, and what the message says
     "groups of members alone": ({"groups": np.zeros(60)}, "must be a pair"),
     "groups of another length": ({"groups": (np.zeros(60), np.zeros(59))}, "groups of non_members have shape (59,)"),
     "one group": ({"groups": (np.zeros(60), np.zeros(60))}, "leave groups out"),
-    "numbers for groups": ({"groups": (MEMBERS.x[:, 0], OTHERS.x[:, 0])}, "np.digitize"),
     "groups with NaN": ({"groups": (np.full(60, np.nan), np.zeros(60))}, "a name of its own"),
-    "a budget of queries with a fraction": ({"queries": 2.5}, "queries = 2.5: a whole number"),
     "a recipe as dictionary": ({"recipe": {"architecture": "mlp"}}, "a training.TrainConfig is needed"),
     "keep is a number": ({"keep": 5}, "the name of a folder"),
     "keep is a file": ({"keep": __file__}, "a folder for the answers"),
@@ -236,7 +208,7 @@ def test_classes_of_files_keep_their_order_and_fewer_that_are_numbers_are_not_gu
 
 
 def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
-    """A call that failed goes on from there; answers of another model are not taken for this one's."""
+    """A call that failed goes on from there."""
     monkeypatch.setattr("mia_lib.audit.target.BATCH", 40)
     asked = []
 
@@ -249,9 +221,6 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     with pytest.raises(MiaError, match="503.*goes on there") as told:
         audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS, keep=tmp_path)
     assert f"keep='{tmp_path}'" in str(told.value)
-    assert len(list(tmp_path.glob("*.npz"))) == 1  # of the pool, as far as it came
-    with pytest.raises(MiaError, match="of another model"):
-        audit.audit(lambda x: logits(x) + 1 + x[:, :3], MEMBERS, OTHERS, keep=tmp_path)
     asked.clear()
     found = inputs.check_inputs(lambda x: endpoint(x, 99), MEMBERS, OTHERS, AuditOptions(keep=tmp_path))
     asked.clear()
@@ -261,7 +230,6 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     with pytest.raises(MiaError, match="In an audit keep is the folder") as told:  # nobody asked for them to be kept
         audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS)
     assert len(list(Path(re.search(r"keep='(.*)'", str(told.value))[1]).glob("*.npz"))) == 1
-    assert inputs.check_inputs(logits, MEMBERS, OTHERS, AuditOptions(keep="~/a")).target.folder == Path.home() / "a"
 
 
 def test_kept_answers_of_a_model_that_changed_a_little(tmp_path):
@@ -324,19 +292,14 @@ def saved(folder, name: str, of: Dataset, **more):
 
 
 FILES = {  # what the command line names, made in a folder, and what the message says
-    "no model": (lambda f: {"MODEL": None}, "MODEL is missing"),
-    "no members": (lambda f: {"members": None}, "--members is missing"),
     "a model without a function": (lambda f: {"MODEL": "numpy"}, "write my_module:factory"),
     "no such module": (lambda f: {"MODEL": "no_such_module_here:predict"}, "there is no module no_such_module_here"),
     "no such function": (lambda f: {"MODEL": "numpy:lingspace"}, "Did you mean 'linspace'?"),
     "a pickle": (lambda f: {"MODEL": "forest.pkl"}, "weights_only=True"),
-    "a checkpoint": (lambda f: {"MODEL": "model.pth"}, "safetensors.torch.save_file"),
     "weights in the place of a model": (lambda f: {"MODEL": "w.safetensors"}, "--state w.safetensors"),
     "a pickled state": (lambda f: {"state": text(f / "w.pt", "x")}, "w.pt is a pickle"),
-    "no such state": (lambda f: {"state": str(f / "none.safetensors")}, "there is no such file"),
     "a state that is none": (lambda f: {"state": text(f / "bad.safetensors", "x" * 20)}, "is no safetensors file"),
     "a state of another network": (lambda f: {"state": weights(f, nn.Linear(5, 3))}, "size mismatch for weight"),
-    "a state with other names": (lambda f: {"state": weights(f, nn.Sequential(nn.Linear(6, 3)))}, "Missing key(s)"),
     "a class with arguments": (lambda f: {"MODEL": "torch.nn:Linear"}, "cannot be called without arguments"),
     "a class without weights": (lambda f: {"MODEL": "torch.nn:Identity", "state": None}, "without weights"),
     "no such program": (lambda f: {"MODEL": str(f / "m.pt2"), "state": None}, "there is no such file"),
@@ -344,13 +307,8 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "pickled records": (lambda f: {"members": text(f / "m.pkl", "x")}, "is a pickle"),
     "records with objects": (lambda f: {"members": saved(f, "o.npz", MEMBERS, x=np.array([{}] * 60, object))}, "plain arrays"),
     "records without labels": (lambda f: {"members": saved(f, "x.npz", MEMBERS, y=None, classes=None)}, "has no array y"),
-    "labels as text beside names": (lambda f: {"members": saved(f, "t.npz", MEMBERS, y=NAMES, classes=["z"])}, "classes"),
     "a CSV": (lambda f: {"members": text(f / "m.csv", "a,b")}, "is a CSV"),
     "a single array": (lambda f: {"members": text(f / "x.npy", "")}, "is a single array"),
-    "a class without records": (lambda f: {"members": saved(f, "s.npz", MEMBERS, y=2 * (MEMBERS.y > 1), classes=None)},
-                                "no record is of class 1"),
-    "labels out of range": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 1)}, "out of range"),
-    "labels with fractions": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.y + 0.5)}, "no whole numbers"),
     "targets of a regression": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.x[:, 0])}, "are for classifiers"),
     "records with NaN": (lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))}, "missing"),
     "an array of another name": (lambda f: {"groups": "region"}, "has no such array. It has x, y, classes"),
@@ -359,7 +317,6 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "a recipe that is a list": (lambda f: {"recipe": text(f / "r.json", "[1]")}, "holds a list"),
     "a folder that is a file": (lambda f: {"output": f / "members.npz"}, "is a file"),
     "a folder within a file": (lambda f: {"output": f / "members.npz" / "new"}, "cannot be written"),
-    "a folder that is not empty": (lambda f: {"output": f}, "is not empty"),
 }
 
 
@@ -393,20 +350,18 @@ def test_numbers_of_a_recipe_may_have_exponents(content, tmp_path):
 class Boom:
     """Would write a file if it were unpickled."""
 
-    def __init__(self, path):
-        self.path = path
-
     def __reduce__(self):
-        return (open, (str(self.path), "w"))
+        return (open, ("ran", "w"))
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
-def test_a_program_with_a_pickle_runs_nothing(tmp_path):
+def test_a_program_with_a_pickle_runs_nothing(tmp_path, monkeypatch):
     """A file of torch.export whose example inputs would run code, or whose weights are said to be pickles."""
+    monkeypatch.chdir(tmp_path)
     x, good = torch.zeros(4, 6), tmp_path / "good.pt2"
     torch.export.save(torch.export.export(nn.Linear(6, 3).eval(), (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},)), good)
     assert files.program(good).module()(torch.zeros(7, 6)).shape == (7, 3)
-    for name, planted, said in (("sample_inputs/model.pt", pickle.dumps(Boom(tmp_path / "ran")), "more than tensors"),
+    for name, planted, said in (("sample_inputs/model.pt", pickle.dumps(Boom()), "more than tensors"),
                                 ("weights_config.json", b'{"config": {"w": {"use_pickle": true}}}', "kept as pickles")):
         with zipfile.ZipFile(good) as sound, zipfile.ZipFile(tmp_path / "bad.pt2", "w") as bad:
             for entry in sound.namelist():
