@@ -18,14 +18,13 @@ import torch
 
 from mia_lib import data, membership, models, published, store, training
 from mia_lib.errors import MiaError
-from mia_lib.training import devices, gpu, loop, pool, recipe
+from mia_lib.training import devices, gpu, loop, pool
 from mia_lib.training import ensemble as ensembles
 from mia_lib.training.losses import record_loss
 from mia_lib.training.recipe import TrainConfig
 
 RNG = np.random.default_rng(0)
-IMAGES = data.Dataset("toy images", RNG.integers(0, 255, (60, 12, 12, 3)).astype(np.uint8), RNG.integers(0, 3, 60), 60,
-                      ("a", "b", "c"))
+IMAGES = data.from_arrays(RNG.integers(0, 255, (60, 12, 12, 3)).astype(np.uint8), RNG.integers(0, 3, 60), "toy images")
 TABLE = data.Dataset("toy table", RNG.normal(size=(80, 5)).astype(np.float32), RNG.integers(0, 2, 80), 80, ("no", "yes"))
 MEMBERS = membership.balanced_halves(80, 4)
 CPU = torch.device("cpu")
@@ -152,13 +151,6 @@ def test_records_that_were_damaged_on_the_way_to_the_workers_are_written_again()
     assert ensemble.fit().missing() == []
 
 
-def test_checkpoints_are_taken_away_when_the_models_are_kept(monkeypatch):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    with ThreadPoolExecutor(1) as executor:
-        training.train(TABLE, MEMBERS, TrainConfig("mlp:4", epochs=3), executor=executor).fit()
-    assert not [p for p in (store.cache_dir() / "checkpoint").rglob("*") if p.suffix in (".npz", ".json")]
-
-
 def test_a_model_that_diverges_leaves_the_others_alone():
     x, members = np.array(TABLE.x, np.float64), np.ones((4, 80), bool)
     x[0] = 1e300  # finite here, but not in float32
@@ -172,7 +164,6 @@ def test_a_model_that_diverges_leaves_the_others_alone():
 
 @pytest.mark.parametrize("records, config, stacked", [
     (TABLE, TrainConfig("mlp:8", epochs=7, batch_size=8, optimizer="sgd", learning_rate=0.5, momentum=0.9), True),
-    (IMAGES, TrainConfig("leino_cnn:4,6,16", epochs=6, batch_size=8, learning_rate=0.02), True),
     (IMAGES, TrainConfig("batchnorm_cnn:3,4,4", epochs=6, batch_size=5, learning_rate=0.05), False)])
 def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
     rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
@@ -207,11 +198,11 @@ def test_a_warm_start_goes_on_from_the_weights_it_names():
 def test_a_part_of_an_ensemble_holds_the_same_models_and_trains_no_others():
     validation = ~MEMBERS & (np.cumsum(~MEMBERS, 1) <= 20)
     whole = training.train(TABLE, MEMBERS, TrainConfig("mlp:8", epochs=3), validation=validation)
-    on = training.train(TABLE, MEMBERS, TrainConfig("mlp:8", epochs=2), start=(whole, [3, 2, 1, 0]))
+    on = training.train(TABLE, MEMBERS, whole.config, start=(whole, [3, 2, 1, 0]))  # two of which nobody has trained
     for ensemble in (whole, on):
         part = ensemble.part([3, 1])
         assert [store.key(part.spec(k)) for k in (0, 1)] == [store.key(ensemble.spec(m)) for m in (3, 1)]
-        assert part.part([1]).spec(0) == ensemble.spec(1)
+        assert part.part(np.array([False, True])).spec(0) == ensemble.spec(1)
         part.fit()
         assert ensemble is on or ensemble.missing() == [0, 2]
         found = part.parameters(0)
@@ -280,12 +271,9 @@ def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
 
 def test_a_machine_without_a_card_says_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for variable, given, words in (("cpu", "cuda", "device = 'cuda', but there is no CUDA here.*Say 'cpu'"),
-                                   ("cuda:1", None, "MIA_DEVICE = 'cuda:1', but there is no CUDA"),
-                                   ("tpu", None, "MIA_DEVICE = 'tpu': allowed are 'cpu', 'cuda'")):
-        monkeypatch.setenv("MIA_DEVICE", variable)
+    for device, words in (("cuda:1", "device = 'cuda:1', but there is no CUDA here.*Say 'cpu'"), ("tpu", "allowed are 'cpu'")):
         with pytest.raises(MiaError, match=words):
-            training.train(TABLE, MEMBERS, TrainConfig("mlp:4"), device=given)
+            training.train(TABLE, MEMBERS, TrainConfig("mlp:4"), device=device)
     monkeypatch.delenv("MIA_DEVICE")
     assert devices.pick() == CPU == devices.pick("cpu")
 
@@ -345,13 +333,6 @@ def test_dropout_follows_from_its_key_alone():
     assert (one.eval()(x) == x).all()
 
 
-def test_the_views_of_an_epoch_do_not_depend_on_the_size_of_a_batch():
-    views, x = recipe.draw_views("flip_crop:2", 20, torch.Generator().manual_seed(3)), torch.rand(20, 3, 6, 6)
-    whole = recipe.augment(x, "flip_crop:2", views)
-    parts = [recipe.augment(x[k:k + 7], "flip_crop:2", views[k:k + 7]) for k in range(0, 20, 7)]
-    assert (torch.cat(parts) == whole).all()
-
-
 def test_precision_is_part_of_what_determines_a_model_and_tf32_is_allowed_where_its_recipe_says_so(monkeypatch):
     seen, real = [], devices.plain_float32
     monkeypatch.setattr(devices, "plain_float32", lambda tf32=False: seen.append(tf32) or real(tf32))
@@ -369,6 +350,7 @@ def test_precision_is_part_of_what_determines_a_model_and_tf32_is_allowed_where_
 
 def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(monkeypatch):
     real, keep, said, kept = pool.run_tasks, store.keep, [], []
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(store.progress, "say", said.append)
     monkeypatch.setattr(store, "keep", lambda spec, *given, **notes: kept.append(spec["kind"]) or keep(spec, *given, **notes))
 
@@ -380,11 +362,13 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
 
     monkeypatch.setattr(pool, "run_tasks", run_tasks)
     with ThreadPoolExecutor(2) as runs, ThreadPoolExecutor(1) as executor:
-        found = [runs.submit(training.train(TABLE, membership.balanced_halves(80, count), TrainConfig("mlp:4", epochs=1),
+        found = [runs.submit(training.train(TABLE, membership.balanced_halves(80, count), TrainConfig("mlp:4", epochs=2),
                                             executor=executor, label="shared models").fit) for count in (4, 6)]
         assert [run.result().missing() for run in found] == [[], []]
     assert len(said) == 1 and "waiting for another process" in said[0] and "training shared models" in said[0]
-    assert kept == ["model"] * 6, "none twice"
+    assert kept.count("model") == 6, "none twice"
+    left = [path for path in (store.cache_dir() / "checkpoint").rglob("*") if path.suffix in (".npz", ".json")]
+    assert "checkpoint" in kept and not left, "they are taken away when the models are kept"
 
 
 @pytest.fixture
@@ -498,10 +482,9 @@ def test_a_cluster_that_is_not_there_is_said_and_without_dask_the_extra_is_named
     assert pool.cluster() is None
 
 
-@pytest.mark.parametrize("answers, words", [
-    ({}, "has no workers yet"), ({"tcp://a": (False, "2.0")}, "does not see.*MIA_CACHE"),
-    ({"tcp://a": (True, "1.0")}, "has PyTorch 1.0")])
-def test_workers_that_do_not_share_the_store_or_the_version_are_refused(answers, words):
-    client = SimpleNamespace(scheduler_info=lambda: {"workers": answers}, run=lambda *_: answers)
-    with pytest.raises(MiaError, match=words):
-        pool._meet(client, "tcp://x")
+def test_workers_that_do_not_share_the_store_or_the_version_are_refused():
+    for answers, words in (({}, "has no workers yet"), ({"tcp://a": (False, "2.0")}, "does not see.*MIA_CACHE"),
+                           ({"tcp://a": (True, "1.0")}, "has PyTorch 1.0")):
+        client = SimpleNamespace(scheduler_info=lambda: {"workers": answers}, run=lambda *_: answers)  # noqa: B023
+        with pytest.raises(MiaError, match=words):
+            pool._meet(client, "tcp://x")
