@@ -149,20 +149,13 @@ def test_records_of_objects_are_known_by_all_their_numbers(tmp_path):
     frame = pd.DataFrame({"name": ["a", "b"], "signal": long})
     objects = np.empty(2, object)
     objects[:] = long
-    asked = []
-
-    def function(x):
-        asked.append(len(x))
-        return 3 * np.arange(2 * len(x)).reshape(len(x), 2) - 5.5
-
-    for kind, x in (("list", long), ("frame", frame), ("array", objects)):
-        for _ in range(2):
-            signals.from_function(function, x, keep=tmp_path / f"{kind}.npz")
-        assert asked == [2]
-        other = {"list": [long[0], long[1] + 1], "frame": frame.assign(name=["a", "c"]), "array": objects[::-1]}[kind]
+    for k, (x, other) in enumerate(((long, [long[0], long[1] + 1]), (frame, frame.assign(name=["a", "c"])),
+                                    (objects, objects[::-1]))):
+        keep = tmp_path / f"{k}.npz"
+        signals.from_function(lambda x: np.array([[-5.5, 3], [0.5, 3]]), x, keep=keep)
+        signals.from_function(lambda x: pytest.fail("all is there"), x, keep=keep)
         with pytest.raises(MiaError, match="other records"):
-            signals.from_function(function, other, keep=tmp_path / f"{kind}.npz")
-        asked.clear()
+            signals.from_function(lambda x: pytest.fail("of others"), other, keep=keep)
 
 
 class Endpoint:

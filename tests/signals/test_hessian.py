@@ -153,9 +153,9 @@ def test_conjugate_gradient_solves_and_says_what_it_did_not():
     assert not hessian.conjugate_gradient(lambda v: np.full_like(v, np.nan), VECTORS, 0.5).converged.any()
 
 
-def test_systems_are_solved_as_if_each_were_alone_and_multiplied_no_longer_than_needed():
-    eigenvector = np.linalg.eigh(MIXED)[1][:, 6]
-    right, asked = np.stack([VECTORS[0], 3 * eigenvector, np.zeros(7), VECTORS[1]]), []
+def test_systems_are_solved_as_if_each_were_alone_and_only_those_that_meet_downward_curvature_fail():
+    vectors = np.linalg.eigh(MIXED)[1]
+    right, asked = np.stack([VECTORS[0], 3 * vectors[:, 6], np.zeros(7), VECTORS[1]]), []
     found = hessian.conjugate_gradient(lambda v: asked.append(len(v)) or v @ MIXED, right, 0.5, 1e-10)
     assert found.converged.all() and found.iterations[1] == 1 and found.iterations[2] == 0
     assert (found.x[2] == 0).all() and found.residuals[2] == 0
@@ -164,10 +164,6 @@ def test_systems_are_solved_as_if_each_were_alone_and_multiplied_no_longer_than_
         alone = hessian.conjugate_gradient(MIXED, row[None], 0.5, 1e-10)
         np.testing.assert_allclose(found.x[k], alone.x[0], rtol=1e-8, atol=1e-12)
         assert found.iterations[k] == alone.iterations[0]
-
-
-def test_only_the_systems_that_meet_downward_curvature_fail():
-    values, vectors = np.linalg.eigh(MIXED)
     right = np.stack([vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]])  # the first has no part in what is below 0
     found = hessian.conjugate_gradient(MIXED, right, 0.1)
     assert found.converged.tolist() == [True, False, False]

@@ -17,7 +17,6 @@ from mia_lib.models import Network
 from mia_lib.signals import mapping
 from mia_lib.signals import outputs as model_signals
 from mia_lib.training import TrainConfig
-from mia_lib.training import ensemble as ensembles
 from mia_lib.training.losses import LOSSES, precise_loss, record_loss
 
 RNG = np.random.default_rng(0)
@@ -105,31 +104,9 @@ def test_networks_evaluated_together_answer_as_they_do_alone(architecture):
         np.testing.assert_allclose(outputs, signals.model_outputs(network, IMAGES.x), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("records,architecture,most", [(TABLE, "mlp:4", 3), (IMAGES, "mlp:220", 1)])
-def test_a_card_gives_the_signals_of_the_pool_and_takes_small_networks_together(monkeypatch, records, architecture, most):
-    """The code of the card, run on the CPU: records as tensors, groups of at most three."""
-    def asked():
-        return [ask(ensemble, records) for ask in (signals.logits, signals.loss, signals.gradient_norm)]
-
-    ensemble = bank(records, TrainConfig(architecture, epochs=1))
-    expected, groups, stacked = asked(), [], model_signals._outputs_stacked
-    for folder in ("logits", "signals", "gradient_norm"):
-        (store.cache_dir() / folder).rename(store.cache_dir() / f"old-{folder}")
-    monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
-    monkeypatch.setattr(ensembles, "MOST_AT_ONCE", 3)
-    monkeypatch.setattr(model_signals, "_outputs_stacked", lambda n, x: groups.append((len(n), type(x))) or stacked(n, x))
-    for one, two in zip(asked(), expected, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
-    assert groups == [(3, torch.Tensor)] * 2 * (most == 3)
-
-
-def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
-    model, plain, sizes = bank(IMAGES, TrainConfig("leino_cnn:2,3,8", epochs=1)).model(0), model_signals.inputs, []
-
-    def computed():
-        blocks = list(signals.record_gradients(model, IMAGES.x, IMAGES.y))
-        return blocks, [signals.model_outputs(model, IMAGES.x), signals.features(model, IMAGES.x), np.concatenate(blocks),
-                        *model_signals._outputs_stacked([model, model], IMAGES.x)]
+def test_blocks_of_gradients_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
+    model, plain, sizes = models.build("leino_cnn:2,3,8", (12, 12, 1), 3, seed=0), model_signals.inputs, []
+    expected = np.concatenate(list(signals.record_gradients(model, IMAGES.x, IMAGES.y)))
 
     def small(x, start, stop, *how):
         sizes.append(stop - start)
@@ -137,22 +114,10 @@ def test_batches_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return plain(x, start, stop, *how)
 
-    _, expected = computed()
     monkeypatch.setattr(model_signals, "inputs", small)
-    blocks, found = computed()
+    blocks = list(signals.record_gradients(model, IMAGES.x, IMAGES.y))
     assert max(map(len, blocks)) <= 9 and max(sizes) == 60
-    for one, two in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
-
-
-def looped(model, records, kind):
-    """Gradients [N, P] one record at a time, in double precision."""
-    model = model_signals.in_precision(model, "float64").requires_grad_()
-    rows = []
-    for x, y in zip(models.to_input(records.x).double(), torch.from_numpy(records.y), strict=True):
-        loss = record_loss(model(x[None]), y[None], kind)[0]
-        rows.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))]).numpy())
-    return np.stack(rows)
+    np.testing.assert_allclose(np.concatenate(blocks), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("architecture,kind", [
@@ -162,7 +127,10 @@ def test_gradients_of_records_are_those_of_a_plain_loop(architecture, kind):
     classes = 2 if architecture == "sigmoid_regression" else 3
     records = IMAGES.take(np.flatnonzero(IMAGES.y < classes))
     model = normalised() if architecture == "normalised" else models.build(architecture, (12, 12, 1), classes, seed=0)
-    expected = looped(model, records, kind)
+    double, expected = model_signals.in_precision(model, "float64").requires_grad_(), []
+    for x, y in zip(models.to_input(records.x).double(), torch.from_numpy(records.y), strict=True):
+        loss = record_loss(double(x[None]), y[None], kind)[0]
+        expected.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(double.parameters()))]).numpy())
     for dtype, tolerance in (("float64", 1e-12), ("float32", 1e-5)):
         blocks = list(signals.record_gradients(model, records.x, records.y, kind, dtype, batch=7))
         assert {len(b) for b in blocks[:-1]} == {7} and blocks[0].dtype == dtype
