@@ -59,7 +59,8 @@ def why(plan, name: str) -> str:
 
 def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_says_so(sets, memorised):
     recipe, few = TrainConfig("mlp:16", optimizer="sgd", learning_rate=0.2), [of.take(np.arange(100)) for of in sets[:2]]
-    plain, packed = (check(model, *few, recipe=recipe) for model in (memorised, Packed(memorised).eval()))
+    network = Packed(memorised).eval()
+    plain, packed = (check(model, *few, recipe=recipe) for model in (memorised, network))
     for name in ("MALT", "gradient norm", "curvature", "IHA"):
         expected, score = (attacks.score(attacks.ATTACKS[name], attacks.AuditSignals(found)) for found in (plain, packed))
         np.testing.assert_allclose(score, expected, rtol=1e-6, err_msg=name)
@@ -72,9 +73,9 @@ def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_
         with torch.no_grad():
             return SimpleNamespace(logits=memorised(torch.from_numpy(x.astype(np.float32))))
 
-    report = audit.audit(function, *few, queries=0, minutes=5)
-    np.testing.assert_array_equal(report.inputs.target.ask(few[0].x), plain.target.ask(few[0].x))
-    assert "The model returns a SimpleNamespace, of which its logits were taken." in report.text("shows")
+    np.testing.assert_array_equal(check(function, *few).target.ask(few[0].x), plain.target.ask(few[0].x))
+    report = audit.audit(network, *few, queries=0, minutes=5)
+    assert "The model returns a dict, of which its logits were taken." in report.text("shows") and report.data()
 
 
 def test_columns_of_a_forest_that_lacks_a_class_stand_where_they_belong(sets):
