@@ -23,7 +23,6 @@ from mia_lib import audit, models
 from mia_lib.audit import files, inputs, options
 from mia_lib.audit.command import run_command
 from mia_lib.audit.options import AuditOptions
-from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import TrainConfig
@@ -43,8 +42,7 @@ MEMBERS, OTHERS, PUBLIC = records(60, 2), records(60, 3), records(80, 4)
 IMAGES = [Dataset("images", np.random.default_rng(k).integers(0, 255, (60, 8, 8, 1), dtype=np.uint8),
                   np.random.default_rng(k).integers(3, size=60), 60, CLASSES) for k in (5, 6)]
 RECIPE = TrainConfig("mlp:8", epochs=1)
-CLUSTERS = split(clusters(300, 1), 150)
-KNOWN = sharpened(CLUSTERS[0], share=1.0)
+LABELS = {row.tobytes(): label for row, label in zip(MEMBERS.x, MEMBERS.y, strict=True)}
 
 
 def logits(x: np.ndarray) -> np.ndarray:
@@ -96,8 +94,7 @@ CASES = {  # what is given differently, and what the message says
     "half precision": ({"model": nn.Linear(6, 3).to(torch.bfloat16).eval()}, "give model.float()"),
     "an infinite logit": ({"model": lambda x: np.where(x[:, :1] > 0, -np.inf, logits(x))}, "NaN or infinity"),
     "columns in another order": (  # wrong about its own members more often than a guess: not the model that it is taken for
-        {"model": lambda x: KNOWN(x)[:, [1, 2, 3, 0]], "members": CLUSTERS[0], "non_members": CLUSTERS[1],
-         "outputs": "probabilities"}, "columns of its outputs"),
+        {"model": lambda x: 9 * np.eye(3)[[LABELS.get(row.tobytes(), 0) - 1 for row in x]]}, "columns of its outputs"),
     "an endpoint that is down": ({"model": lambda x: 1 / 0}, "failed: ZeroDivisionError"),
     # records
     "arrays": ({"members": MEMBERS.x}, "data.from_arrays"),
@@ -117,7 +114,9 @@ CASES = {  # what is given differently, and what the message says
     "a recipe for other pixels": (of_pixels("0 to 1") | {"recipe": replace(RECIPE, scaling="0 to 255")},
                                   "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'"),
     # numbers
+    "no minutes": ({"minutes": 0}, "a budget above 0"),
     "too few minutes": ({"minutes": 0.001}, "too small for anything"),
+    "confidence in percent": ({"confidence": 95}, "confidence = 95 is out of range"),
     "no name": ({"name": " "}, "what the page calls the model"),
     "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
     "a rate of 0": ({"fpr": 0}, "above 0 and below 1"), "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
@@ -292,6 +291,7 @@ def saved(folder, name: str, of: Dataset, **more):
 
 
 FILES = {  # what the command line names, made in a folder, and what the message says
+    "no members": (lambda f: {"members": None}, "--members is missing"),
     "a model without a function": (lambda f: {"MODEL": "numpy"}, "write my_module:factory"),
     "no such module": (lambda f: {"MODEL": "no_such_module_here:predict"}, "there is no module no_such_module_here"),
     "no such function": (lambda f: {"MODEL": "numpy:lingspace"}, "Did you mean 'linspace'?"),
