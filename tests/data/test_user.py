@@ -151,22 +151,19 @@ def save(folder, name: str, pixels: np.ndarray):
     Image.fromarray(pixels).save(folder / name)
 
 
-def test_a_folder_is_its_images_in_the_order_of_their_names(tmp_path):
+def test_a_folder_is_its_images_in_the_order_of_their_names_and_of_splits_training_records_come_first(tmp_path):
     for k, (kind, name) in enumerate([("dog", "b.png"), ("cat", "a.png"), ("cat", "10.png"), ("dog", "B.PNG")]):
-        save(tmp_path / kind, name, BYTES[k])
-    (tmp_path / "cat" / "notes.txt").write_text("no image")
-    (tmp_path / ".hidden").mkdir()
-    found = data.from_folder(tmp_path, "pets")
+        save(tmp_path / "own" / kind, name, BYTES[k])
+    (tmp_path / "own" / "cat" / "notes.txt").write_text("no image")
+    (tmp_path / "own" / ".hidden").mkdir()
+    found = data.from_folder(tmp_path / "own", "pets")
     assert found.classes == ("cat", "dog") and found.y.tolist() == [0, 0, 1, 1] and found.n_train == 4
     assert found.x.tobytes() == BYTES[[2, 1, 3, 0]].tobytes()
-
-
-def test_a_folder_of_splits_has_its_training_records_first(tmp_path):
     for k, (split, kind) in enumerate([("test", "b"), ("train", "a"), ("train", "b"), ("test", "a")]):
-        save(tmp_path / split / kind, "1.png", BYTES[k, :, :, 0])
-    found = data.from_folder(tmp_path)
+        save(tmp_path / "splits" / split / kind, "1.png", BYTES[k, :, :, 0])
+    found = data.from_folder(tmp_path / "splits")
     assert found.shape == (8, 7, 1) and found.n_train == 2 and found.y.tolist() == [0, 1, 0, 1]
-    assert found.x.tobytes() == BYTES[[1, 2, 3, 0], :, :, :1].tobytes() and found.name == tmp_path.name
+    assert found.x.tobytes() == BYTES[[1, 2, 3, 0], :, :, :1].tobytes() and found.name == "splits"
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
