@@ -29,11 +29,9 @@ NUMBERS = count()
 HERE = ThreadPoolExecutor(1)  # processes of the pool, which take seconds to start, are tried once
 
 MLP = """
-    import torch
     from torch import nn
     WIDTH = 6
     class Net(nn.Module):
-        \"\"\"A network.\"\"\"
         def __init__(self, shape, classes, hidden=WIDTH):
             super().__init__()
             self.first, self.last = nn.Linear(shape[0], hidden), nn.Linear(hidden, classes)
@@ -278,8 +276,6 @@ SPLIT = {"my_base": """
     FACTOR = 2.0
     def scaled(x):
         return FACTOR * x
-    def unused(x):
-        return x
     """}
 EDITS = [  # module, what stands there, what is put in its place, whether that is another model
     ("my_nets", "hidden=6", "hidden=7", True), ("my_nets", "self.last(parts", "-self.last(parts", True),
