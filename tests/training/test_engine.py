@@ -456,20 +456,6 @@ def test_what_a_task_takes_is_asked_for_when_its_turn_comes_and_not_held_for_all
     assert sorted(done) == [(number, number) for number in range(12)]
 
 
-def test_an_idle_worker_that_died_is_reported_and_replaced():
-    def work():
-        pool.run_tasks(len, [([],)], lambda *_: None, "work", workers=1)
-
-    work()
-    [process] = pool.pool(1)._processes.values()
-    process.kill()
-    process.join()
-    time.sleep(0.5)
-    with pytest.raises(MiaError, match="died"):
-        work()
-    work()
-
-
 def test_a_cluster_that_is_not_there_is_said_and_without_dask_the_extra_is_named(monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra `cluster`")
     monkeypatch.setattr(pool, "CONNECT_SECONDS", 1)

@@ -149,11 +149,21 @@ def test_a_killed_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path)
     assert ensemble.fit().missing() == []
 
 
-def test_a_process_that_dies_is_reported_and_the_pool_recovers():
+def test_a_process_that_dies_at_work_or_idle_is_reported_and_the_pool_recovers():
+    def work(code: str = ""):
+        pool.run_tasks(exec, [(f"import os; {code}",)], lambda *_: None, "work", workers=1)
+
     for code, words in (("os._exit(3)", r"died.*\(exit code 3\)"), ("os.kill(os.getpid(), 9)", r"died.*\(out of memory\?\)")):
         with pytest.raises(MiaError, match=words):
-            pool.run_tasks(exec, [(f"import os; {code}",)], lambda k, r: None, "dying", workers=1)
-    bank(workers=1).fit()
+            work(code)
+    work()
+    [process] = pool.pool(1)._processes.values()
+    process.kill()
+    process.join()
+    time.sleep(0.5)
+    with pytest.raises(MiaError, match="died"):
+        work()
+    work()
 
 
 @pytest.mark.parametrize("call,words", [
