@@ -53,19 +53,6 @@ def test_scores_do_not_depend_on_the_size_of_the_blocks(monkeypatch, attack, cel
 
 
 @every_attack
-def test_the_order_of_the_references_does_not_matter(attack):
-    order = RNG.permutation(R)
-    assert_allclose(attack(SIGNAL, REFERENCES[order], MEMBERS[order]), attack(SIGNAL, REFERENCES, MEMBERS), atol=1e-12)
-
-
-@pytest.mark.parametrize("name", [n for n in ATTACKS if "fixed_variance=True" not in n])
-def test_a_record_is_scored_without_looking_at_the_others(name):
-    few = slice(20, 23)
-    expected = ATTACKS[name](SIGNAL, REFERENCES, MEMBERS)[few]
-    assert_allclose(ATTACKS[name](SIGNAL[few], REFERENCES[:, few], MEMBERS[:, few]), expected, atol=1e-12)
-
-
-@every_attack
 def test_single_precision_gives_the_same_scores_to_its_rounding(attack):
     low = attack(SIGNAL.astype(np.float32), REFERENCES.astype(np.float32), MEMBERS)
     assert_allclose(low, attack(SIGNAL, REFERENCES, MEMBERS), rtol=1e-4, atol=1e-4)
@@ -80,23 +67,12 @@ def game(gap, records=4000, references=16, seed=1):
 
 
 @every_attack
-def test_no_attack_works_where_membership_changes_nothing(attack):
+def test_every_attack_works_where_members_have_a_lower_loss_and_none_where_membership_changes_nothing(attack):
     signal, target, references, members = game(0.0)
     assert metrics.auc(attack(signal, references, members), target) == pytest.approx(0.5, abs=0.03)
-
-
-@every_attack
-def test_every_attack_works_where_members_have_a_lower_loss(attack):
     signal, target, references, members = game(3.0)
     without_references = metrics.auc(bayes.malt(signal), target)
     assert 0.7 < without_references < metrics.auc(attack(signal, references, members), target) - 0.02
-
-
-@pytest.mark.parametrize("name", [n for n in ATTACKS if "offline" in n or n in (
-    "mast mean_out", "mast softmin", "attack_r", "attack_r level", "rmia a=0.3")])
-def test_attacks_from_out_references_alone_never_look_at_the_others(name):
-    assert_array_equal(ATTACKS[name](SIGNAL, np.where(MEMBERS, 1e3, REFERENCES), MEMBERS),
-                       ATTACKS[name](SIGNAL, REFERENCES, MEMBERS))
 
 
 # Likelihood-ratio attack
@@ -128,13 +104,6 @@ def test_lira_is_what_a_loop_over_records_finds(signal, references, fixed_varian
     assert_allclose(baselines.lira_offline(signal, references, members, fixed_variance, variant="released_code"), released)
 
 
-def test_the_released_offline_test_has_two_sides():
-    references, members = np.array([[-1.0], [0.0], [1.0]]).repeat(3, 1), np.zeros((3, 3), bool)
-    assert np.diff(baselines.lira_offline([-4.0, 0.0, 4.0], references, members)).min() > 0
-    low, middle, high = baselines.lira_offline([-4.0, 0.0, 4.0], references, members, variant="released_code")
-    assert low == high > middle
-
-
 numbers = arrays(np.float64, N, elements=st.floats(-5, 5))
 
 
@@ -146,13 +115,6 @@ def test_lira_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_sc
                         attack(SIGNAL, REFERENCES, MEMBERS), rtol=1e-6, atol=1e-6)
     assert_allclose(baselines.lira_online(shift - scale * SIGNAL, shift - scale * REFERENCES, MEMBERS),
                     baselines.lira_online(SIGNAL, REFERENCES, MEMBERS), rtol=1e-6, atol=1e-6)
-
-
-@given(shift=numbers, scale=st.floats(1e-3, 1e3))
-def test_lira_with_fixed_variance_is_unchanged_by_shifts_of_records_and_a_common_scale(shift, scale):
-    for attack in LIRA.values():
-        assert_allclose(attack(shift + scale * SIGNAL, shift + scale * REFERENCES, MEMBERS, True),
-                        attack(SIGNAL, REFERENCES, MEMBERS, True), rtol=1e-6, atol=1e-6)
 
 
 def test_lira_reaches_the_optimal_attack_with_many_references():
@@ -225,14 +187,6 @@ def test_attack_r_at_one_level_is_the_margin_to_that_quantile(level):
     assert_allclose(baselines.attack_r(SIGNAL, REFERENCES, members, level), expected, atol=1e-12)
 
 
-@given(level=st.floats(0.01, 0.99))
-def test_the_test_at_a_level_agrees_with_the_p_value(level):
-    called = baselines.attack_r(SIGNAL, REFERENCES, MEMBERS, level) >= 0
-    share = baselines.attack_r(SIGNAL, REFERENCES, MEMBERS)
-    assert share[called].min(initial=1) >= 1 - level - 1 / (R // 2)  # interpolation moves by one reference at most
-    assert (share[~called] < 1).all()
-
-
 # Difficulty calibration
 
 def test_calibration_leaves_references_that_were_trained_on_a_record_aside():
@@ -240,19 +194,9 @@ def test_calibration_leaves_references_that_were_trained_on_a_record_aside():
     assert_allclose(calibration.calibrate([1.0, 5.0], references, members), [0.5, 1.0])
     assert_allclose(calibration.calibrate(SIGNAL, REFERENCES, MEMBERS),
                     bayes.mast(-SIGNAL, -REFERENCES, MEMBERS, "mean_out"), atol=1e-12)
+    assert (calibration.calibrate(SIGNAL, SIGNAL[None], own="keep") == 0).all()  # a copy that forgot nothing
     with pytest.raises(MiaError, match="1 of 2 records have no reference that left it out; calibration needs 1"):
         calibration.calibrate([1.0, 5.0], references, members | [True, False])
-
-
-def test_a_copy_that_forgot_nothing_calibrates_every_score_to_zero():
-    with pytest.raises(MiaError, match="among its own references"):
-        calibration.calibrate(SIGNAL, SIGNAL[None])
-    assert (calibration.calibrate(SIGNAL, SIGNAL[None], own="keep") == 0).all()
-
-
-def test_calibrated_loss_bounds_the_optimal_score_from_above():
-    assert (calibration.calibrate(-SIGNAL, -REFERENCES)
-            >= bayes.mast(SIGNAL, REFERENCES, np.zeros((R, N), bool), "softmin") - 1e-12).all()
 
 
 @pytest.mark.parametrize("difficulty,noise,references", ((1.0, 0.3, 1), (1.0, 0.3, 5), (0.3, 1.0, 1), (0.3, 1.0, 10)))
@@ -287,12 +231,8 @@ def test_modified_entropy_tells_certain_and_right_from_certain_and_wrong(kind):
     p = np.array([[1, 0, 0], [0.9, 0.1, 0], [0.1, 0.9, 0], [0, 1, 0]], kind)
     score = baselines.modified_entropy(p, np.zeros(4, int))
     assert score[0] == 0 and (np.diff(score) < 0).all() and np.isfinite(score).all()
-
-
-def test_modified_entropy_ranks_records_whose_probability_rounds_to_one():
-    rest = np.array([1e-12, 1e-10, 1e-8], np.float32)
-    p = np.stack([np.ones(3, np.float32), rest], 1)
-    assert (np.diff(baselines.modified_entropy(p, np.zeros(3, int))) < 0).all()
+    rounded = np.array([[1, 1e-12], [1, 1e-10], [1, 1e-8]], kind)  # told apart by what is left for the other class
+    assert (np.diff(baselines.modified_entropy(rounded, np.zeros(3, int))) < 0).all()
 
 
 # RMIA
@@ -316,14 +256,6 @@ def loop_rmia(gamma, a):
 @pytest.mark.parametrize("a", (None, 0.0, 0.3, 1.0))
 def test_rmia_is_what_a_loop_over_records_and_population_finds(gamma, a):
     assert_allclose(baselines.rmia(*RMIA, gamma, a), loop_rmia(gamma, a))
-
-
-def test_rmia_by_hand():
-    x = (np.array([0.8]), np.array([[0.8], [0.4]]), np.array([[True], [False]]))  # p(x) = 0.6, ratio 4/3
-    z = (np.array([0.5, 0.6]), np.array([[0.5, 0.3], [0.5, 0.3]]))  # ratios 1 and 2
-    assert [baselines.rmia(*x, *z, gamma)[0] for gamma in (1.0, 1.3, 1.4)] == [0.5, 0.5, 0.0]
-    # offline with a = 0: p(x) = (0.4 + 1) / 2, ratio 1.14; p(z) = 0.75 and 0.65, ratios 0.67 and 0.92
-    assert [baselines.rmia(*x, *z, gamma, a=0.0)[0] for gamma in (1.0, 1.5, 2.0)] == [1.0, 0.5, 0.0]
 
 
 def test_rmia_offline_tells_tiny_means_apart():
