@@ -53,14 +53,6 @@ def test_softmin_is_below_the_mean_and_reaches_it_when_hot_and_the_minimum_when_
 
 
 @pytest.mark.parametrize("estimator", bayes.ESTIMATORS)
-def test_mast_with_the_same_difficulty_everywhere_ranks_like_malt(estimator):
-    same = np.repeat(REFERENCE_LOSS[:, :1], N, 1)
-    same_members = np.repeat(MEMBERS[:, :1], N, 1)
-    scores = bayes.mast(LOSS, same, same_members, estimator)
-    assert (np.argsort(scores) == np.argsort(bayes.malt(LOSS))).all()
-
-
-@pytest.mark.parametrize("estimator", bayes.ESTIMATORS)
 def test_adding_difficulty_to_a_record_everywhere_leaves_its_mast_score_alone(estimator):
     extra = RNG.exponential(size=N)
     before = bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, estimator)
