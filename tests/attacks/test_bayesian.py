@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, rankdata
 from scipy.stats import t as student
 
-from mia_lib import attacks, membership, metrics
+from mia_lib import attacks, membership
 from mia_lib.attacks import baselines, bayes, bayesian
 from mia_lib.errors import MiaError
 
@@ -56,26 +56,19 @@ def by_loop(signal, references, members, online, predictive="normal", spread="al
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("options", SETTINGS)
-def test_bavaria_is_what_a_loop_over_records_gives(form, options):
+def test_bavaria_is_what_a_loop_over_records_gives_in_whatever_unit(form, options):
     expected = by_loop(SIGNAL, REFERENCES, MEMBERS, form == "online", **options)
     assert_allclose(FORMS[form](SIGNAL, REFERENCES, MEMBERS, **options), expected)
+    moved = FORMS[form](3 + 7 * SIGNAL, 3 + 7 * REFERENCES, MEMBERS, **options)
+    assert_allclose(moved, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_views_are_independent_and_order_of_references_and_blocks_do_not_matter(form, monkeypatch):
+def test_views_are_independent_and_blocks_do_not_matter(form, monkeypatch):
     of_views = sum(FORMS[form](VIEWS[:, a], REFERENCE_VIEWS[..., a], MEMBERS) for a in range(A))
     assert_allclose(FORMS[form](VIEWS, REFERENCE_VIEWS, MEMBERS), of_views)
-    order, expected = RNG.permutation(R), FORMS[form](SIGNAL, REFERENCES, MEMBERS)
-    assert_allclose(FORMS[form](SIGNAL, REFERENCES[order], MEMBERS[order]), expected)
     monkeypatch.setattr(attacks, "CELLS", 7 * R)
-    assert_allclose(FORMS[form](SIGNAL, REFERENCES, MEMBERS), expected)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("options", SETTINGS)
-def test_bavaria_does_not_depend_on_the_unit_of_the_signal(form, options):
-    moved = FORMS[form](3 + 7 * SIGNAL, 3 + 7 * REFERENCES, MEMBERS, **options)
-    assert_allclose(moved, FORMS[form](SIGNAL, REFERENCES, MEMBERS, **options), rtol=1e-9, atol=1e-9)
+    assert_allclose(FORMS[form](VIEWS, REFERENCE_VIEWS, MEMBERS), of_views)
 
 
 def test_with_a_certain_prior_bavaria_is_lira_with_one_variance_for_all():
@@ -93,24 +86,6 @@ def test_without_a_prior_bavaria_is_lira_with_each_records_own_variance():
     references = RNG.normal(size=many.shape) * (1 + DIFFICULTY ** 2) + many
     unbiased = baselines.lira_online(SIGNAL, references, many)
     assert_allclose(bayesian.bavaria_online(SIGNAL, references, many), unbiased, atol=0.05)
-
-
-def test_a_certain_t_is_normal():
-    settings = {"mean_weight": 1e-9, "shape": 1e9}
-    t = bayesian.bavaria_online(SIGNAL, np.repeat(REFERENCES, 2000, 0), np.repeat(MEMBERS, 2000, 0), "t", **settings)
-    assert_allclose(t, bayesian.bavaria_online(SIGNAL, REFERENCES, MEMBERS, **settings), rtol=1e-2, atol=1e-2)
-
-
-def test_where_all_records_are_alike_the_prior_helps_a_few_references():
-    rng, wins = np.random.default_rng(1), 0
-    for _ in range(20):
-        members = membership.balanced_halves(800, 6, int(rng.integers(1000)))
-        signal = rng.normal(size=members.shape) + members
-        target, others = signal[0], [2, 3, 4, 5]
-        of_prior = bayesian.bavaria_online(target, signal[others], members[others], spread="within", mean_weight=0, shape=100)
-        of_record = baselines.lira_online(target, signal[others], members[others])
-        wins += metrics.auc(of_prior, members[0]) > metrics.auc(of_record, members[0])
-    assert wins >= 19
 
 
 def test_base_is_what_a_loop_gives_and_the_logarithm_of_rmias_ratio():
@@ -133,15 +108,6 @@ def test_base_offline_runs_from_the_loss_to_the_soft_minimum():
     assert_array_equal(rankdata(bayesian.base(LOSS, REFERENCE_LOSS, MEMBERS, 1).round(9)), rankdata(softmin.round(9)))
     huge = 2000 * REFERENCE_LOSS  # of which exp alone would be zero
     assert np.isfinite(bayesian.base(LOSS, huge, MEMBERS)).all()
-
-
-def test_offline_scores_use_out_references_of_a_record_alone():
-    changed = REFERENCE_LOSS.copy()
-    changed[MEMBERS] += 1
-    assert_array_equal(bayesian.base(LOSS, changed, MEMBERS, 0.3), bayesian.base(LOSS, REFERENCE_LOSS, MEMBERS, 0.3))
-    swapped = REFERENCES.copy()  # the signals of members change places, so that the prior is the same
-    swapped[MEMBERS] = RNG.permutation(REFERENCES[MEMBERS])
-    assert_allclose(bayesian.bavaria_offline(SIGNAL, swapped, MEMBERS), bayesian.bavaria_offline(SIGNAL, REFERENCES, MEMBERS))
 
 
 def test_references_that_agree_leave_scores_finite():
