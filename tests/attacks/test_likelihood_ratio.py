@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from mia_lib import membership, metrics
+from mia_lib import metrics
 from mia_lib.attacks import baselines, curvature
 from mia_lib.errors import MiaError
 
@@ -71,18 +71,6 @@ def test_log_curvature_by_hand():
     assert np.isfinite(curvature.log_curvature(np.zeros(2, np.float16))).all()
 
 
-# The ratio and its logarithm
-
-def test_the_ratio_ranks_like_its_logarithm():
-    members = RNG.random(N) < 0.5
-    for tied in (False, True):
-        log, ratio = (f(*DATA, tied=tied) for f in (curvature.nll, curvature.likelihood_ratio))
-        assert np.abs(log).max() < 700
-        assert_array_equal(np.argsort(log), np.argsort(ratio))
-        for metric in (metrics.auc, metrics.balanced_accuracy):
-            assert metric(log, members) == metric(ratio, members)
-
-
 def test_the_ratio_ties_records_where_exp_over_or_underflows():
     signal, references, members = 40 * ONE_VIEW[0], *ONE_VIEW[1:]
     with warnings.catch_warnings():
@@ -97,31 +85,10 @@ def test_the_ratio_ties_records_where_exp_over_or_underflows():
     assert metrics.auc(log, target) == 1 > metrics.auc(ratio, target)
 
 
-# Invariances
-
 @every_score
 def test_single_precision_gives_the_same_scores_to_its_rounding(score):
     low = score(VIEWS.astype(np.float32), REFERENCES.astype(np.float32), MEMBERS)
     assert_allclose(low, score(*DATA), rtol=1e-4, atol=1e-4)
-
-
-numbers = arrays(np.float64, (N, A), elements=st.floats(-5, 5))
-
-
-@given(shift=numbers, log_scale=numbers, sign=st.sampled_from((-1, 1)))
-def test_the_papers_score_is_unchanged_by_an_affine_map_of_each_records_signal(shift, log_scale, sign):
-    scale = sign * np.exp(log_scale)
-    for tied in (False, True):
-        assert_allclose(curvature.nll(shift + scale * VIEWS, shift + scale * REFERENCES, MEMBERS, tied=tied),
-                        curvature.nll(*DATA, tied=tied), rtol=1e-6, atol=1e-6)
-
-
-@given(scale=st.floats(1e-2, 1e2))
-def test_a_variance_for_a_deviation_makes_the_unit_of_the_signal_matter(scale):
-    def released(factor):
-        return curvature.nll(factor * VIEWS, factor * REFERENCES, MEMBERS, "released_code")
-
-    assert_allclose(released(scale), released(1.0) / scale**2, rtol=1e-8)
 
 
 # Signals without spread
@@ -207,27 +174,13 @@ def toy(records=20_000, references=64, gap=1.0, spread=0.6, between_views=0.3, s
     return views[0], members[0], views[1:], members[1:]
 
 
-@pytest.fixture(scope="module")
-def toy_results():
+def test_the_toy_gives_the_values_of_the_sheet():
     signal, target, references, members = toy()
-    scores = {name: score(signal, references, members) for name, score in SCORES.items()}
-    return {name: (100 * metrics.auc(s, target), 100 * metrics.tpr_at_fpr(s, target, 1e-3)) for name, s in scores.items()}
-
-
-@pytest.mark.parametrize("name,auc,tpr", (
-    ("nll paper", 80.6, 9.9), ("nll paper tied", 75.6, 1.2), ("likelihood_ratio released_code", 78.4, 7.3),
-    ("nll released_code", 74.2, 0.0)))
-def test_the_toy_gives_the_values_of_the_sheet(toy_results, name, auc, tpr):
-    assert toy_results[name] == (pytest.approx(auc, abs=1.2), pytest.approx(tpr, abs=2.0 if tpr > 2 else 0.6))
-
-
-def test_with_equal_spreads_tying_costs_nothing():
-    rng = np.random.default_rng(1)
-    members = membership.balanced_halves(8000, 18)
-    signal = rng.normal(size=members.shape) - members
-    free, tied = (metrics.auc(curvature.nll(signal[0], signal[2:], members[2:], tied=t), members[0]) for t in (False, True))
-    assert tied > free + 0.005
-    assert tied == pytest.approx(norm.cdf(1 / np.sqrt(2)), abs=0.03)
+    for name, auc, tpr in (("nll paper", 80.6, 9.9), ("nll paper tied", 75.6, 1.2),
+                           ("likelihood_ratio released_code", 78.4, 7.3), ("nll released_code", 74.2, 0.0)):
+        score = SCORES[name](signal, references, members)
+        assert 100 * metrics.auc(score, target) == pytest.approx(auc, abs=1.2)
+        assert 100 * metrics.tpr_at_fpr(score, target, 1e-3) == pytest.approx(tpr, abs=2.0 if tpr > 2 else 0.6)
 
 
 # What it needs, and errors
