@@ -34,7 +34,6 @@ def private(rng, epsilon, outputs):
     return laws @ stochastic(rng, laws.shape[1], outputs)
 
 
-
 @pytest.mark.parametrize("classes", [2, 3, 10])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_randomised_response_is_private_with_exactly_its_epsilon_and_attains_the_kl_cap_with_two_labels_only(epsilon, classes):
@@ -65,7 +64,6 @@ def test_no_score_of_a_private_mechanism_exceeds_the_cap(epsilon, seed, outputs)
     for _ in range(2):  # a score of the output, then a score of that score
         assert kl(p, q) <= theory.kl_cap(epsilon) + 1e-9
         p, q = np.stack([p, q]) @ stochastic(rng, len(p), 4)
-
 
 
 def worlds(count, seed=0):
@@ -134,7 +132,6 @@ def test_random_mechanisms_are_private_and_randomised_response_attains_the_cap()
     assert (found["kl"] <= theory.kl_cap(found["epsilon"]) + 1e-9).all() and len(found) == 240
     attained = found[found["kind"] == "randomised response"]
     assert_allclose(attained["kl"], theory.kl_cap(attained["epsilon"]), rtol=1e-9)
-
 
 
 @pytest.mark.parametrize("call,named", [
