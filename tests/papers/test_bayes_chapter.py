@@ -157,9 +157,8 @@ def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
         with pytest.raises(MiaError, match="of 12 models 6 can be attacked"):
             study.attack_bank(bank, targets, references)
     table = exhibits.table_two(frame)
-    assert str(table.loc["MAST", "accuracy, paper"]) == "77.6" and list(table.index)[:2] == ["0-1", "MALT"]
-    cell = table.loc["MAST", "AUC"]
-    assert cell.value == pytest.approx(100 * value(frame, "MAST", "auc")) and cell.paper is None
+    assert str(table.loc["MAST", "accuracy, paper"]) == "77.6"
+    assert table.loc["MAST", "AUC"].value == pytest.approx(100 * value(frame, "MAST", "auc"))
 
 
 def test_calls_are_near_the_best_ones_and_use_no_membership_of_the_target():
@@ -202,9 +201,7 @@ def test_table_three_judges_each_network_with_a_threshold_from_the_others():
     # Without a leak and with the same losses under all models the complement's membership would push this below one half.
     still = bank_of(**{**toy_bank(0, models=8).arrays, "margin": np.tile(toy_bank(0, models=8).margin[0], (8, 1))})
     assert value(study.table_3({("net", "none"): still}, draws=20), "MALT", "accuracy") == pytest.approx(0.5, abs=1e-12)
-    table = exhibits.table_three(frame)
-    assert list(table.columns) == ["MALT", "MALT, paper", "0-1", "0-1, paper"] and table.shape == (3, 4)
-    assert [str(cell) for cell in table["MALT, paper"]] == ["90.4", "77.4", "68.0"]
+    assert [str(cell) for cell in exhibits.table_three(frame)["MALT, paper"]] == ["90.4", "77.4", "68.0"]
 
 
 def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
