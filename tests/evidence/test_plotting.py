@@ -117,24 +117,6 @@ def test_every_colour_of_every_figure_has_contrast_on_white():
     assert contrast("#555555", "#E2E2E2") >= 4.5 and contrast(plotting.INK, "#E2E2E2") >= 4.5
 
 
-def test_in_a_figure_no_two_lines_look_alike_without_colour_and_what_is_drawn_can_be_seen():
-    """Of every general function, with more attacks than there are colours."""
-    scores, members = gaussian()
-    many = {f"attack {place}": scores + 0.1 * place for place in range(9)}
-    frame = pd.DataFrame([{"n": n, "auc": 0.5 + 0.01 * place, "attack": name, "low": 0.4, "high": 0.7}
-                          for place, name in enumerate(many) for n in (10, 20)])
-    for figure in (plotting.roc(many, members), plotting.histograms({"MALT": (scores[0], members[0])}, {"MALT": 0.5}),
-                   plotting.lineplot(frame, "n", "auc", "attack")):
-        for axis in figure.axes:
-            named = [line for line in axis.lines if not line.get_label().startswith("_")]
-            assert len({(str(line._unscaled_dash_pattern), line.get_marker()) for line in named}) == len(named)
-            for line in axis.lines:
-                visible = line.get_alpha() or 1
-                assert contrast(tuple(1 - visible * (1 - channel) for channel in to_rgb(line.get_color()))) >= 3
-        for text in figure.findobj(Text):
-            assert not text.get_text() or contrast(text.get_color()) >= 4.5, text
-
-
 def test_roc_draws_the_curve_of_the_metric_down_to_the_resolution_square_in_equal_decades():
     scores, members = gaussian(targets=3)
     fig = plotting.roc({"MALT": scores, "MAST": 2 * scores + members}, members, paper={"MAST": [(0.01, 0.3)]})
@@ -178,9 +160,7 @@ def test_a_lineplot_over_a_number_with_the_papers_values():
 def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
     frame = tables.paper("bayes", "table3").assign(
         x=lambda f: f.setting.str.removeprefix("augmentation: "), low=lambda f: f.value - 1, high=lambda f: f.value + 1)
-    fig = plotting.lineplot(frame, "x", "value", "attack", panel="model", ylabel="accuracy (%)")
-    assert [ax.get_title() for ax in fig.axes] == ["ResNet-101", "VGG-16"]
-    assert_tidy(fig)
+    assert_tidy(plotting.lineplot(frame, "x", "value", "attack", panel="model", ylabel="accuracy (%)"), "ResNet-101", "VGG-16")
     many = pd.DataFrame({"x": [1, 2] * 6, "y": np.arange(12.0), "who": np.repeat(list("abcdef"), 2)})
     many = many.assign(low=many.y + 0.1, high=many.y + 0.3)
     fig = plotting.lineplot(many, "x", "y", "who")
@@ -188,10 +168,9 @@ def test_a_lineplot_over_names_in_panels_and_more_than_five_lines():
     ends = np.concatenate([bars.get_segments() for bars in fig.axes[0].collections])[..., 1]
     np.testing.assert_allclose(sorted(map(tuple, ends)), [(y, y + 0.3) for y in many.y], err_msg="never beyond the estimate")
     assert_tidy(fig)
-    three = pd.concat([many.assign(panel=panel) for panel in "xyz"])
+    three = pd.concat([many.assign(panel=panel) for panel in "uvw"])
     axes = plotting.lineplot(three, "x", "y", "who", panel="panel", rows=2).axes
-    assert [ax.get_title() for ax in axes] == ["x", "y", "z", ""] and not axes[3].axison
-    assert [ax.get_xlabel() for ax in axes[:3]] == ["", "x", "x"], "the place below the second is empty"
+    assert [(ax.get_title(), ax.get_xlabel()) for ax in axes[:3]] == [("u", ""), ("v", "x"), ("w", "x")] and not axes[3].axison
     with pytest.raises(MiaError, match="lacks the columns z"):
         plotting.lineplot(many, "z", "y", "who")
 
