@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
-from mia_lib import data, membership, models, published, signals, training
+from mia_lib import data, membership, published, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.attacks.baselines import modified_entropy
 from mia_lib.attacks.quantile.networks import NetworkConfig
@@ -38,9 +37,9 @@ def trained(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("name", ["bank/cifar100", "bayes/table2", "curvature/cifar100", "calibration/cifar10", "iha/odd",
+@pytest.mark.parametrize("name", ["bank/cifar100", "curvature/cifar100", "calibration/cifar10", "iha/odd",
                                   "iha/fashion-partial", "iha/fashion-left-out", "quantile/cifar10",
-                                  "quantile/cifar10-small", "quantile/public-references", "quantile/trees", "quantile/tables"])
+                                  "quantile/public-references", "quantile/trees", "quantile/tables"])
 def test_a_model_is_the_same_whatever_others_are_measured(name):
     """Its probe was measured with more or fewer."""
     one = MEASUREMENTS[name]
@@ -50,7 +49,6 @@ def test_a_model_is_the_same_whatever_others_are_measured(name):
     with np.load(one.probe_path) as kept:
         probed = {key: kept[key][1:] if last else kept[key] for key in found}
     assert differences(probed, found if last else {key: array[:1] for key, array in found.items()}) == ""
-
 
 
 def test_of_a_bank_the_first_records_are_asked_as_all_are():
@@ -82,23 +80,19 @@ def test_views_are_shifts_and_mirror_images_each_once():
         shifted(table)
 
 
-
 PLAYS = {"architecture": "watson_cnn:4,4,4,8", "records": 400, "epochs": 3, "batch_size": 20, "learning_rate": 0.02,
          "augmentation": "none", "views": 1, "references": 1}
 
 
-def test_a_play_is_the_papers_game_and_its_rehearsal_the_same_within_the_public_half():
-    found = at_the_probe("calibration/cifar10", range(3), **PLAYS)
-    assert found["private"].sum(1).tolist() == [200] * 3 and found["members"].sum(1).tolist() == [100] * 3
-    assert found["rehearsal_members"].shape == (3, 100) and found["rehearsal_members"].sum(1).tolist() == [50] * 3
+def test_a_play_is_the_papers_game_and_its_rehearsal_the_same_within_the_public_half(trained):
+    """And no calibrating model has seen a private record."""
+    found = at_the_probe("calibration/cifar10", range(2), **PLAYS)
+    assert found["private"].sum(1).tolist() == [200] * 2 and found["members"].sum(1).tolist() == [100] * 2
+    assert found["rehearsal_members"].shape == (2, 100) and found["rehearsal_members"].sum(1).tolist() == [50] * 2
     private = found["private"][1]
     inside, reference, spare, own = calibration._within(~private, 1)
     assert not ((inside | reference | spare) & private).any() and not (own & (reference | spare)).any()
     assert (inside <= own).all() and own.sum() == reference.sum() + spare.sum() == 100 and inside.sum() == 50
-
-
-def test_no_calibrating_model_has_seen_a_private_record(trained):
-    found = at_the_probe("calibration/cifar10", range(2), **PLAYS)
     calibrating = [(members, how["validation"]) for members, how in trained
                    if how["label"] in ("references", "forgetful copies")]
     assert len(calibrating) == 4
@@ -122,7 +116,6 @@ def test_the_scores_of_a_play_are_those_of_its_models_and_more_references_leave_
     one, two = (at_the_probe("calibration/cifar10", range(1), **PLAYS | {"references": count}) for count in (1, 2))
     assert two["scratch_margin"].shape[1] == 2 and (two["scratch_margin"][:, :1] == one["scratch_margin"]).all()
     assert not np.array_equal(two["scratch_margin"][:, 0], two["scratch_margin"][:, 1])
-
 
 
 def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
@@ -153,28 +146,6 @@ def test_with_all_records_the_curvature_comes_with_test_records_too(monkeypatch)
                                        if name not in ("asked", "precisely", "views", "iterations", "h", "outside", "shifted",
                                                        "exactly")})
     assert found["outside"].shape == (2, 40) and np.abs(found["outside"] - whole["margin"][:, 200:]).max() < 0.01
-
-
-def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as_is_pytorchs_loss():
-    """Less than half of float32's epsilon of a loss is none at all."""
-    from mia_lib.signals import curvature as signal
-
-    layers, x = torch.nn, PICTURES.x[:40]
-    network = layers.Sequential(layers.Flatten(), layers.Linear(784, 2), layers.Tanh(), layers.Linear(2, 2))
-    with torch.no_grad():
-        network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
-    network = models.feed(network, "-1 to 1").eval()
-    labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
-    how = {"variant": "released_code", "iterations": 2, "h": 1e-3, "seed": 0}
-
-    def found(dtype: str, precise: bool) -> np.ndarray:
-        return signal._task([network], x, labels, "cross_entropy", dtype, how, False, precise)[0]["curvature"]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        released, precise = found("float32", False), found("float64", True)
-    assert (released == 0).mean() > 0.1 and (precise > 0).all()
-
 
 
 def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
