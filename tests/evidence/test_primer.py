@@ -63,13 +63,6 @@ def test_a_chart_of_laws_computes_as_it_is_moved(chart, said):
     assert all(one in drawn for one in said), (said, drawn[:200])
 
 
-def test_no_formula_stands_before_its_picture():
-    assert len(SECTIONS) == 3 and "$" not in TEXT.partition("\n## ")[0]
-    for section in SECTIONS:
-        before, _, after = section.partition("{explorable}")
-        assert "$" not in before and "**Now the formula.**" in after.partition("$")[0]
-
-
 def test_each_picture_can_be_moved_looked_at_and_read_and_numbers_were_computed():
     notebook = primer.notebook()
     shown = outputs.displayed(notebook)
