@@ -45,23 +45,16 @@ def test_half_precision_of_the_log_odds_moves_no_rate_where_that_of_the_loss_rui
     assert 2 * kinds[0] < kinds[1]
 
 
-RECIPE = {"architecture": "batchnorm_cnn:4,8,16", "epochs": 8, "batch_size": 64, "records": 1000}
-
-
-@pytest.fixture(scope="module")
-def trained():
-    return banks.models_of(range(6), "fashion_mnist_20k", **RECIPE)
-
-
-def test_half_precision_of_weights_moves_no_rate(trained):
-    ensemble, pool = trained
-    exact = signals.logit_scaled_confidence(ensemble, pool)
-    held = banks.weights(range(6), dataset="fashion_mnist_20k", **RECIPE)
+def test_half_precision_of_weights_moves_no_rate():
     import torch
 
+    recipe = {"architecture": "batchnorm_cnn:4,8,16", "epochs": 8, "batch_size": 64, "records": 1000}
+    ensemble, pool = banks.models_of(range(6), "fashion_mnist_20k", **recipe)
+    exact = signals.logit_scaled_confidence(ensemble, pool)
+    held = banks.weights(range(6), dataset="fashion_mnist_20k", **recipe)
     rounded = np.empty_like(exact)
     for row in range(6):
-        network = models.build(RECIPE["architecture"], pool.shape, 10, seed=0)
+        network = models.build(recipe["architecture"], pool.shape, 10, seed=0)
         state = {name: torch.from_numpy(array[row].astype(np.float32)) for name, array in held.items()}
         network.load_state_dict(network.state_dict() | state)
         rounded[row] = signals.scalars(signals.model_outputs(network.eval(), pool.x), pool.y)["logit_scaled_confidence"]
@@ -86,16 +79,12 @@ def test_published_weights_give_the_published_answers():
     assert np.mean(bank.correct[0] != (answers["correctness"] > 0.5)) < 1e-3
 
 
-def test_models_of_a_bank_do_not_depend_on_which_are_asked_for_and_test_records_are_trained_on_by_none(trained, monkeypatch):
-    ensemble, pool = trained
-    alone, _ = banks.models_of(range(3, 4), "fashion_mnist_20k", **RECIPE)
-    assert alone.spec(0) == ensemble.spec(3) and (ensemble.members[0] ^ ensemble.members[1]).all() and len(pool) == 1000
+def test_test_records_are_trained_on_by_no_model_of_a_bank(monkeypatch):
     pool = data.load("fashion_mnist_20k").take(np.arange(120))
     monkeypatch.setattr(data, "load", lambda name: replace(pool, n_train=100))
     bank = banks.answers(range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25)
     assert bank["margin"].shape == bank["correct"].shape == (2, 120)
     assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (bank["members"].sum(1) == 50).all()
-
 
 
 def test_all_that_is_published_is_sound_served_and_within_its_limits():
