@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -166,16 +166,10 @@ def test_lira_is_finite_where_no_reference_differs_from_another(attack, value, f
 
 # Attack R
 
-def test_attack_r_is_the_share_of_out_references_with_a_greater_loss():
+def test_attack_r_is_the_share_of_out_references_with_a_greater_loss_and_no_equal_one():
     expected = [np.mean([REFERENCES[r, i] > SIGNAL[i] for r in range(R) if not MEMBERS[r, i]]) for i in range(N)]
     assert_allclose(baselines.attack_r(SIGNAL, REFERENCES, MEMBERS), expected)
-
-
-def test_attack_r_counts_a_tie_against_membership_and_sees_nothing_but_order():
-    out = np.zeros((4, 1), bool)
-    assert baselines.attack_r([1.0], np.array([[1.0], [0.5], [2.0], [3.0]]), out) == 0.5
-    same = baselines.attack_r(np.exp(SIGNAL), np.exp(REFERENCES), MEMBERS)
-    assert_array_equal(same, baselines.attack_r(SIGNAL, REFERENCES, MEMBERS))
+    assert baselines.attack_r([1.0], np.array([[1.0], [0.5], [2.0], [3.0]]), np.zeros((4, 1), bool)) == 0.5
 
 
 @pytest.mark.parametrize("level", (0.0, 1e-4, 0.3, 0.5, 1.0))

@@ -25,10 +25,7 @@ def loop_best_split(losses, members):
 def test_best_split_is_what_a_loop_over_thresholds_finds():
     expected = [loop_best_split(REFERENCE_LOSS[:, i], MEMBERS[:, i]) for i in range(N)]
     assert_allclose(bayes.best_split(REFERENCE_LOSS, MEMBERS), expected)
-
-
-def test_best_split_with_ties():
-    members = np.array([[1], [1], [0], [0]], bool)
+    members = np.array([[1], [1], [0], [0]], bool)  # of losses that are tied
     assert bayes.best_split(np.full((4, 1), 7.0), members) == 7
     assert bayes.best_split(np.array([[1.0], [1], [1], [3]]), members) == 2
 

@@ -71,12 +71,9 @@ def test_views_are_independent_and_blocks_do_not_matter(form, monkeypatch):
     assert_allclose(FORMS[form](VIEWS, REFERENCE_VIEWS, MEMBERS), of_views)
 
 
-def test_with_a_certain_prior_bavaria_is_lira_with_one_variance_for_all():
+def test_bavaria_is_lira_with_one_variance_if_the_prior_is_certain_and_with_each_records_own_if_there_is_none():
     certain = bayesian.bavaria_online(SIGNAL, REFERENCES, MEMBERS, spread="within", mean_weight=0, shape=1e12)
     assert_allclose(certain, baselines.lira_online(SIGNAL, REFERENCES, MEMBERS, True), rtol=1e-6)
-
-
-def test_without_a_prior_bavaria_is_lira_with_each_records_own_variance():
     free = bayesian.bavaria_online(SIGNAL, REFERENCES, MEMBERS, mean_weight=0, shape=1 + 1e-12)
     groups = [(MEMBERS, 1), (~MEMBERS, -1)]
     expected = sum(sign * norm.logpdf(SIGNAL, REFERENCES.mean(0, where=kept), REFERENCES.std(0, where=kept))

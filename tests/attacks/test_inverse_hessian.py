@@ -168,14 +168,6 @@ def test_it_is_the_log_ratio_of_two_laws_of_the_parameters():
         assert score[0] * batch * (1 - momentum) / (2 * SIZE * least) == pytest.approx(law[0] - law[1], rel=1e-8)
 
 
-def test_stationarity_in_the_norm_of_newton_steps_is_minus_i1_and_i2():
-    found = iha.forms(GRADIENTS, INVERSE, MEAN, THETA)
-    parts = iha.split(found, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES), stationary=True)
-    score = iha.stationarity(found.newton_mean + RATES[2] * found.newton_theta, found.newton, MEMBERS / SIZE, SIZE)
-    once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
-    assert_allclose(once * SIZE * score, -(parts["I1"] + parts["I2"]), rtol=1e-9, atol=1e-13)
-
-
 def test_stationarity_asks_which_training_set_leaves_the_smaller_gradient():
     d = MEAN + RATES[2] * THETA
     rest = d - GRADIENTS * MEMBERS[:, None] / SIZE
