@@ -32,18 +32,13 @@ def weights(model):
 
 # Losses
 
-def test_pinball_loss_is_the_mean_of_those_of_the_levels():
+def test_losses_are_the_mean_of_those_of_the_levels_and_torchs_without_its_constant():
     out, target = torch.randn(50, 3, generator=torch.Generator().manual_seed(0)), torch.linspace(-2, 2, 50)
     levels = 0.1, 0.5, 0.99
     expected = [metrics.pinball_loss(out[:, k].numpy(), target.numpy(), level) for k, level in enumerate(levels)]
     assert_allclose(float(networks.pinball_loss(out, target, levels)), np.mean(expected), rtol=1e-6)
-
-
-def test_gaussian_loss_is_torchs_without_its_constant():
-    generator = torch.Generator().manual_seed(0)
-    out, target = torch.randn(50, 2, generator=generator), torch.randn(50, generator=generator)
     expected = nn.functional.gaussian_nll_loss(out[:, 0], target, torch.exp(2 * out[:, 1]), eps=0)
-    assert_allclose(float(networks.gaussian_loss(out, target)), float(expected), rtol=1e-5)
+    assert_allclose(float(networks.gaussian_loss(out[:, :2], target)), float(expected), rtol=1e-5)
 
 
 # Training

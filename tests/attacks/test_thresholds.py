@@ -194,10 +194,10 @@ def test_images_and_features_are_taken():
 
 # Thresholds of LiRA
 
-def references(size=8, n=30, kind=np.float64):
+def references():
     rng = np.random.default_rng(5)
-    members = np.stack([rng.permutation(size) < size // 2 for _ in range(n)], 1)
-    return (rng.normal(size=(size, n)) + 2 * rng.normal(size=n)).astype(kind), members
+    members = np.stack([rng.permutation(8) < 4 for _ in range(30)], 1)
+    return rng.normal(size=(8, 30)) + 2 * rng.normal(size=30), members
 
 
 @pytest.mark.parametrize("fixed_variance", (False, True))
@@ -208,18 +208,13 @@ def test_lira_threshold_is_that_of_a_loop(fixed_variance):
     variance = [pooled if fixed_variance else o.var(ddof=1) for o in out]
     expected = [[o.mean() + ndtri(level) * np.sqrt(v) for o, v in zip(out, variance, strict=True)] for level in GRID]
     assert_allclose(baselines.lira_threshold(signal, members, GRID, fixed_variance), expected, rtol=1e-9)
-
-
-def test_lira_threshold_without_variance_takes_that_of_lira_offline():
-    signal, members = references()
-    signal[:, 0] = 1.5
+    signal[:, 0] = 1.5  # without variance it takes that of `lira_offline`
     [threshold] = baselines.lira_threshold(signal, members, 0.9)
     assert_allclose(baselines.lira_offline(threshold, signal, members), np.log(0.9))
 
 
 @pytest.mark.parametrize("signal, members, levels, message", [
-    (*references(), (0.5, 1.0), "below 1"), (*references(), (), "at least one"),
-    (references()[0][..., None], references()[1], 0.5, "one view"), (references()[0], references()[1][:-1], 0.5, "must agree"),
+    (*references(), (), "at least one"), (references()[0][..., None], references()[1], 0.5, "one view"),
     (references()[0], np.ones_like(references()[1]), 0.5, "left it out")])
 def test_lira_threshold_refuses(signal, members, levels, message):
     with pytest.raises(MiaError, match=message):
@@ -257,8 +252,7 @@ def test_labels_are_given_if_and_only_if_there_are_classes(model, labels):
     (lambda: quantile.marginal([1.0], 0.5), "1 public scores: at least 2"),
     (lambda: quantile.marginal(INFINITE, 0.5), "1 values that are infinite or NaN"),
     (lambda: quantile.marginal(SCORE[None], 0.5), r"\[N\] is needed"),
-    (lambda: quantile.marginal(SCORE, (0.5, 1.0)), "below 1"), (lambda: quantile.marginal(SCORE, 0.0), "above 0"),
-    (lambda: quantile.marginal(SCORE, ()), "at least one"), (lambda: quantile.marginal(SCORE, np.nan), "nan"),
+    (lambda: quantile.marginal(SCORE, 0.0), "above 0"), (lambda: quantile.marginal(SCORE, np.nan), "nan"),
     (lambda: quantile.pinball_thresholds(np.zeros((2, 3)), (0.9, 0.5), 0.6), "must rise"),
     (lambda: quantile.pinball_thresholds(np.zeros((3, 3)), (0.5, 0.9), 0.6), r"\[2, N\]"),
     (lambda: quantile.pinball_thresholds(np.zeros((2, 3)), (0.5, 0.9), (0.6, 0.95)), r"\[0.95\] lie outside .* 0.5 to 0.9"),

@@ -35,12 +35,9 @@ def of(frame, attack, metric, **where):
     return metrics.estimate(frame, attack, metric, **where).values
 
 
-def test_scores_are_the_papers_equations():
+def test_a_frame_has_what_the_functions_of_the_page_say():
     assert_allclose(study.score("gradient norm", np.log([3.0, 0.5])), [-3.0, -0.5])
     assert_allclose(study.score("confidence", np.array([2.0, -1.0])), np.log(1 / (1 + np.exp([-2.0, 1.0]))))
-
-
-def test_a_frame_has_what_the_functions_of_the_page_say():
     plays = plays_of()
     frame, scores = study.attack_plays(plays, "toy"), study.scores(plays)
     loss, usual = (signals.loss_of(plays.arrays[name]) for name in ("target_margin", "scratch_margin"))
