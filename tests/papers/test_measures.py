@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
-from mia_lib import data, membership, published, signals, training
+from mia_lib import data, membership, models, published, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.attacks.baselines import modified_entropy
 from mia_lib.attacks.quantile.networks import NetworkConfig
@@ -16,6 +17,7 @@ from mia_lib.papers.calibration import measure as calibration
 from mia_lib.papers.curvature import measure as curvature
 from mia_lib.papers.quantile import measure as regressed
 from mia_lib.published.measurements import differences
+from mia_lib.signals import curvature as signal
 from mia_lib.signals.views import augmented, shifted
 
 MEASUREMENTS = published.catalogue()
@@ -146,6 +148,20 @@ def test_with_all_records_the_curvature_comes_with_test_records_too(monkeypatch)
                                        if name not in ("asked", "precisely", "views", "iterations", "h", "outside", "shifted",
                                                        "exactly")})
     assert found["outside"].shape == (2, 40) and np.abs(found["outside"] - whole["margin"][:, 200:]).max() < 0.01
+
+
+def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as_is_pytorchs_loss():
+    """Less than half of float32's epsilon of a loss is none at all."""
+    layers, x = torch.nn, PICTURES.x[:40]
+    network = layers.Sequential(layers.Flatten(), layers.Linear(784, 2), layers.Tanh(), layers.Linear(2, 2))
+    with torch.no_grad():
+        network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
+    network = models.feed(network, "-1 to 1").eval()
+    labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
+    how = {"variant": "released_code", "iterations": 2, "h": 1e-3, "seed": 0}
+    released, precise = (signal._task([network], x, labels, "cross_entropy", dtype, how, False, precise)[0]["curvature"]
+                         for dtype, precise in (("float32", False), ("float64", True)))
+    assert (released == 0).mean() > 0.1 and (precise > 0).all()
 
 
 def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
