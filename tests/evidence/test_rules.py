@@ -41,9 +41,8 @@ STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST":
             "Curv, one spread": 1.0, "Curv, tied": 1.0,
             "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
             "the same, each model's own label": 1.0}
-STRENGTH_OF = {"audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "RMIA": 3.2,
-              "LiRA, own spreads": 3.0, "gradient norm": 2.0, "gradients": 2.4, "mislabelled": 1.4, "natural": 0.6,
-              "gradients, many runs": 1.4},
+STRENGTH_OF = {"audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "gradients": 2.4,
+              "mislabelled": 1.4, "natural": 0.6, "gradients, many runs": 1.4},
     "banks": {"RMIA": 2.6},
     "compare": {"calibrated loss": 2.3, "RMIA": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.45,
                 "BaVarIA": 3.4, "BaVarIA, offline": 3.4, "BaVarIA, prior within": 4.0, "LiRA, offline": 2.0,
@@ -56,7 +55,7 @@ STRENGTH_OF = {"audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.
 WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it
           "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
           "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
-WEAKER_OF = {"audit": {"nothing": 0.6, "others": 0.3, 20: 0.4, "private": 0.3}, "banks": {"with them": 0.6},
+WEAKER_OF = {"audit": {20: 0.4, "private": 0.3}, "banks": {"with them": 0.6},
              "compare": {"nothing": 0.6, 5: 0.6, 1: 0.75, 8: 0.75, "flips and crops": 0.5},
              "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6}}
 STANDS_OF = {  # what two leave
@@ -224,15 +223,18 @@ def printed_results(paper):
     return pd.concat(globals()[f"printed_{paper}"](), ignore_index=True)
 
 
+def of_row(row, attack=None, **where):
+    """What a row of a paper's table says in percent, as a result."""
+    return metrics.by_repetition({attack or row.attack: {row.metric: row.value / 100}}, **where)
+
+
 def printed_calibration():
     from mia_lib.papers.calibration.exhibits import printed
 
     frames = []
     for table, study, metric in (("table2", "plays", "auc"), ("table3", "plays", "accuracy"), ("table4", "label-only", "auc")):
-        rows = printed(table).query("metric == @metric")
-        for row in rows.itertuples():
-            frames.append(metrics.by_repetition({row.attack: {metric: row.value / 100}}, study=study, data=row.data,
-                                                score=row.score, reading="negative"))
+        rows = printed(table).query(f"metric == '{metric}'")
+        frames += [of_row(row, study=study, data=row.data, score=row.score, reading="negative") for row in rows.itertuples()]
         for data, part in rows.groupby("data", sort=False) if table == "table2" else ():
             calibrated = part["attack"].str.startswith("Cal.")
             best = {"best calibrated": part.loc[calibrated, "value"].max(), "best other": part.loc[~calibrated, "value"].max()}
@@ -246,32 +248,26 @@ def printed_curvature():
     low = exhibits.printed("table5")
     printed = [*one.itertuples(), *two[two["protocol"] == "one view"].itertuples(),
                *low[low["protocol"] == "as released"].itertuples()]
-    frames = [metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, study="methods", data=row.data,
-                                    protocol=row.protocol) for row in printed]
-    for row in exhibits.notebooks().sort_values("size").itertuples():
-        frames.append(metrics.by_repetition({row.attack: {row.metric: row.paper}}, study="sizes", kind=row.kind,
-                                            size=row.size))
-    return frames
+    frames = [of_row(row, study="methods", data=row.data, protocol=row.protocol) for row in printed]
+    known = exhibits.notebooks().sort_values("size").assign(value=lambda rows: 100 * rows["paper"])
+    return [*frames, *(of_row(row, study="sizes", kind=row.kind, size=row.size) for row in known.itertuples())]
 
 
 def printed_iha():
     from mia_lib.papers.iha import exhibits, study
 
-    def frame(row, **where):
-        return metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, **where)
-
-    frames = [frame(row, study="attacks", data=row.data, kind="table" if row.data == "Purchase-100" else "images")
+    frames = [of_row(row, study="attacks", data=row.data, kind="table" if row.data == "Purchase-100" else "images")
               for row in exhibits.printed("table2").itertuples()]
     for row in exhibits.printed("table4").itertuples():
         terms = row.setting.removeprefix("terms used: ").replace("All", "all").replace("l,", "loss,")
         assert terms in study.TERMS
-        frames.append(frame(row._replace(attack=terms), study="terms", data=row.data))
+        frames.append(of_row(row, terms, study="terms", data=row.data))
     for row in exhibits.printed("table8").itertuples():
         way, epsilon = row.setting.split("; eps = ")
-        frames.append(frame(row, study="conditioning", data=row.data, way=way.replace("-", " "), epsilon=float(epsilon)))
+        frames.append(of_row(row, study="conditioning", data=row.data, way=way.replace("-", " "), epsilon=float(epsilon)))
     for row in exhibits.printed("table9").itertuples():
         known = float(row.setting.split("L0 = ")[1].split(";")[0])
-        frames.append(frame(row._replace(attack="IHA"), study="partial", data=row.data, rule="as released", fraction=known))
+        frames.append(of_row(row, "IHA", study="partial", data=row.data, rule="as released", fraction=known))
     return frames
 
 
@@ -281,8 +277,7 @@ def printed_quantile():
     frames = []
     for kind, table in (("images", "table1"), ("tables", "table2")):
         for row in printed(table).drop_duplicates(["dataset", "attack", "n", "metric"]).itertuples():
-            frames.append(metrics.by_repetition({row.attack: {row.metric: row.value / 100}}, study="attacks", kind=kind,
-                                                data=row.dataset.replace("-1k", ""), n=row.n))
+            frames.append(of_row(row, study="attacks", kind=kind, data=row.dataset.replace("-1k", ""), n=row.n))
     agreement = {f"agreement={rate:g}": agree / count for rate, (agree, count) in printed_pairs().items()}
     return [*frames, metrics.by_repetition({"pairs": agreement}, study="pairs", kind="images", data="paper",
                                            protocol="as fitted")]
