@@ -64,13 +64,6 @@ def test_thresholds_rise_from_the_lowest_score_to_above_the_highest(scores):
     assert places[0] == scores.min() and places[-1] > scores.max()
 
 
-def test_it_starts_at_the_best_threshold_of_the_first_attack(rates):
-    begins = {one["name"]: one["value"] for one in rates["params"] if one["name"] in ("step", "attack")}
-    ahead = [row["tp"] / MEMBERS.sum() - row["fp"] / (~MEMBERS).sum() for row in rates["datasets"]["points"]
-             if row["attack"] == "MALT"]  # in the order of the steps
-    assert begins["attack"] == "MALT" and ahead[begins["step"]] == max(ahead)
-
-
 @pytest.mark.parametrize("scores, members, said", [
     ({}, MEMBERS, "at least one attack"), ({"a": np.zeros((2, 500))}, MEMBERS, "one target"),
     ({"a": np.where(MEMBERS, np.inf, 0)}, MEMBERS, "infinite values"),

@@ -42,8 +42,6 @@ def test_what_the_page_says_of_the_training_is_so(learned):
     assert np.diff(outside - inside)[len(inside) // 2:].min() > 0 and outside[-1] > outside.min()
     gap = learned.right[:, learned.members].mean(1) - learned.right[:, ~learned.members].mean(1)
     assert gap[-1] > gap[len(gap) // 2] and learned.right[-1][learned.members].mean() > 0.99
-    easy, hard = learned.loss[-1][~learned.members].min(), learned.loss[len(inside) // 2][learned.members].max()
-    assert easy < np.median(learned.loss[-1][learned.members]) and hard > np.median(outside)
 
 
 @pytest.mark.parametrize("chart, said", [

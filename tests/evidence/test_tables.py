@@ -60,7 +60,6 @@ def test_a_pivot_says_below_resolution_instead_of_a_number():
     table = metrics.evaluate({"MALT": rng.normal(size=200) + members, "0-1": rng.integers(0, 2, 200)}, members,
                              draws=50, metrics=("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"))
     frame, row = tables.pivot_metrics(table), table.iloc[0]
-    assert list(frame.columns) == ["attack", "auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"]
     assert list(frame.attack) == ["MALT", "0-1"] and set(frame["tpr_at_fpr=0.001"]) == {"below resolution"}
     assert frame.auc[0] == f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
     assert tables.pivot_metrics(table, 1).auc[0].text.startswith(f"{row.value:.1f} [")
