@@ -255,6 +255,8 @@ def test_two_units_have_no_interval_and_say_so():
     twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
     banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
     assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
+    same = metrics.compare("auc", scores, scores, members)
+    assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
     assert not np.isnan(metrics.bootstrap("auc", *gaussian(3, 60, 1, targets=3)).low)
 
 
