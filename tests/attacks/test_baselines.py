@@ -1,4 +1,4 @@
-"""Attacks with reference models against loops, invariances, limits and values worked out by hand."""
+"""Attacks with reference models against loops, invariances and limits."""
 
 import numpy as np
 import pytest

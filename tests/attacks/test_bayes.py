@@ -1,4 +1,4 @@
-"""MALT, MAST and MATT against loops, limits and values worked out by hand."""
+"""MALT, MAST and MATT against loops and limits."""
 
 import numpy as np
 import pytest

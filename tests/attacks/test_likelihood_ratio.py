@@ -1,4 +1,4 @@
-"""Likelihood ratios of curvature against loops, the released code's formulas, invariances and the sheet's toy."""
+"""Likelihood ratios of curvature against loops, the released code's formulas and the sheet's toy."""
 
 import warnings
 from functools import partial

@@ -1,5 +1,5 @@
 """The three pictures of the primer: what they draw is what their formulas say, the descent is a descent, and the page has each
-before its formula and in three forms."""
+in three forms."""
 
 import json
 import re

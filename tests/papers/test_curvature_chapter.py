@@ -1,4 +1,4 @@
-"""The curvature chapter: released rules against plain loops, the reading of its frame, banks whose signals are made up."""
+"""The curvature chapter: its frames against the library's functions, on banks whose signals are made up."""
 
 import numpy as np
 import pytest
