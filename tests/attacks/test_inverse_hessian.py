@@ -7,15 +7,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from torch.func import functional_call, jacrev
+from torch.func import hessian as second_derivative
 
+from mia_lib import models, signals
 from mia_lib.attacks import baselines, iha
 from mia_lib.errors import MiaError
 from mia_lib.metrics import auc
 from mia_lib.papers.iha import theory
-from mia_lib.signals import hessian
+from mia_lib.signals import hessian, outputs
+from mia_lib.training.losses import record_loss
 
 RNG = np.random.default_rng(0)
 N, P, SIZE = 40, 7, 25  # records, parameters, records that were trained on
@@ -244,6 +249,64 @@ def test_solutions_give_the_same_forms():
     compare(replace(less, inverse=expected.inverse, inverse_mean=expected.inverse_mean), expected, rtol=1e-9)
     parts = iha.split(less, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
     assert not parts["I3"].any() and not parts["I4"].any() and parts["I1"].all() and parts["I2"].all()
+
+
+# Networks
+
+def network(architecture, loss):
+    """A model, random records of which some count as trained on, and gradients, losses and Hessian by PyTorch alone."""
+    rng = np.random.default_rng(1)
+    x, y, members = rng.normal(size=(30, 4)).astype(np.float32), rng.integers(0, 2, 30), np.arange(30) % 3 > 0
+    model = models.build(architecture, (4,), 2, seed=3)
+    double = outputs.in_precision(model, "float64")
+    weights = dict(double.named_parameters())
+    start = torch.cat([w.detach().flatten() for w in weights.values()])
+    inputs, labels = torch.tensor(x).double(), torch.tensor(y)
+
+    def losses(vector):
+        pieces = vector.split([w.numel() for w in weights.values()])
+        parts = {name: piece.view_as(w) for (name, w), piece in zip(weights.items(), pieces, strict=True)}
+        return record_loss(functional_call(double, parts, (inputs,)), labels, loss)
+
+    return SimpleNamespace(
+        model=model, x=x, y=y, members=members, n=int(members.sum()), losses=losses(start).numpy(),
+        gradients=jacrev(losses)(start).numpy(),
+        hessian=second_derivative(lambda v: losses(v)[torch.tensor(members)].mean())(start).numpy())
+
+
+@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
+def test_a_networks_scores_are_those_of_autograd_and_a_loop(architecture, loss):
+    it = network(architecture, loss)
+    damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
+    truth = loop(it.gradients, it.losses, it.members, it.hessian + damping * np.eye(len(it.hessian)), *RATES)
+    expected = truth["loss"] - sum(truth[term] for term in iha.TERMS[1:]) / RATES[0]
+    inside = it.x[it.members], it.y[it.members]
+    mean = np.concatenate(list(signals.record_gradients(it.model, *inside, loss, "float64"))).mean(0)
+    for dtype, tolerance in (("float64", 1e-9), ("float32", 1e-4)):
+        inverse = hessian.inverse(hessian.exact(it.model, *inside, loss, dtype), damping)
+        blocks = signals.record_gradients(it.model, it.x, it.y, loss, dtype, batch=7)
+        score, _ = iha.scores(it.losses, blocks, inverse, mean, it.members, it.n, *RATES)
+        assert_allclose(score, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
+def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, loss):
+    it = network(architecture, loss)
+    damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
+    mean = it.gradients[it.members].mean(0)
+    product = hessian.operator(it.model, it.x[it.members], it.y[it.members], loss)
+
+    def solve(right):
+        return hessian.conjugate_gradient(product, right, damping, tolerance=1e-10).check().x
+
+    x = solve(np.vstack([it.gradients, mean]))
+    found = iha.from_solutions(x[:-1], x[-1], it.gradients)
+    exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
+    exact = replace(exact, inverse=found.inverse, inverse_mean=found.inverse_mean)  # of I3 and I4, which are left out
+    compare(found, exact, rtol=1e-6, atol=1e-8)
+    sgd = iha.Sgd(*RATES)
+    scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, sgd), sgd) for f in (found, exact)]
+    assert_allclose(*scores, rtol=1e-7, atol=1e-7)
 
 
 # Self-influence

@@ -288,6 +288,9 @@ def test_real_signals_show_the_point_of_an_exercise(name, better, worse, by, sho
 def test_real_signals_show_what_is_alike_what_is_chance_and_what_a_threshold_promises(shown):
     said = {name: printed for name, (printed, _) in shown.items()}
     assert abs(shown["iha"][1]["IHA told random flags, finds the flags"][0] - shown["iha"][1]["IHA"][0]) < 0.05
+    bending, loss = (shown["curvature"][1][name][0] for name in ("little bending means a member",
+                                                                 "a low loss, of the same records"))
+    assert bending > 0.55 and abs(bending - loss) < 0.05
     (low, _), (lower, upper) = ([float(number) for number in line.split("from ")[1].split(" to ")]
                                 for line in said["difference"].splitlines())
     assert low > 0 and lower < 0 < upper

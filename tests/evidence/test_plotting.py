@@ -55,14 +55,37 @@ def assert_tidy(fig, *named):
     assert fig.get_facecolor() == (1, 1, 1, 1) and fig.axes[0].get_facecolor() == (1, 1, 1, 1)
 
 
+def linear(color: str) -> np.ndarray:
+    channels = np.array(to_rgb(color))
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
 def contrast(color: str, ground: str = "white") -> float:
-    channels = np.array([to_rgb(color), to_rgb(ground)])
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    dark, light = sorted(linear @ (0.2126, 0.7152, 0.0722))
+    light, dark = sorted((float(linear(one) @ (0.2126, 0.7152, 0.0722)) for one in (color, ground)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
+# What is left of red, green and blue light for who lacks one kind of cone (Machado, Oliveira and Fernandes 2009).
+VISIONS = {"all cones": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]}
+XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
+APART = 18.0  # in CIELAB, where 2.3 is just noticed and Okabe and Ito's seven colours keep 16
 COLORS = (plotting.BLACK, plotting.ORANGE, plotting.SKY, plotting.GREEN, plotting.BLUE, plotting.RED, plotting.PINK)
+
+
+def seen(color: str, vision) -> np.ndarray:
+    """Lightness and two hues of a colour as somebody sees it, in CIELAB."""
+    share = XYZ @ np.clip(np.array(vision) @ linear(color), 0, 1) / XYZ.sum(1)
+    x, y, z = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_any_two_colours_are_apart_also_for_who_lacks_a_kind_of_cone(vision):
+    for one, other in itertools.combinations(COLORS, 2):
+        assert np.linalg.norm(seen(one, VISIONS[vision]) - seen(other, VISIONS[vision])) > APART, (one, other)
 
 
 def test_every_attack_and_every_spare_look_differ_also_without_colour():

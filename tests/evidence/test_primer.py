@@ -1,5 +1,5 @@
 """The three pictures of the primer: what they draw is what their formulas say, the descent is a descent, and the page has each
-in three forms."""
+before its formula and in three forms."""
 
 import json
 import re
@@ -59,6 +59,13 @@ def test_a_chart_of_laws_computes_as_it_is_moved(chart, said):
     assert len(text) < plotting.LIMIT / 3 and '"name": "said"' in text and '"input": "range"' in text
     drawn = vl_convert.vegalite_to_svg(text, vl_version="5.20")
     assert all(one in drawn for one in said), (said, drawn[:200])
+
+
+def test_no_formula_stands_before_its_picture():
+    assert len(SECTIONS) == 3 and "$" not in TEXT.partition("\n## ")[0]
+    for section in SECTIONS:
+        before, _, after = section.partition("{explorable}")
+        assert "$" not in before and "**Now the formula.**" in after.partition("$")[0]
 
 
 def test_each_picture_can_be_moved_looked_at_and_read_and_numbers_were_computed():

@@ -264,6 +264,8 @@ def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():
     scores, members = gaussian(7, 100, 1, targets=3)
     names = ("auc", "tpr_at_fpr=0.001")
     table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100, metrics=names)
+    assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
+                                   "records", "resolution", "resolved"]
     assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
     assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {3}
     one = metrics.bootstrap(metrics.auc, scores, members, draws=100)
