@@ -1,7 +1,6 @@
 """The same numbers on processors that can do different things."""
 
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -72,9 +71,3 @@ def test_left_to_themselves_libraries_round_otherwise_and_no_more(computed):
     for name in ("regression", "tanh_cnn:4,8,16 0 head.weight", "exponential"):
         assert (ours[name] != theirs[name]).any(), name  # else the test above could not fail
     assert np.abs(ours["regression"] - theirs["regression"]).max() < 1e-4 * ours["regression"].std()
-
-
-def test_what_was_set_before_stays(monkeypatch):
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
-    runpy.run_path(mia_lib.__file__)
-    assert os.environ["ATEN_CPU_CAPABILITY"] == "avx512"

@@ -27,7 +27,9 @@ def project(repo) -> dict:
 
 @pytest.fixture(scope="module")
 def constraints(repo) -> dict[str, str]:
-    return pins((repo / "constraints.txt").read_text().splitlines())
+    lines = [line for line in (repo / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    assert len(found := pins(lines)) == len(lines), "each once: no ranges, no local versions, no editables"
+    return found
 
 
 def requirements(project: dict, *extras: str) -> dict[str, str]:
@@ -35,11 +37,6 @@ def requirements(project: dict, *extras: str) -> dict[str, str]:
     own = [extra for line in listed for extra in re.findall(r"^mia_lib\[(\w+)\]$", line)]
     named = {normal(re.match(r"[\w.-]+", line)[0]): line for line in listed if not line.startswith("mia_lib[")}
     return named | requirements(project, *own) if own else named
-
-
-def test_constraints_pin_each_line_once_and_exactly(repo, constraints):
-    lines = [ln for ln in (repo / "constraints.txt").read_text().splitlines() if ln and not ln.startswith("#")]
-    assert len(constraints) == len(lines), "no ranges, no local versions, no editables"
 
 
 def test_environment_gives_conda_the_same_pins(repo, project, constraints):

@@ -47,10 +47,6 @@ def arrays(draw):
             return x
 
 
-def bank():
-    return RNG.standard_normal((R, N))
-
-
 def saved(x, y) -> str:
     """A file of records as a user has it; its arrays are such that NumPy can write."""
     try:
@@ -63,65 +59,43 @@ def saved(x, y) -> str:
 FOLDER = tempfile.TemporaryDirectory()
 PROBABILITIES = RNG.dirichlet(np.ones(K), N)
 SCORES, MEMBERS, LABELS = RNG.standard_normal(N), np.arange(N) % 2 == 0, np.arange(N) % K
-HALVES = membership.balanced_halves(N, R)
-LOSS, LOSSES = np.abs(SCORES), np.abs(bank())
+HALVES, BANK = membership.balanced_halves(N, R), RNG.standard_normal((R, N))
+LOSS, LOSSES = np.abs(SCORES), np.abs(BANK)
 SHARE, SHARES = np.exp(-LOSS), np.exp(-LOSSES)
-METRICS = [metrics.roc_curve, metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
-           metrics.average_precision_non_members, metrics.best_threshold, metrics.epsilon_lower_bound]
+FITTING = {  # what is called by a name, wherever it is asked for
+    "correct": MEMBERS, "curvature": LOSS, "fpr": 0.1, "gradients0": RNG.standard_normal((N, 4)), "labels": LABELS,
+    "level": 0.5, "logits": RNG.standard_normal((N, K)), "loss": LOSS, "margin": SCORES, "members": MEMBERS,
+    "observed": SCORES, "p": SHARE, "population_probability": SHARE, "population_reference_probability": SHARES,
+    "predicted": SCORES, "prior": 0.5, "probabilities": PROBABILITIES, "probability": SHARE, "reference_curvature": BANK,
+    "reference_loss": LOSSES, "reference_members": HALVES, "reference_probability": SHARES, "reference_scores": BANK,
+    "reference_signal": BANK, "score": SCORES, "scores": SCORES, "shadow_labels": LABELS, "shadow_members": HALVES[:2],
+    "shadow_probabilities": np.stack([PROBABILITIES] * 2), "share": 0.5, "signal": SCORES, "theta": np.ones(4),
+    "theta0": np.zeros(4), "threshold": 0.0, "tpr": 0.5, "values": SCORES}
+FUNCTIONS = [
+    metrics.roc_curve, metrics.auc, metrics.balanced_accuracy, metrics.average_precision, metrics.best_threshold,
+    metrics.average_precision_non_members, metrics.epsilon_lower_bound, metrics.tpr_at_fpr, metrics.precision_at_fpr,
+    metrics.conformal_tpr_at_fpr, metrics.accuracy_at_threshold, metrics.chance_tpr, metrics.resolves, metrics.precision,
+    metrics.holm, metrics.pinball_loss, metrics.t_interval, baselines.gap, baselines.modified_entropy, baselines.attack_r,
+    baselines.shadow_models, baselines.lira_online, baselines.lira_offline, baselines.rmia, bayes.malt, bayes.mast, bayes.matt,
+    bayes.membership_posterior, per_class.attack_s, calibration.calibrate, curvature.log_curvature, curvature.nll,
+    curvature.likelihood_ratio, attacks.check_references, signals.loss_of, signals.scalars, signals.from_probabilities]
 CALLS = {  # what is called -> its arguments by name
-    **{f"metrics.{one.__name__}": (one, {"scores": SCORES, "members": MEMBERS}) for one in METRICS},
-    **{f"metrics.{one.__name__}": (one, {"scores": SCORES, "members": MEMBERS, "fpr": 0.1}) for one in (
-        metrics.tpr_at_fpr, metrics.precision_at_fpr, metrics.conformal_tpr_at_fpr)},
-    "metrics.accuracy_at_threshold": (metrics.accuracy_at_threshold, {"scores": SCORES, "members": MEMBERS, "threshold": 0.0}),
-    "metrics.chance_tpr": (metrics.chance_tpr, {"members": MEMBERS, "fpr": 0.1}),
-    "metrics.resolves": (metrics.resolves, {"members": MEMBERS, "fpr": 0.1}),
-    "metrics.precision": (metrics.precision, {"tpr": 0.5, "fpr": 0.1, "share": 0.5}),
-    "metrics.pinball_loss": (metrics.pinball_loss, {"predicted": SCORES, "observed": SCORES, "level": 0.5}),
-    "metrics.bootstrap": (partial(metrics.bootstrap, "auc", draws=10), {"scores": SCORES, "members": MEMBERS, "groups": None}),
-    "metrics.compare": (partial(metrics.compare, "auc", draws=10), {"scores_a": SCORES, "scores_b": LOSS, "members": MEMBERS}),
-    "metrics.evaluate": (partial(metrics.evaluate, draws=10), {"scores": {"a": SCORES}, "members": MEMBERS}),
-    "metrics.evaluate's": (lambda scores, members: metrics.evaluate({"a": scores}, members, draws=10),
-                           {"scores": SCORES, "members": MEMBERS}),
-    "metrics.holm": (metrics.holm, {"p": SHARE}),
-    "metrics.t_interval": (metrics.t_interval, {"values": SCORES, "level": 0.9}),
-    "attacks.gap": (baselines.gap, {"correct": MEMBERS}),
-    "attacks.modified_entropy": (baselines.modified_entropy, {"probabilities": PROBABILITIES, "labels": LABELS}),
-    "attacks.shadow_models": (baselines.shadow_models, {
-        "probabilities": PROBABILITIES, "labels": LABELS, "shadow_probabilities": np.stack([PROBABILITIES] * 2),
-        "shadow_labels": LABELS, "shadow_members": HALVES[:2]}),
-    **{f"attacks.{one.__name__}": (one, {"loss": LOSS, "reference_loss": LOSSES, "reference_members": HALVES})
-       for one in (baselines.attack_r, bayes.mast)},
-    **{f"attacks.{one.__name__}": (one, {"signal": SCORES, "reference_signal": bank(), "reference_members": HALVES})
-       for one in (baselines.lira_online, baselines.lira_offline)},
-    "attacks.rmia": (baselines.rmia, {
-        "probability": SHARE, "reference_probability": SHARES, "reference_members": HALVES,
-        "population_probability": SHARE, "population_reference_probability": SHARES}),
-    "attacks.attack_s": (per_class.attack_s, {"loss": LOSS, "labels": LABELS, "reference_loss": LOSSES,
-                                              "reference_members": HALVES}),
-    "attacks.malt": (bayes.malt, {"loss": LOSS}),
-    "attacks.matt": (bayes.matt, {"theta": np.ones(4), "theta0": np.zeros(4), "gradients0": RNG.standard_normal((N, 4))}),
-    "attacks.membership_posterior": (bayes.membership_posterior, {"score": SCORES, "prior": 0.5}),
-    "attacks.calibrate": (calibration.calibrate, {"score": SCORES, "reference_scores": bank(), "reference_members": HALVES}),
-    "attacks.log_curvature": (curvature.log_curvature, {"curvature": LOSS}),
-    **{f"attacks.curvature.{one.__name__}": (one, {"curvature": SCORES, "reference_curvature": bank(),
-                                                   "reference_members": HALVES})
-       for one in (curvature.nll, curvature.likelihood_ratio)},
-    "attacks.check_references": (attacks.check_references, {"signal": SCORES, "reference_signal": bank(),
-                                                            "reference_members": HALVES}),
-    "signals.model_outputs": (signals.model_outputs, {"model": nn.Linear(1, K), "x": SCORES[:, None].astype(np.float32)}),
-    "signals.loss_of": (signals.loss_of, {"margin": SCORES}),
-    "signals.scalars": (signals.scalars, {"logits": RNG.standard_normal((N, K)), "labels": LABELS}),
-    "signals.from_probabilities": (signals.from_probabilities, {"probabilities": PROBABILITIES, "labels": LABELS}),
-    "signals.from_function": (signals.from_function, {"function": lambda x: PROBABILITIES[:len(x)], "x": SCORES[:, None],
-                                                      "outputs": "probabilities", "batch": 20, "keep": None}),
-    "signals.from_function's": (lambda answers: signals.from_function(lambda x: answers, SCORES[:, None], "probabilities"),
-                                {"answers": PROBABILITIES}),
-    "audit.audit_scores": (audit.audit_scores, {"scores": np.tile(SCORES, 2), "members": np.tile(MEMBERS, 2)}),
-    "audit.audit_scores, groups": (partial(audit.audit_scores, np.tile(SCORES, 2), np.tile(MEMBERS, 2)), {
+    **{one.__name__: (one, {name: FITTING[name] for name, asked in inspect.signature(one).parameters.items()
+                            if asked.default is asked.empty or name in ("reference_members", "level")}) for one in FUNCTIONS},
+    "bootstrap": (partial(metrics.bootstrap, "auc", draws=10), {"scores": SCORES, "members": MEMBERS, "groups": None}),
+    "compare": (partial(metrics.compare, "auc", draws=10), {"scores_a": SCORES, "scores_b": LOSS, "members": MEMBERS}),
+    "evaluate": (partial(metrics.evaluate, draws=10), {"scores": {"a": SCORES}, "members": MEMBERS}),
+    "evaluate's": (lambda scores: metrics.evaluate({"a": scores}, MEMBERS, draws=10), {"scores": SCORES}),
+    "model_outputs": (signals.model_outputs, {"model": nn.Linear(1, K), "x": SCORES[:, None].astype(np.float32)}),
+    "from_function": (signals.from_function, {"function": lambda x: PROBABILITIES[:len(x)], "x": SCORES[:, None],
+                                              "outputs": "probabilities", "batch": 20, "keep": None}),
+    "from_function's": (lambda answers: signals.from_function(lambda x: answers, SCORES[:, None], "probabilities"),
+                        {"answers": PROBABILITIES}),
+    "audit_scores": (audit.audit_scores, {"scores": np.tile(SCORES, 2), "members": np.tile(MEMBERS, 2)}),
+    "audit_scores, groups": (partial(audit.audit_scores, np.tile(SCORES, 2), np.tile(MEMBERS, 2)), {
         "groups": np.tile(LABELS, 2)}),
-    "audit.plan": (audit.plan, {"model": lambda x: PROBABILITIES, "members": SCORES, "non_members": SCORES}),
-    "audit.files.records": (lambda x, y: files.records(saved(x, y), "members"), {"x": SCORES[:, None], "y": LABELS}),
-}
+    "plan": (audit.plan, {"model": lambda x: PROBABILITIES, "members": SCORES, "non_members": SCORES}),
+    "files.records": (lambda x, y: files.records(saved(x, y), "members"), {"x": SCORES[:, None], "y": LABELS})}
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -30,18 +30,14 @@ COUNTS = [
     ("logistic_regression", TABLE, 2, 42), ("logistic_regression", GREY, 10, 7850), ("sigmoid_regression", TABLE, 2, 21),
     ("mlp", TABLE, 2, linear(20, 64) + linear(64, 2)),
     ("mlp:6", GREY, 10, 4780),  # 784-6-10, Suri et al. 2024
-    ("mlp:32", (600,), 100, 22_532),  # their Purchase-100 model
-    ("mlp:512,256,128,64", (600,), 100, 486_692),  # and the deep one
+    ("mlp:512,256,128,64", (600,), 100, 486_692),  # and their deep Purchase-100 model
     ("tanh_cnn", COLOUR, 10, conv(3, 32, 5) + conv(32, 64, 5) + linear(64 * 8 * 8, 128) + linear(128, 10)),
-    ("tanh_cnn:16,32,64", GREY, 10, conv(1, 16, 5) + conv(16, 32, 5) + linear(32 * 7 * 7, 64) + linear(64, 10)),
     ("watson_cnn", COLOUR, 10, conv(3, 32, 3) + conv(32, 64, 3) + conv(64, 64, 3) + conv(64, 128, 3) + linear(128, 10)),
     ("watson_cnn:4,5,6,7", GREY, 2, conv(1, 4, 3) + conv(4, 5, 3) + conv(5, 6, 3) + conv(6, 7, 3) + linear(7, 2)),
     ("leino_cnn", GREY, 10, conv(1, 20, 5) + conv(20, 50, 5) + linear(50 * 7 * 7, 500) + linear(500, 10)),
-    ("leino_cnn:10,25,250", COLOUR, 100, conv(3, 10, 5) + conv(10, 25, 5) + linear(25 * 64, 250) + linear(250, 100)),
     ("strided_cnn", GREY, 10, conv(1, 16, 4) + conv(16, 32, 4) + linear(32 * 7 * 7, 64) + linear(64, 10)),
     ("strided_cnn:2,3,8", (4, 11, 1), 2, conv(1, 2, 4) + conv(2, 3, 4) + linear(3 * 1 * 2, 8) + linear(8, 2)),
     ("resnet9:64,128,256,512", COLOUR, 10, 6_573_120),  # Page's, to the weight
-    ("resnet9", COLOUR, 10, 9 * (3 * 32 + 32 * 64 + 2 * 64**2 + 64 * 256 + 3 * 256**2) + 2 * 1248 + 2560),
     ("resnet18", GREY, 10, 11_173_962 - 2 * 9 * 64),  # as usual
 ]
 
@@ -87,25 +83,21 @@ def test_pixels_go_to_the_interval_from_minus_one_to_one_and_tables_stay():
     inputs = models.to_input(x)
     assert inputs.shape == (1, 3, 2, 2) and inputs.dtype == torch.float32
     torch.testing.assert_close(inputs[0, :, 0, 1], torch.tensor([-1.0, -0.6, 1.0]))
-    assert torch.equal(models.to_input(torch.from_numpy(x)), inputs) and x[0, 0, 1].tolist() == [0, 51, 255]  # as it was
+    assert torch.equal(models.to_input(torch.from_numpy(x)), inputs)
     table = np.arange(6.0).reshape(2, 3)
     table.flags.writeable = False
     assert models.to_input(table).dtype == torch.float32 and models.to_input(table).tolist() == table.tolist()
-    assert models.to_input(np.ones((2, 3), np.uint8)).tolist() == [[1.0] * 3] * 2
-    for wrong in (np.zeros((2, 4, 4, 3), np.int16), np.zeros(4), np.zeros((2, 4, 4), np.uint8)):
-        with pytest.raises(MiaError, match="give uint8 images"):
-            models.to_input(wrong)
+    with pytest.raises(MiaError, match="give uint8 images"):
+        models.to_input(np.zeros((2, 4, 4, 3), np.int16))
 
 
 @pytest.mark.parametrize(("architecture", "shape", "classes", "message"), [
     ("tanhcnn", GREY, 10, "Did you mean 'tanh_cnn'"), ("mlp:", TABLE, 2, "whole numbers above 0, as in mlp:64,32"),
-    *((name, TABLE, 2, "whole numbers above 0") for name in ("mlp:8,-1", "mlp:8,0", "mlp:8.5")),
-    ("tanh_cnn:8,8", GREY, 10, "gives 2 widths, not 3 as in tanh_cnn:32,64,128"), ("resnet18:64", GREY, 10, "has no widths"),
-    ("watson_cnn", TABLE, 2, r"needs images \[H, W, C\]"), ("strided_cnn", TABLE, 2, r"needs images \[H, W, C\]"),
-    ("watson_cnn", (7, 9, 1), 2, "at least 8 x 8 pixels; these are 7 x 9"),
-    ("strided_cnn", (3, 9, 1), 2, "at least 4 x 4 pixels; these are 3 x 9"),
-    ("sigmoid_regression", TABLE, 3, "two classes"), ("mlp", GREY, 1, "classes = 1 is out of range"),
-    ("mlp", (28, 28), 2, "not that of a record"), ("mlp", (0,), 2, "not that of a record")])
+    ("mlp:8,0", TABLE, 2, "whole numbers above 0"), ("resnet18:64", GREY, 10, "has no widths"),
+    ("tanh_cnn:8,8", GREY, 10, "gives 2 widths, not 3 as in tanh_cnn:32,64,128"),
+    ("strided_cnn", TABLE, 2, r"needs images \[H, W, C\]"), ("sigmoid_regression", TABLE, 3, "two classes"),
+    ("watson_cnn", (7, 9, 1), 2, "at least 8 x 8 pixels; these are 7 x 9"), ("mlp", (0,), 2, "not that of a record"),
+    ("strided_cnn", (3, 9, 1), 2, "at least 4 x 4 pixels; these are 3 x 9"), ("mlp", GREY, 1, "classes = 1 is out of range")])
 def test_what_cannot_be_built_is_refused(architecture, shape, classes, message):
     with pytest.raises(MiaError, match=message):
         models.build(architecture, shape, classes)

@@ -4,10 +4,9 @@ import io
 import math
 import time
 
-import pytest
 from rich.console import Console
 
-from mia_lib.progress import Bars, Tail, duration
+from mia_lib.progress import Bars, Tail
 
 
 def test_plain_lines_say_counts_and_time_left_or_what_whoever_knows_better_says(capsys, monkeypatch):
@@ -16,10 +15,10 @@ def test_plain_lines_say_counts_and_time_left_or_what_whoever_knows_better_says(
     with Bars() as bars:
         for clock[0], label, *given in ((0.0, "models", 2, 10), (5.0, "models", 3, 10), (20.0, "models", 6, 10),
                                         (31.0, "models", 7, 10), (31.0, "models", 10, 10), (31.0, "models", 0, 4),
-                                        (31.0, "cells", 0, 3), (51.0, "cells", 1, 3, 100.0), (71.0, "cells", 1, 3, math.nan)):
+                                        (31.0, "cells", 0, 3), (51.0, "cells", 1, 3, 3900.0), (71.0, "cells", 1, 3, math.nan)):
             bars.update(label, *given)  # after ten of ten the label is of other work
     assert capsys.readouterr().out.splitlines() == ["models: 6/10, about 20 s left", "models: 7/10, about 19 s left",
-                                                    "cells: 1/3, about 1 min 40 s left", "cells: 1/3"]
+                                                    "cells: 1/3, about 1 h 5 min left", "cells: 1/3"]
 
 
 def test_bars_are_drawn_in_a_terminal():
@@ -41,8 +40,3 @@ def test_the_tail_yields_whole_lines_only(tmp_path):
     with open(path, "a") as file:
         file.write(': 2}\n')
     assert list(tail) == [{"a": 2}] and list(tail) == []
-
-
-@pytest.mark.parametrize("seconds, text", [(3.4, "3 s"), (60, "1 min"), (200, "3 min 20 s"), (3900, "1 h 5 min")])
-def test_durations_read_like_speech(seconds, text):
-    assert duration(seconds) == text

@@ -158,9 +158,9 @@ REFUSED = [
        "probabilities of 4 classes where views.*from_probabilities")
       for name, call in {"lira": baselines.lira_online, "offline": baselines.lira_offline, "nll": likelihood.nll}.items()),
     # numbers
-    *((f"fpr = {fpr}", lambda fpr=fpr: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, fpr), words)
-      for fpr, words in ((1, "fpr = .* 0.01 for 1 %"), (5, "fpr = .* 0.01 for 1 %"), (-0.1, "fpr = "))),
+    ("fpr = -0.1", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, -0.1), "fpr = "),
     *((f"fpr = 1: {name}", call, "fpr = .* 0.01 for 1 %") for name, call in {
+        "tpr_at_fpr": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 1),
         "precision_at_fpr": lambda: metrics.precision_at_fpr(SCORE, OWN_MEMBERS, 1),
         "bootstrap": lambda: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=1),
         "evaluate": lambda: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=["tpr_at_fpr=1"]),
@@ -177,10 +177,8 @@ REFUSED = [
         ({"momentum": 0.9}, "momentum = 0.9 is SGD's.*optimizer = 'sgd', or leave momentum out"),
         ({"learning_rate": "0.1"}, "learning_rate = '0.1' is text.*without quotes"),
         ({"learning_rate": True}, "learning_rate = True is no number"), ({"learning_rate": np.nan}, "= nan is out of range"),
-        ({"weight_decay": np.inf}, "weight_decay = inf"), ({"weight_decay": None}, "weight_decay = None is no number"),
-        ({"epochs": True}, "epochs = True: a whole number"), ({"batch_size": "64"}, "batch_size = '64': a whole number"),
-        ({"seed": False}, "seed = False"), ({"step_factor": np.nan}, "step_factor"), ({"nesterov": "no"}, "True or False"))),
-    ("architecture of no text", lambda: TrainConfig(64), "architecture = '64' is not known"),
+        ({"weight_decay": np.inf}, "weight_decay = inf"), ({"step_factor": np.nan}, "step_factor"),
+        ({"epochs": True}, "epochs = True: a whole number"), ({"nesterov": "no"}, "True or False"))),
     ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4' is text"),
     # records
     *((f"Dataset: {name}", call, words) for name, call, words in (
@@ -246,20 +244,16 @@ def test_a_call_that_is_likely_wrong_is_warned_of(name, call, words):
 
 RIGHT = {
     **of_losses(), "calibrate": lambda: calibration.calibrate(SCORE, SCORES), "malt of zeros": lambda: bayes.malt(np.zeros(5)),
-    "constant signals agree": lambda: calibration.calibrate(np.ones(N), np.ones((3, N))),
-    "so do those of a few values": lambda: calibration.calibrate([1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]),
+    "signals of a few values agree": lambda: calibration.calibrate([1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]),
     "mask of other types": lambda: [metrics.auc(SCORE, OWN_MEMBERS.astype(kind)) for kind in (int, object)],
-    "gap": lambda: baselines.gap(LABELS == LOGITS.argmax(1)),
     "labels of other types": lambda: [signals.scalars(LOGITS, LABELS.astype(kind)) for kind in (float, np.uint8)],
     "two classes as bool": lambda: signals.scalars(LOGITS[:, :2], LABELS > 1),
     "outputs near one-hot": lambda: signals.scalars(np.eye(K)[LABELS], LABELS, "squared_error"),
     "levels of a grid": lambda: quantile.gaussian_thresholds(LOSS, P, [0.1, 0.9]),
-    "TPR at 0 FPR": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 0),
     "resolved": lambda: metrics.bootstrap("tpr_at_fpr=0.1", SCORE, OWN_MEMBERS, draws=20),
     "momentum of SGD": lambda: TrainConfig("mlp:3", optimizer="sgd", momentum=0.9, learning_rate=1),
     "NumPy's numbers": lambda: [check_range("x", kind(1), 0, 1) for kind in (np.float32, np.float64, np.int64, np.uint8)],
     "float images": lambda: signals.model_outputs(foreign(), IMAGES.transpose(0, 3, 1, 2) / 255),
-    "our network": lambda: signals.model_outputs(models.build("mlp:3", (6, 6, 1), K, seed=0), IMAGES),
     "our network, wrapped": lambda: signals.model_outputs(nn.Sequential(models.build("mlp:3", (6, 6, 1), K, seed=0)), IMAGES),
     "networks of tables": lambda: [signals.model_outputs(network, X) for network in (foreign(size=5), nn.Flatten())]}
 
