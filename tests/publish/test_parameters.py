@@ -20,32 +20,26 @@ def test_a_declaration_is_read_whole_and_a_preset_stands_over_the_defaults_and_t
     assert found["mode"].allowed == "plain | fancy" and found["noisy"].allowed == ""
     assert found["sizes"].type == "list[int]" and found["kinds"].type == "list[str]"
     assert parameters.presets("tiny") == ["published", "quick", "smoke"]
-    assert parameters.validate("tiny", {})["steps"] == 3
     values = parameters.validate("tiny", {"steps": "7"}, "smoke")
     assert values["steps"] == 7 and values["rate"] == 1e-3 and values["mode"] == "plain"
-    assert {p.name: p.default for p in parameters.parameters("tiny", "smoke")}["steps"] == 1
     (tiny / "notebooks" / "more.py").write_text('# %% tags=["parameters"]\nstart: int = 0  # where it starts [-1..]\n')
-    assert parameters.parameters("more") == [parameters.Parameter("start", "int", 0, "-1..", "where it starts")]
     assert parameters.validate("more", {"start": "1000"})["start"] == 1000
     with pytest.raises(MiaError, match="greater than or equal to -1"):
         parameters.validate("more", {"start": -2})
 
 
 @pytest.mark.parametrize("name, text, value", [
-    ("steps", "10", 10), ("rate", "1", 1.0), ("rate", "1e-2", 0.01), ("mode", "fancy", "fancy"), ("noisy", "Yes", True),
-    ("noisy", "false", False), ("sizes", "3,40", [3, 40]), ("sizes", "[3, 40]", [3, 40]), ("sizes", "", []),
-    ("kinds", "a,b", ["a", "b"]), ("kinds", "a;b", ["a", "b"]), ("kinds", "['b']", ["b"]), ("kinds", "[a, b]", ["a", "b"])])
+    ("steps", "10", 10), ("rate", "1", 1.0), ("mode", "fancy", "fancy"), ("noisy", "Yes", True), ("sizes", "3,40", [3, 40]),
+    ("sizes", "[3, 40]", [3, 40]), ("sizes", "", []), ("kinds", "a;b", ["a", "b"]), ("kinds", "[a, b]", ["a", "b"])])
 def test_text_is_read_according_to_the_type(tiny, name, text, value):
     got = parameters.validate("tiny", {name: text})[name]
     assert got == value and type(got) is type(value)
 
 
 @pytest.mark.parametrize("given, says", [
-    ({"stepz": 1}, "Did you mean 'steps'"), ({"steps": "many"}, "steps = 'many': Input should be a valid integer"),
-    ({"steps": 2.5}, "valid integer"), ({"steps": True}, "neither true nor false"),
+    ({"stepz": 1}, "Did you mean 'steps'"), ({"steps": 2.5}, "valid integer"), ({"steps": True}, "neither true nor false"),
     ({"steps": "11"}, "equal to 10. It means: how many steps [1..10]."), ({"rate": "nan"}, "finite number"),
-    ({"rate": -0.1}, "greater than or equal to 0"), ({"mode": "fancier"}, "Did you mean 'fancy'"),
-    ({"noisy": "perhaps"}, "valid boolean"), ({"sizes": "3,x"}, "sizes = 'x'"), ({"sizes": "0"}, "greater than or equal to 1"),
+    ({"mode": "fancier"}, "Did you mean 'fancy'"), ({"noisy": "perhaps"}, "valid boolean"), ({"sizes": "3,x"}, "sizes = 'x'"),
     ({"sizes": 3}, "valid list"), ({"kinds": "c"}, "kinds"), ({"mode": 3}, "valid string")])
 def test_bad_values_are_refused_by_name(tiny, given, says):
     with pytest.raises(MiaError, match=next(iter(given))) as error:
@@ -90,7 +84,6 @@ def test_a_chapter_is_read_as_jupytext_reads_it_and_what_its_brackets_do_not_all
 
 
 RULES = '''# %% tags=["parameters"]
-models: int = 6  # in pairs [4..20; even]
 counts: list[int] = [2, 4]  # of references [2..; even; ascending; not empty]
 pair: list[int] = [1, 2]  # two of them [0..9; 2 items; distinct]
 names: list[str] = ["a", "b"]  # of cases
@@ -105,11 +98,11 @@ body: str = "mlp:4"  # that gives features [architecture by name]
 @pytest.fixture
 def rules(tiny):
     (tiny / "notebooks" / "rules.py").write_text(RULES)
-    (tiny / "notebooks" / "presets" / "rules.small.yaml").write_text("models: 4\ncounts: [2]\nnets: [logistic_regression]\n")
+    (tiny / "notebooks" / "presets" / "rules.small.yaml").write_text("counts: [2]\nnets: [logistic_regression]\n")
 
 
 @pytest.mark.parametrize("given", [
-    {}, {"models": "8", "counts": "2,4,6"}, {"pair": "9,0"}, {"names": "a", "each": "7"}, {"data": "german_credit"},
+    {}, {"counts": "2,4,6"}, {"pair": "9,0"}, {"names": "a", "each": "7"}, {"data": "german_credit"},
     {"nets": "mlp:4,4;tanh_cnn:8,8,8"}, {"nets": "mlp:4,4;"}, {"change": "flip_crop:2"}])
 def test_rules_between_brackets_let_pass_what_fits(rules, given):
     values = parameters.validate("rules", given)
@@ -117,18 +110,13 @@ def test_rules_between_brackets_let_pass_what_fits(rules, given):
 
 
 @pytest.mark.parametrize("given, says", [
-    ({"models": "7"}, "models = '7': Input should be a multiple of 2. It means: in pairs [4..20; even]."),
-    ({"counts": "2,3"}, "counts = '3': Input should be a multiple of 2"),
+    ({"counts": "2,3"}, "counts = '3': Input should be a multiple of 2. It means: of references [2..; even; ascending"),
     ({"counts": "4,2"}, "counts = '4,2': its items must be ascending"), ({"counts": ""}, "at least 1 item"),
-    ({"pair": "1"}, "at least 2 items"), ({"pair": "1,1"}, "its items must be distinct"), ({"each": "3"}, "at least 2 items"),
+    ({"pair": "1"}, "at least 2 items"), ({"pair": "1,1"}, "its items must be distinct"),
     ({"each": "3"}, "It means: one a case [1..; as many as names]"),
     ({"data": "german"}, "data = 'german': data set = 'german' is not known. Did you mean 'german_credit'"),
-    ({"data": "german"}, "where records come from [own | data set]."),
     ({"nets": "mpl"}, "architecture = 'mpl' is not known. Did you mean 'mlp'"),
-    ({"nets": "tanh_cnn:8"}, "gives 1 widths, not 3"),
     ({"nets": "tanh_cnn:8,8,8"}, "by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"),
-    ({"nets": ""}, "at least 1 item"),
-    ({"change": "flop"}, "augmentation = 'flop' is not known. Did you mean 'flip'"),
     ({"change": "flip_crop:far"}, "must be a number")])
 def test_rules_between_brackets_refuse_what_does_not(rules, given, says):
     with pytest.raises(MiaError) as error:
@@ -173,9 +161,8 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
 
 
 @pytest.mark.parametrize("given, says", [
-    ({"data": "none.npz"}, "there is no such file"), ({"nets": "own_net_of_tests:Nat"}, "has no Nat"),
+    ({"data": "none.npz"}, "there is no such file"), ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
     ({"nets": "own_net_of_tests:nn"}, "has no nn (any more) that makes a network"),
-    ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
     ({"body": "own_net_of_tests:Net"}, "own_net_of_tests:Net is of your own: this notebook takes"),
     ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets")])
 def test_what_is_wrong_with_the_readers_own_is_said_before_anything_runs(mine, given, says):
@@ -185,9 +172,8 @@ def test_what_is_wrong_with_the_readers_own_is_said_before_anything_runs(mine, g
 
 
 def test_a_chapter_that_takes_none_says_why():
-    for given in ({"dataset": "mine.npz"}, {"banks": "mine.npz"}, {"architecture": "my_net:Net"}):
-        with pytest.raises(MiaError, match="takes none, for it attacks models that are published"):
-            parameters.validate("compare", given, root=ROOT)
+    with pytest.raises(MiaError, match="takes none, for it attacks models that are published"):
+        parameters.validate("compare", {"dataset": "mine.npz"}, root=ROOT)
     takes = {name: {p.name for p in parameters.parameters(name, root=ROOT) if p.takes_own}
              for name in parameters.notebooks(ROOT)}
     assert [name for name, own in takes.items() if not own] == ["banks", "compare"]

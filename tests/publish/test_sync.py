@@ -49,8 +49,7 @@ def test_the_pace_of_cells_is_written_where_it_is_another(tmp_path):
     assert ran("bayes", [1.0, 2.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 2.0]}
     assert ran("bayes", [1.2, 2.6]) == [], "a quarter more is the machine's mood"
     assert ran("bayes", [9.0, 2.0], {"seed": 1}) == [], "a run with other parameters"
-    assert ran("bayes", [1.0, 1.0, 1.0]) == [path], "the notebook has another cell"
-    assert ran("iha", [5.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 1.0, 1.0], "iha": [5.0]}
+    assert ran("bayes", [1.0, 1.0, 1.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 1.0, 1.0]}
 
 
 def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(repo, tmp_path):
