@@ -1,6 +1,5 @@
 """Quizzes: five questions, one right option each, a reason for every option, and nothing that a run could contradict."""
 
-import re
 
 import pytest
 from bs4 import BeautifulSoup
@@ -13,30 +12,19 @@ from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
 NAMES = sorted(path.stem for path in (ROOT / prose.QUIZZES).glob("*.yaml"))
-QUESTIONS, SEEN = {"prerequisites": 6}, 300  # five elsewhere; words that stand on the page before anything is opened
-OF_A_RUN = re.compile(r"\b(?:this run|our|ours|we (?:find|measure|see)|in the (?:table|figure))\b", re.IGNORECASE)
-
-
-def words(text):
-    return len(re.findall(r"[A-Za-z][\w'’-]*", text))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_quiz_has_its_questions_a_reason_for_every_option_and_nothing_that_tells_the_answer(name):
+def test_a_quiz_has_its_questions_a_reason_for_every_option_and_types_no_result(name):
     questions = prose.quiz_questions(name)
-    assert len(questions) == QUESTIONS.get(name, 5)
-    seen = longest = 0
+    assert len(questions) >= 5 and len({question.answer for question in questions}) >= 3, "the letter does not tell"
     for question in questions:
         says = [option.says for option in question.options]
-        assert len(says) >= 3 and len(set(says)) == len(says)
-        assert all(words(option.why) >= 6 for option in question.options), question.asks
-        longest += max(question.options, key=lambda option: len(option.says)).right
-        seen += words(" ".join([question.asks, *says]))
+        assert len(set(says)) == len(says) >= 3
         for text in [question.asks, *says, *(option.why for option in question.options)]:
             assert not loose(text, FACTS.get(name, ())), text
-            assert not OF_A_RUN.search(text) or prose.ROLE.search(text), f"a result without its role: {text}"
-    assert len({question.answer for question in questions}) >= 3 and longest <= 3, "neither letter nor length tells"
-    assert seen <= SEEN
+    longest = sum(max(question.options, key=lambda option: len(option.says)).right for question in questions)
+    assert longest <= 3, "nor does the length"
 
 
 def test_on_the_page_each_option_opens_by_itself_without_a_script_and_a_reason_may_name_a_result():
@@ -60,9 +48,7 @@ GOOD = ("- asks: Why?\n  options:\n    - {says: So., why: For this reason., righ
 @pytest.mark.parametrize("old, new, said", [
     ("right: true", "right: false", "0 right options: exactly one"), ("asks:", "question:", "asks: Field required"),
     ("For another.}", "For another., right: true}", "2 right options: exactly one"),
-    ("why: For another.", "why: ''", "options.1.why: "), ("right: true", "rigth: true", "options.0.rigth: "),
-    ("says: Not so.", "says: $x$", "plain text, since it is a button"),
-    ("says: Not so.", "says: '{term}`member`'", "plain text, since it is a button"),
+    ("why: For another.", "why: ''", "options.1.why: "), ("says: Not so.", "says: $x$", "plain text, since it is a button"),
     ("    - {says: Not so., why: For another.}\n", "", "options: List should have at least 2 items")])
 def test_a_quiz_that_cannot_be_asked_is_refused_with_its_question(tmp_path, old, new, said):
     (folder := tmp_path / prose.QUIZZES).mkdir(parents=True)
