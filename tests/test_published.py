@@ -89,21 +89,11 @@ def test_a_wrong_call_is_refused_before_anything_is_measured(wrong, said):
     with pytest.raises(MiaError, match=said):
         PARENT(**wrong)
     assert CALLS == []
-
-
-@pytest.mark.parametrize("settings", [{"probe": {}}, {"probe": {"index": range(2), "seed": 1}}, {"dataset": "x"}])
-def test_a_measurement_says_what_its_function_does_not_take(settings):
     with pytest.raises(MiaError, match="takes index first"):
-        made(**settings)
+        made(probe={"index": range(2), "seed": 1})
 
 
-def test_a_manifest_of_files_that_git_does_not_know_names_no_commit(tmp_path, monkeypatch):
-    """As of a book that came as a ZIP file."""
-    monkeypatch.setattr(pieces, "REPOSITORY", tmp_path)
-    assert json.loads(PARENT.publish(range(2), {})[0].read_text())["commit"] == ""
-
-
-def test_published_blocks_are_read_before_anything_is_measured_and_each_is_written_once():
+def test_published_blocks_are_read_before_anything_is_measured_and_each_is_written_once(tmp_path, monkeypatch):
     written = PARENT.publish(range(6), {})
     assert [path.name for path in written] == ["squares-000-003.json", "squares-004-005.json"]
     manifest = json.loads(written[0].read_text())
@@ -126,8 +116,10 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
                        (lambda: published.load("toy/squares", 2, ["loss"], scale=1.0), "arrays = 'loss'")):
         with pytest.raises(MiaError, match=said):
             call()
+    monkeypatch.setattr(pieces, "REPOSITORY", tmp_path)  # as of a book that came as a ZIP file
     for source in ("a/b", "a b"):  # written alike in a name
-        PARENT.publish(range(2), {"source": source})
+        [path] = PARENT.publish(range(2), {"source": source})
+        assert json.loads(path.read_text())["commit"] == ""
     assert len(manifests()) == 6 and published.load("toy/squares", source="a/b").margin.shape == (2, 5)
 
 
@@ -213,9 +205,8 @@ FORM = {"dtype": "float16", "shape": [4, 5]}
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (None, "damaged"), ({"index": [0, 5]}, "index is"), ({"index": [4, 8]}, "index is"), ({"index": [0, 4, 2]}, "damaged"),
-    ({"file": "/etc/hosts"}, "not beside it"), ({"file": None}, "file is None"), ({"parameters": None}, "parameters is None"),
-    ({"seconds": None}, "seconds is None"), ({"arrays": {}}, "holds margin, members"), ({"sha256": 3}, "sha256 is 3"),
+    (None, "damaged"), ({"index": [0, 5]}, "index is"), ({"index": [0, 4, 2]}, "damaged"), ({"sha256": 3}, "sha256 is 3"),
+    ({"file": "/etc/hosts"}, "not beside it"), ({"arrays": {}}, "holds margin, members"),
     ({"arrays": {"margin": FORM}}, "holds margin, members"),
     ({"arrays": {"margin": FORM | {"shape": [4, 6]}, "members": FORM | {"dtype": "bool"}}}, "margin is"),
     ({"arrays": {"margin": FORM, "members": {"dtype": "bool", "shape": [4, 50]}}}, "members is")])
@@ -384,8 +375,6 @@ def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
         forgotten("*")
     assert seconds(one, 3) == pytest.approx(6) and seconds(one, 1, records=200, epochs=30) == pytest.approx(2 * 2 * 3)
     assert seconds(one, 1, records=200, width=2) == pytest.approx(20 * 2)
-    assert one.cost_in_words(2, one.complete({"width": 2})) == (
-        "measuring toy/study of 2 models (records 100, epochs 10): about 40 s here")
     longer = made(study, "toy/study-longer", epochs=40)  # nothing of this name is there, but of what asks the same
     register(monkeypatch, one, longer)
     assert longer.seconds(1, longer.complete({})) == pytest.approx(2 * 4)

@@ -144,12 +144,9 @@ def test_models_measured_again_are_the_same_and_others_are_told(own_folder):
 
 @pytest.mark.parametrize(("words", "said"), [
     ("publish", "Say what to publish"), ("publish bank/cifar-small", "Did you mean"),
-    *((f"publish {SMALL} {wrong}", said) for wrong, said in [
-        ("--index 3", "two whole numbers"), ("--index 3:3", "two whole numbers"), ("-p recods 3", "Did you mean 'records'"),
-        ("-p records", "has no value"), ("-p records 3 -p records 4", "given twice")]),
+    (f"publish {SMALL} --index 3:3", "two whole numbers"), (f"publish {SMALL} -p recods 3", "Did you mean 'records'"),
     *((f"publish {SMALL} -p dataset fashion_mnist_20k -p {wrong}", said) for wrong, said in [
-        ("records abc", "whole number"), ("records -5", "out of range"), ("records 2.5", "whole number"),
-        ("records 99999999", "out of range"), ("records [1", "in quotes"), ("seed -1", "out of range")]),
+        ("records 2.5", "whole number"), ("records -5", "out of range"), ("records [1", "in quotes")]),
     ("verify bank/cifar11", "nothing is published"), (f"verify {SMALL} -p models 3", "not known")])
 def test_a_wrong_call_says_what_is_allowed(words, said, own_folder):
     done = CliRunner().invoke(cli.app, words.split())
@@ -169,13 +166,10 @@ def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
 
 @pytest.mark.parametrize(("text", "said"), [
     ("- [1", "cannot be read"), ("models: 3", "a list of entries"), ("- toy", "entry 1 of .* valid dictionary"),
-    ("- {measurement: bank/cifar10-small}", "models: Field required"),
     ("- {measurement: bank/cifar10-small, models: many}", "models: .* valid integer"),
     ("- {measurement: bank/cifar10-small, models: 2, minuts: {cpu: 1}}", "minuts: Extra inputs are not permitted"),
-    ("- {measurement: bank/cifar10-small, models: 2, minutes: 3}", "minutes: .* valid dictionary"),
     ("- {measurement: bank/cifar10-small, models: 2, minutes: {cpu: 0}}", "minutes.cpu: .* greater than 0"),
-    ("- {measurement: bank/cifar10-small, models: 2, parameters: {recods: 3}}", "Did you mean 'records'"),
-    ("- {measurement: bank/none, models: 2}", "not known")])
+    ("- {measurement: bank/cifar10-small, models: 2, parameters: {recods: 3}}", "Did you mean 'records'")])
 def test_a_queue_that_is_wrong_is_refused(text, said, own_folder):
     (own_folder / "queue.yaml").write_text(text)
     with pytest.raises(MiaError, match=said):
