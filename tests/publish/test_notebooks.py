@@ -4,10 +4,11 @@ import json
 import re
 
 import pytest
+from inprocess import kernels_replaced
 from test_written import CHAPTERS, ROOT
 
 from mia_lib.evidence import claims, tables
-from mia_lib.publish import outputs
+from mia_lib.publish import outputs, parameters, runner
 
 LED = re.compile(r"\*\*([^*]+?) of the paper")  # begins the caption of what shows an exhibit of the paper
 
@@ -53,3 +54,13 @@ def test_every_claim_has_a_verdict_everything_with_a_name_is_on_the_page_and_not
         assert len(reports) > 1 and all(report.with_name("audit.json").is_file() for report in reports)
         for text in (report.read_text(encoding="utf-8") for report in reports):
             assert len(text) < 500_000 and "<h1>Audit of" in text and not re.search(r'(?:src|href)="(?:https?:)?//', text)
+
+
+def test_a_chapter_measures_what_nobody_published_and_judges_all_its_claims(tmp_path, isolated_cache):
+    path = tmp_path / "iha.ipynb"
+    with kernels_replaced():
+        runner.execute("iha", parameters.validate("iha", {}, "smoke", ROOT), path, preset="smoke", root=ROOT)
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    shown = outputs.displayed(notebook)
+    assert [verdict["claim"] for verdict in shown.claims] == list(claims.claims("iha")) and shown.tables and shown.figures
+    assert not [output for cell in notebook["cells"] for output in cell.get("outputs", []) if output["output_type"] == "error"]
