@@ -82,23 +82,16 @@ def built_book(tmp_path_factory) -> Path:
     return (folder / build.INDEX).parent
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """Path of Chromium; skips where there is none."""
+@pytest.fixture(scope="module")
+def browser():
+    """One browser for the tests of a file; skips where there is none."""
     from mia_lib.publish.doctor import chromium
 
-    path = chromium()
-    if path is None or not os.access(path, os.X_OK):
+    if (path := chromium()) is None or not os.access(path, os.X_OK):
         pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
-    return path
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    """One browser for the tests of a file."""
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=ARGS)
+        running = playwright.chromium.launch(executable_path=path, args=ARGS)
         yield running
         running.close()
 
