@@ -42,6 +42,7 @@ def arguments(thing) -> str:
 def test_a_promised_name_is_there_with_its_arguments_their_types_and_an_example(name, shown, promised, below):
     thing = meant(name)
     broken = f"mia_lib.{name} is promised as {promised or 'it is'} in book/api/promise.md, and "
+    assert name.partition(".")[0] in {*dir(mia_lib), "errors"}
     assert thing is not None, broken + "is not there. Keep the name, deprecated, as that page says."
     now = arguments(thing)
     assert now == promised, (broken + f"takes {now}. Arguments may be added last, with a default; anything else needs a "
