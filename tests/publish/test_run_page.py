@@ -64,7 +64,7 @@ def small(tmp_path_factory) -> Path:
             "{doc}`that page </book/game>`, $x^2$, {numref}`fig-here`, {py:func}`mia_lib.data.load`, {ref}`no-such-place`.\n\n"
             "```{exercise}\n:label: task\nWhy?\n```\n\n```{solution} task\n:class: dropdown\nBecause.\n```\n")
     figure = {"image/png": PIXEL}, {"mia": {"name": "fig-here", "caption": "A dot.", "alt": "one dot"}}
-    record = RECORD | {"notebook": "small", "preset": "published", "parameters": {"steps": 3, "word": "a`b"}}
+    record = RECORD | {"notebook": "small", "preset": "published", "parameters": {"steps": 5, "word": "it's"}}
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text},
              {"cell_type": "code", "id": "b", "execution_count": 1, "source": "secret()",
               "metadata": {"tags": ["injected-parameters"]},
@@ -162,14 +162,11 @@ def test_without_a_built_book_other_pages_are_words_and_what_leads_nowhere_is_sa
 
 def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     record = json.loads((small / "small.ipynb").read_text())["metadata"]["mia"]
-    assert run_page.changed_from_preset(record, small) == {}
-    record["parameters"] = {"steps": 5, "word": "it's"}
     changes = run_page.changed_from_preset(record, small)
     assert changes == {"steps": (5, 3), "word": ("it's", "a`b")}
     assert book.rerun_command(record, changes) == "mia run small -p steps 5 -p word 'it'\"'\"'s'"
     text = run_page.banner(record, changes, "small.ipynb", None)
-    for part in ("`published`", "`steps` = `5` in place of `3`", "`word` = `it's` in place of `` a`b ``", "left out"):
-        assert part in text, part
+    assert "`steps` = `5` in place of `3`" in text and "`word` = `it's` in place of `` a`b ``" in text and "left out" in text
     assert "left out" not in run_page.banner(record, changes, "small.ipynb", None, bound=False) and "Your own" not in text
     record["parameters"]["word"] = "/home/me/mine.npz"
     assert "**Your own:** `/home/me/mine.npz`; the paper's" in run_page.banner(record, changes, "small.ipynb", None)

@@ -63,9 +63,8 @@ def test_a_slide_says_numbers_shows_figures_and_parts_of_tables_and_leads_nowher
     assert "<h2>A slide</h2>" in one.shown and "It leads by 1.5, says MALT" in one.shown and "someone" not in one.shown
     assert 'src="figures/fig-one.png" alt="Lead 1.5"' in one.shown and "Why?" not in one.shown
     assert "<em>Why?</em>" in one.notes and r"\(x &lt; 1\)" in one.notes
-    (one,) = made(source, ":::{rows} table-one\n:rows: MALT\n:columns: AUC\n:::")
+    (one,) = made(source, "Guess.\n\n:::{rows} table-one\n:rows: MALT\n:columns: AUC\n:step: next\n:::")
     assert "0.250 [0.200, 0.300]" in one.shown and "0.500" not in one.shown and "attack" not in one.shown
-    (one,) = made(source, "Guess.\n\n:::{rows} table-one\n:step: next\n:::")
     assert 'class="rows fragment"' in one.shown, "what is asked first is shown with the next step"
     (one,) = made(source, ":::{ask} tiny 1\n:::")
     assert one.shown.index("fragment answer") > one.shown.index("Not so.") and "Odd." not in one.shown
