@@ -100,6 +100,15 @@ def test_markdown_table_escapes_pipes_formats_cells_and_aligns_numbers():
         assert ("---:" in tables.markdown_table(pd.DataFrame({"a": cells}))) == right, cells
 
 
+def test_the_first_of_several_labels_is_said_once_and_programs_read_it_in_every_row():
+    frame = pd.DataFrame({"data": ["a", "a", "b"], "attack": ["x", "x", "x"], "auc": [0.5, 0.6, 0.7]})
+    named = frame.set_index(["data", "attack"])
+    assert [line.split(" | ")[:2] for line in tables.markdown_table(named).split("\n")[2:]] == [
+        ["| a", "x"], ["| ", "x"], ["| b", "x"]]
+    assert tables.markdown_table(frame).count("| a |") == 2, "of columns each row says its own"
+    assert [row[0] for row in tables.plain_table(named, "t", "c")["rows"]] == ["a", "a", "b"]
+
+
 def test_show_table_displays_once_for_both_readers(displayed):
     frame = pd.DataFrame({"a": ["x < y", "**bold**"], "n": [1.0, 2.0]})
     tables.show_table(frame, "tab-one", "A caption\nof two lines with $|x|$.")

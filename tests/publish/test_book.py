@@ -52,11 +52,12 @@ def test_a_page_has_one_title_and_text_without_markup_and_its_charts_in_words(bu
     assert len(charts) == len(words) and all(cell.text.strip() != "nothing" for one in words for cell in one.select("td"))
 
 
-def test_the_book_is_small(built_book):
-    """40 MB in all, 500 kB a page."""
+def test_the_book_is_small_and_its_sidebar_short(built_book):
+    """40 MB in all, 500 kB a page, 20 entries."""
     sizes = {path: path.stat().st_size for path in built_book.rglob("*") if path.is_file()}
     assert sum(sizes.values()) < 40e6
     assert not [path for path, size in sizes.items() if path.suffix == ".html" and size > 500_000]
+    assert len(soup(built_book / "book" / "index.html").select(".bd-sidebar-primary li.toctree-l1")) <= 20
 
 
 def test_every_source_page_is_in_the_contents():

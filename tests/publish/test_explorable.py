@@ -272,6 +272,8 @@ def test_a_whole_game_is_played_by_keyboard_judged_as_the_metrics_judge_and_acce
         found, said = rows(page), page.locator(".mia-play-chance").text_content()
         assert "AUC" in page.get_by_role("status").text_content(), "said aloud"
         solutions = page.locator(".mia-play table").nth(1).locator("tbody tr").all_text_contents()
+        kept = page.evaluate("[localStorage, sessionStorage].flatMap(kept => Object.keys(kept))")
+        assert not [key for key in kept if re.search("play|game|guess|mia", key, re.IGNORECASE)], "as the page promises"
     assert list(found) == ["You, round 1", "You, round 2", "MALT", "LiRA"]
     wrong = sum(sure > 3 and not member for sure, member in zip(answers[1], held, strict=True))
     for k, given in enumerate(answers, 1):
