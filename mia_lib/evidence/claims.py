@@ -52,10 +52,10 @@ class Verdict:
 
     @property
     def brief(self) -> str:
-        """The number as text, and in how many cases it is above zero."""
-        above = sum(case.value > 0 for case in self.cases.values())
+        """The number as text, and in how many cases its whole interval is above zero."""
+        above = sum(case.sign > 0 for case in self.cases.values())
         number = self.estimate.partition("; ")[0]
-        return f"{number}; above zero in {above} of {len(self.cases)} cases" if self.cases else number
+        return f"{number}; wholly above zero in {above} of {len(self.cases)} cases" if self.cases else number
 
     @property
     def numbers(self) -> list[dict]:

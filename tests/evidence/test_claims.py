@@ -52,7 +52,7 @@ def test_a_verdict_follows_from_one_interval(claim, number, verdict):
 def test_numbers_are_text_for_the_reader_and_data_for_programs():
     judged = claims.judge("bayes", "C7", around(1.5), cases={"n = 400": around(4), "n = 1000": around(-1)})
     assert re.fullmatch(r"150\.0 \[\S+, \S+\] points; n = 400: 400\.0 \[\S+, \S+\] points; n = 1000: -100.*", judged.estimate)
-    assert judged.brief == judged.estimate.split(";")[0] + "; above zero in 1 of 2 cases"
+    assert judged.brief == judged.estimate.split(";")[0] + "; wholly above zero in 1 of 2 cases"
     assert [(one["part"], one["unit"]) for one in judged.numbers] == [
         ("", "points"), ("n = 400", "points"), ("n = 1000", "points")]
     assert [one["value"] for one in judged.numbers] == pytest.approx([150, 400, -100])

@@ -239,15 +239,19 @@ def gaussian(data: str, curved: Bank, games: Mapping[int, np.ndarray]) -> pd.Dat
 def sizes(references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], games: Mapping[int, np.ndarray],
           draws: int = 100) -> pd.DataFrame:
     """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size (`of_other_sizes`), with
-    all models of the bank as references; these stand among the targets as random sets of half of the records."""
+    all models of the bank as references; these stand among the targets as random sets of half of the records. "No
+    target" ranks records by their curvature under references without them, and looks at no target."""
     frames = []
 
     def attack_all(banks: list[Bank], rows: Mapping[int, np.ndarray], **where) -> None:
         log, true, top = (np.concatenate([getattr(bank, name).reshape(*bank.members.shape, -1)[..., 0] for bank in banks])
                           for name in ("released", "true", "top"))
+        loss = signals.loss_of(true)
         scores, inside = against(rows, np.concatenate([bank.members for bank in banks]), lambda t, others, inside: {
             **curvature_attacks(log, t, others, inside), TRUE: lira(true, t, others, inside),
-            RELEASED: released_ratio(top, t, others, inside), "Yeom": bayes.malt(signals.loss_of(true[t]))})
+            RELEASED: released_ratio(top, t, others, inside), "Yeom": bayes.malt(loss[t]),
+            "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
+            "no target": -np.average(log[others].astype(float), 0, ~inside)})
         frames.append(by_target(scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where))
 
     attack_all([references], games, kind="random", size=half)

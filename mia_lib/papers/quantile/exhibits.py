@@ -205,7 +205,8 @@ def numbers(frame: pd.DataFrame, first: str, large: str, table: str, few: int) -
         ("xy", XY, 1), ("lira", LIRA, 4))}
     rates |= {f"fpr-{name}": find(first, XY, "fpr=0.01", protocol=name) for name in ("as fitted", "moved")}
     rates |= {f"hard-{name}": find(first, keys[name][0], "tpr", quarter=1) for name in ("xy", "one", "lira")}
-    rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "fit": find(first, "model", "others")}
+    rates |= {"hard-alarms": find(first, XY, "fpr", quarter=1), "easy-alarms": find(first, XY, "fpr", quarter=4),
+              "easy-xy": find(first, XY, "tpr", quarter=4), "fit": find(first, "model", "others")}
     of_large = {f"large-{name}-tpr": find(large, attack, tpr, n=n, study="attacks") for name, (attack, n) in keys.items()}
     of_large |= {"large-fit": find(large, "model", "others")}
     rates |= {name: "an unknown share" if value is None else value for name, value in of_large.items()}
