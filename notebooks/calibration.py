@@ -203,7 +203,7 @@ results.show_table(
 # Calibration by one reference raises the AUC by {ours}`mean-gain` points on average over data and scores, most of it on the two small tables. On CIFAR-10
 # the loss gains {ours}`loss-gain` points and the gradient norm {ours}`norm-gain`; in the paper their AUCs go from
 # {printed}`table2 | CIFAR-10 | no augmentation | Loss Orig` to {printed}`table2 | CIFAR-10 | no augmentation | Loss Cal.` and from
-# {printed}`table2 | CIFAR-10 | no augmentation | GN Orig` to {printed}`table2 | CIFAR-10 | no augmentation | GN Cal.`. We do not know why. We keep the epoch that validates best, as the text says, and the released code keeps the last; that is hardly the reason, for on tables it costs AUC ({numref}`calibration-stopping`).
+# {printed}`table2 | CIFAR-10 | no augmentation | GN Orig` to {printed}`table2 | CIFAR-10 | no augmentation | GN Cal.`. We do not know why. We keep the epoch that validates best, as the text says, and the released code keeps the last; that is hardly the reason, for on tables keeping the last costs AUC ({numref}`calibration-stopping`).
 # Forgetting gains {ours}`mean-gain-f` points on average, which this run cannot tell from nothing, for the gains differ: on CIFAR-10 the gradient norm gains {ours}`norm-gain-f`, more than
 # by a reference, and confidence {ours}`confidence-gain-f`. Confidence, which does not look at the label, gains least from a reference. The best attack on each set is a calibrated one.
 # :::
