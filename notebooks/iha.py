@@ -314,7 +314,7 @@ plotting.explore(
 # ````
 # ````{exercise} How much damping? (a change of parameters)
 # :label: iha-exercise-damping
-# Run `mia sweep iha --preset quick -p damping 0.1,0.2,1,5` and read the rows *IHA* of {numref}`iha-table-2`: which damping would you choose, and on which
+# Run `mia sweep iha --preset quick -p damping 0.2,0.5,1,5` and read the rows *IHA* of {numref}`iha-table-2`: which damping would you choose, and on which
 # records may you choose it? What is left of the score as $\epsilon$ grows without end?
 # ````
 # ````{solution} iha-exercise-damping

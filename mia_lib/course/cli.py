@@ -82,8 +82,9 @@ def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
     from mia_lib.course import game
 
     challenge = game.read_hidden(folder).half(final)
-    places = _rank(challenge, _files(submissions))
-    typer.echo(game.write_page(folder / ("final.html" if final else "leaderboard.html"), places, challenge.members, final))
+    places, refused = _rank(challenge, _files(submissions))
+    page = folder / ("final.html" if final else "leaderboard.html")
+    typer.echo(game.write_page(page, places, challenge.members, final, refused))
 
 
 @app.command("try")
@@ -95,7 +96,7 @@ def practise(submissions: list[Path] = typer.Argument(help="Files with a functio
     _rank(game.practise(bank, references), _files(submissions))
 
 
-def _rank(challenge, paths: list[Path]) -> list:
+def _rank(challenge, paths: list[Path]) -> tuple[list, list[str]]:
     """Print the ranking, and why files were refused; where all were, the command ends with 1."""
     from mia_lib.course import game
 
@@ -108,7 +109,7 @@ def _rank(challenge, paths: list[Path]) -> list:
     typer.echo(game.say_who_won(places))
     if len(refused) == len(paths):
         raise typer.Exit(1)
-    return places
+    return places, refused
 
 
 def _files(paths: list[Path]) -> list[Path]:

@@ -17,7 +17,7 @@ from mia_lib.errors import MiaError, check_choice
 EDITIONS = ("student", "lecturer")
 SIGNALS = "signals.npz"
 CLASS_RUNS = {  # chapter -> a run with something to predict
-    "bayes": "mia run bayes -p classes 0,6", "calibration": "mia run calibration -p forgetting_epochs 5",
+    "bayes": "mia run bayes -p gaussian_dimension 500", "calibration": "mia run calibration -p counts 2,8,30",
     "curvature": "mia run curvature -p references 8", "iha": "mia run iha -p models 20",
     "quantile": "mia run quantile -p counts 2,8", "compare": "mia run compare -p targets 8",
     "audit": "mia run audit -p share 0.05",

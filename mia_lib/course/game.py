@@ -257,14 +257,14 @@ def ranking(scores: Mapping[str, np.ndarray], members: np.ndarray) -> list[Place
     return [Place(team, *rates[team].values(), 1 + behind[team], len(names) - ahead[team]) for team in names]
 
 
-def write_page(path: Path, places: list[Place], members: np.ndarray, final: bool) -> Path:
+def write_page(path: Path, places: list[Place], members: np.ndarray, final: bool, refused: Sequence[str] = ()) -> Path:
     """Write the ranking as one page that needs no network and no script, in the place of an earlier one.
 
     Args:
-        places: from `judge`. members: bool [T, N], of the targets that were judged. final: whether the ranking is.
+        places, refused: from `judge`. members: bool [T, N], of the targets that were judged. final: whether the ranking is.
     """
     text = standalone.template(Path(__file__).with_name("leaderboard.html")).render(
-        title=TITLE, places=places, final=final, verdict=say_who_won(places),
+        title=TITLE, places=places, final=final, verdict=say_who_won(places), refused=refused,
         targets=members.shape[0], records=members.shape[1], chance=FPR, pairs=len(places) * (len(places) - 1) // 2,
         most=max(0.02, *(min(1.0, 1.05 * place.tpr.high) for place in places)), date=time.strftime("%d %B %Y").lstrip("0"))
     store.write(path, text.encode())
