@@ -153,7 +153,7 @@ def tpr_cap(fpr, epsilon, delta=0.0):
     return np.minimum(np.exp(epsilon) * fpr, 1 - np.exp(-epsilon) * (1 - fpr))
 
 # %% tags=["wrong"]
-# TPR at the corner for the AUC: a rate at one point in the place of an area, of another logarithm
+# powers of ten in the place of powers of e
 def auc_cap(epsilon):
     return 10**epsilon / (1 + 10**epsilon)
 
