@@ -195,7 +195,9 @@ class Ensemble:
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
         shared = {"kind": "model", "data": self.records.fingerprint, "config": self.config.spec()}
         with store.lock(shared, what=f"training {self.label}"):
-            diverged = (self._fit_on_card if devices.is_card(where) else self._fit_in_pool)(where, self.missing())
+            todo = self.missing()  # another may have trained them meanwhile
+            fit = self._fit_on_card if devices.is_card(where) else self._fit_in_pool
+            diverged = fit(where, todo) if todo else []
         if diverged:
             raise MiaError(diverged[0] + (f" ({len(diverged)} models diverged; the others are kept.)" if diverged[1:] else ""))
         return self

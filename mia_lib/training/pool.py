@@ -134,7 +134,7 @@ def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[in
         MiaError: a task's own, or that a process died. Results handed over before are not lost.
     """
     refuse_unguarded()
-    weights = weights or [1] * len(tasks)
+    weights = [1] * len(tasks) if weights is None else weights
     elsewhere = executor or cluster()
     ahead = max(MOST_QUEUED, 2 * at_once()) if elsewhere else 2 * (workers or default_workers())
     futures: dict = {}

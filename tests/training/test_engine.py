@@ -348,7 +348,8 @@ def test_precision_is_part_of_what_determines_a_model_and_tf32_is_allowed_where_
         TrainConfig("mlp:4", precision="float16")
 
 
-def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(monkeypatch):
+@pytest.mark.parametrize("counts", [(4, 6), (6, 6)], ids=["some", "all"])
+def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_so(monkeypatch, counts):
     real, keep, said, kept = pool.run_tasks, store.keep, [], []
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(store.progress, "say", said.append)
@@ -363,7 +364,7 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
     monkeypatch.setattr(pool, "run_tasks", run_tasks)
     with ThreadPoolExecutor(2) as runs, ThreadPoolExecutor(1) as executor:
         found = [runs.submit(training.train(TABLE, membership.balanced_halves(80, count), TrainConfig("mlp:4", epochs=2),
-                                            executor=executor, label="shared models").fit) for count in (4, 6)]
+                                            executor=executor, label="shared models").fit) for count in counts]
         assert [run.result().missing() for run in found] == [[], []]
     assert len(said) == 1 and "waiting for another process" in said[0] and "training shared models" in said[0]
     assert kept.count("model") == 6, "none twice"
