@@ -154,7 +154,7 @@ def _slide(text: str, notes: str, where: str, source: _Source) -> Slide:
         options = dict(re.findall(r"^:(\w+): *(.*)$", fence[3], re.MULTILINE))
         later = " fragment" if options.get("step") == "next" else ""
         if fence[1] == "picture":
-            parts.append(_picture(fence[2], later, where, source))
+            parts.append(_picture(fence[2], where, source))
         elif fence[1] == "rows":
             parts.append(f'<div class="rows{later}">{_rows(fence[2], options, where, source)}</div>')
         elif fence[1] == "ask":
@@ -169,11 +169,11 @@ def _slide(text: str, notes: str, where: str, source: _Source) -> Slide:
     return Slide("".join([*parts, source.html(rest, where)]), source.html(notes, where))
 
 
-def _picture(name: str, later: str, where: str, source: _Source) -> str:
+def _picture(name: str, where: str, source: _Source) -> str:
     run = prose.run_with_figure(name, where, source.runs)
     source.shown.add(name)
     alt = _without_references(prose.prose(run.figures[name], where, run), where)
-    return f'<img class="r-stretch{later}" src="figures/{name}.png" alt="{escape(alt)}">'
+    return f'<img class="r-stretch" src="figures/{name}.png" alt="{escape(alt)}">'
 
 
 def _rows(name: str, options: Mapping[str, str], where: str, source: _Source) -> str:

@@ -66,8 +66,6 @@ def test_a_slide_says_numbers_shows_figures_and_parts_of_tables_and_leads_nowher
     (one,) = made(source, "Guess.\n\n:::{rows} table-one\n:rows: MALT\n:columns: AUC\n:step: next\n:::")
     assert "0.250 [0.200, 0.300]" in one.shown and "0.500" not in one.shown and "attack" not in one.shown
     assert 'class="rows fragment"' in one.shown, "what is asked first is shown with the next step"
-    (one,) = made(source, "Guess.\n\n:::{picture} fig-one\n:step: next\n:::")
-    assert '<img class="r-stretch fragment"' in one.shown
     (one,) = made(source, ":::{ask} tiny 1\n:::")
     assert one.shown.index("fragment answer") > one.shown.index("Not so.") and "Odd." not in one.shown
     assert "(right): Since" in one.notes and "(no): Odd." in one.notes, "reasons are for the speaker"
