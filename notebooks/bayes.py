@@ -295,7 +295,7 @@ results.name({"sweep-lead": rules.number_of("bayes", "C12", table_3)}, ".1f")
 results.show_table(
     exhibits.table_three(table_3), name="bayes-table-3",
     caption="**Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and their records. Ours: "
-            "{param}`sweep_dataset:title`, recipes {param}`augmentations`; the paper's: ImageNet, its ResNet-101 stands beside our network. *Shift* and *crop* are our second and third recipe.")
+            "{param}`sweep_dataset:title`, recipes {param}`augmentations`; the paper's: ImageNet, ResNet-101 beside our first network, VGG-16 beside a second where there is one. *Shift* and *crop* are our second and third recipe.")
 
 # %% [markdown]
 # :::{finding}

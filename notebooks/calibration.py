@@ -41,7 +41,7 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import attacks, claims, data, membership, metrics, plotting, published, results, signals, training
-from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.evidence import rules
 from mia_lib.papers.calibration import exhibits, measure, study
 
@@ -88,7 +88,7 @@ results.show_table(
     attacks.threat_model({"Gap": baselines.gap, "Loss": bayes.malt,
                           **{name.capitalize(): calibration.SIGNALS[name] for name in ("gradient norm", "confidence", "label-only")},
                           "Loss, calibrated": calibration.calibrate, "Any score, by forgetting": calibration.SIGNALS["any score, by forgetting"],
-                          "RMIA, offline": attacks.Needs("loss", "out only", baselines.rmia.needs.knows)}),
+                          "RMIA, offline": registry.ATTACKS["RMIA, offline"].needs}),
     name="calibration-threat-model",
     caption="What each attack needs for its score, as declared by the function that computes it. A calibrated score needs the same "
             "access as the score, and the references and knowledge of the row *Loss, calibrated*. Gap calls a record a member when it is classified correctly.")
@@ -113,7 +113,7 @@ plotting.explore(
 # %% [markdown]
 # ## One target by hand
 #
-# This cell tells 200 members of German credit from 200 others, which lies in the repository, with one reference, stopped where it is best on other public records.
+# This cell tells 200 members from 200 others of German credit, which lies in the repository, with one reference, stopped where it is best on other public records.
 
 # %%
 pool = data.load("german_credit").take(np.arange(800))

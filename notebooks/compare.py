@@ -270,7 +270,7 @@ plotting.explore(
 # :::{finding}
 # :claims: K1 reproduced, K3 reproduced, K7 reproduced, K24 reproduced, K26 reproduced
 # **What held.** References are what matters: one of them finds more than any attack without, on networks that generalise, and eight more buy more
-# than seventeen more queries about views that training never showed. With two of them RMIA finds more than LiRA. Where networks know their members by heart
+# than seventeen more queries about views that training never showed. With two references RMIA finds more than LiRA. Where networks know their members by heart
 # BaVarIA is ahead of LiRA, and LiRA of RMIA's score, in part by its ties.
 # :::
 #

@@ -51,7 +51,7 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import attacks, claims, data, membership, metrics, plotting, results, signals, training
-from mia_lib.attacks import baselines, quantile
+from mia_lib.attacks import baselines, quantile, registry
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.evidence import explore, rules
 from mia_lib.papers.quantile import exhibits, study
@@ -103,7 +103,7 @@ plotting.show(
 
 # %% tags=["hide-input"]
 needs = attacks.threat_model({
-    "Marginal": quantile.GaussianQuantile.needs, "Gaussian, q(x), q(x, y)": quantile.GaussianQuantile, "LiRA, offline": baselines.lira_offline, "RMIA, offline": attacks.Needs("loss", "out only", baselines.rmia.needs.knows)})
+    "Marginal": quantile.GaussianQuantile.needs, "Gaussian, q(x), q(x, y)": quantile.GaussianQuantile, "LiRA, offline": baselines.lira_offline, "RMIA, offline": registry.ATTACKS["RMIA, offline"].needs})
 results.show_table(
     needs.assign(models=["none", "one", "n", "n"]), name="quantile-threat-model",
     caption="What each attack needs, as declared by the function that computes it, and how many models the attacker trains. *Marginal* is one threshold "

@@ -76,8 +76,8 @@ def width(work, rng):
     spread = 2 * 1.96 * np.std([once() for _ in range(300)])
     made = np.median([high - low for low, high in (_ends(work, *_case(rng), 200, k) for k in range(7))])
     need(made > 0.78 * spread, f"`difference`: an interval of 95 % should be about {spread:.4f} wide for these records, "
-                              f"and yours is {made:.4f}. Was a variance taken for a deviation, or something divided by "
-                              "the root of the number of draws? Draws are not records. And is it the middle 95 %?")
+                               f"and yours is {made:.4f}. Was a variance taken for a deviation, or something divided by "
+                               "the root of the number of draws? Draws are not records. And is it the middle 95 %?")
     need(made < 1.5 * spread, f"`difference`: an interval of 95 % should be about {spread:.4f} wide for these records, "
                               f"and yours is {made:.4f}. Do both attacks see the same draw? Is it the middle 95 %?")
 

@@ -96,7 +96,7 @@ class ExposedRecords:
     level: float  # rate at which records are counted
     called: int  # members at most there
     expected: float  # how many that would be without a leak
-    tied: int = 0  # members with the score of the last one, where not all of them are here
+    tied: int  # members with the score of the last one, where not all of them are here
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,6 +336,6 @@ def _find_exposed(inputs, score: np.ndarray) -> ExposedRecords:
     order = np.argsort(-score[:members], kind="stable")[:SHOWN]
     chance = math.floor(level * (others + 1) + 1e-9) / (others + 1)
     last = score[:members] == score[order[-1]]
-    tied = int(last.sum()) if not np.isin(np.flatnonzero(last), order).all() else 0
+    tied = int(last.sum()) if last.sum() > last[order].sum() else 0
     return ExposedRecords(order, score[order], rate[order], level, int((rate <= level + 1e-12).sum()), float(chance * members),
                           tied)

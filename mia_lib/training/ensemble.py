@@ -196,8 +196,8 @@ class Ensemble:
         shared = {"kind": "model", "data": self.records.fingerprint, "config": self.config.spec()}
         with store.lock(shared, what=f"training {self.label}"):
             todo = self.missing()  # another may have trained them meanwhile
-            fit = self._fit_on_card if devices.is_card(where) else self._fit_in_pool
-            diverged = fit(where, todo) if todo else []
+            train = self._fit_on_card if devices.is_card(where) else self._fit_in_pool
+            diverged = train(where, todo) if todo else []
         if diverged:
             raise MiaError(diverged[0] + (f" ({len(diverged)} models diverged; the others are kept.)" if diverged[1:] else ""))
         return self

@@ -165,12 +165,12 @@ def test_guessing_is_at_the_level_of_chance():
 def _page(folder):
     members = _targets(400)
     scores = {f"team-{k}": members + 2 * RNG.normal(size=members.shape) for k in range(2)}
-    return game.write_page(folder / "page.html", game.ranking(scores, members), members, final=False)
+    return game.write_page(folder / "page.html", game.ranking(scores, members), members, False, ["team-x: <stopped>"])
 
 
 def test_the_page_says_what_it_does_not_know_and_needs_nothing(tmp_path):
     html = _page(tmp_path).read_text()
-    assert all(words in html for words in ("cannot be told", "1–2", "8 models", "on the way"))
+    assert all(words in html for words in ("cannot be told", "1–2", "8 models", "on the way", "team-x: &lt;stopped&gt;"))
     assert not any(words in html for words in ("<script", "http", "The final ranking"))
 
 
