@@ -46,6 +46,13 @@ def test_rates_and_levels_that_were_asked_for_are_not_rounded():
     assert "intervals of 99.99 %" in report.html() and "100 %" not in " ".join(report.text("epsilon"))
 
 
+def test_of_equal_scores_the_list_of_exposed_members_says_that_its_end_is_by_number_alone():
+    called = (SCORES > np.median(SCORES)).astype(float)
+    report, shown = audit.audit_scores(called, MEMBERS), int((called * MEMBERS).sum())
+    assert report.result.exposed.tied == shown > 25 and f"where {shown} have the last score" in report.html()
+    assert audit.audit_scores(SCORES, MEMBERS).result.exposed.tied == 0
+
+
 def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about():
     report = audit.audit_scores(RNG.permutation(SCORES), MEMBERS)
     assert not report.leak and "No attack found anything beyond chance" in report.answer
