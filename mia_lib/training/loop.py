@@ -125,8 +125,8 @@ class Group:
         self.rows = places[:count].view(len(task), -1)
         self._validation = places[count:].view(len(task), -1) if task.validation else None
         self._generators = [torch.Generator().manual_seed(recipe.seed_of(self.config, index)) for index in task.indices]
-        self.history = np.zeros((len(task), self.config.epochs, 2), np.float32)
-        self.validated = np.zeros((len(task), self.config.epochs), np.float32)
+        self.history = np.zeros((len(task), self.config.epochs_trained, 2), np.float32)
+        self.validated = np.zeros((len(task), self.config.epochs_trained), np.float32)
         self._best = self._states() if task.validation else None
         self.epoch = 0
 
@@ -372,9 +372,9 @@ def fit_group(task: Task, device: torch.device | None = None, stacked: bool | No
         if stopped:
             group.load(stopped.arrays)
         last_write, written = time.perf_counter(), int(bool(stopped) and stopped is entries[1])  # the other is next
-        while group.epoch < config.epochs and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
+        while group.epoch < config.epochs_trained and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
             group.run_epoch()
-            if checkpoint and group.epoch < config.epochs and time.perf_counter() - last_write > CHECKPOINT_SECONDS:
+            if checkpoint and group.epoch < config.epochs_trained and time.perf_counter() - last_write > CHECKPOINT_SECONDS:
                 spent = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
                 written += 1
                 store.keep(checkpoint_slots(checkpoint)[written % 2], group.state(), spent)

@@ -93,7 +93,7 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
         raise MiaError(f"{lacking()}.")
     from opacus.accountants.utils import get_noise_multiplier
 
-    steps, delta = config.epochs * -(-size // config.batch_size), privacy.delta_for(size)
+    steps, delta = config.epochs_trained * -(-size // config.batch_size), privacy.delta_for(size)
     try:
         with _calm():
             return 0.0 if not steps else float(get_noise_multiplier(
@@ -185,7 +185,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
         network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in start.items()})
     generator = torch.Generator().manual_seed(seed + 1)  # other numbers than those that made the weights
     inputs = architectures.to_input(torch.from_numpy(np.array(x)), config.scaling).to(device)
-    labels, history = torch.from_numpy(np.array(y, np.int64)).to(device), np.zeros((config.epochs, 2), np.float32)
+    labels, history = torch.from_numpy(np.array(y, np.int64)).to(device), np.zeros((config.epochs_trained, 2), np.float32)
     # The loss is summed, for the mean of an empty batch is no number; the optimiser divides by the expected batch size.
     watched = GradSampleModule(network.to(device).train(), loss_reduction="sum")
     optimizer = _optimizer(list(network.parameters()), config, noise_multiplier=noise, max_grad_norm=privacy.clip,
@@ -194,7 +194,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator, steps=steps)
     canaries, parameters = torch.tensor([*canaries], dtype=torch.long), sum(p.numel() for p in network.parameters())
     with devices.plain_float32(), _calm():
-        for epoch in range(config.epochs):
+        for epoch in range(config.epochs_trained):
             total, drawn_records = torch.zeros(2, device=device), 0
             for step, batch in enumerate(batches):
                 for group in optimizer.param_groups:
@@ -218,7 +218,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 return Outcome({}, time.perf_counter() - began, (
                     f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
                     f"{config.epochs}. Lower learning_rate ({config.learning_rate:g} was given) or clip ({privacy.clip:g})."))
-    spent = _epsilon_of_steps(noise, rate, config.epochs * steps, privacy.delta_for(size))
+    spent = _epsilon_of_steps(noise, rate, config.epochs_trained * steps, privacy.delta_for(size))
     arrays = {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}
     return Outcome({**arrays, "history": history, "epsilon": np.array(spent), "noise_multiplier": np.array(noise)},
                    time.perf_counter() - began)

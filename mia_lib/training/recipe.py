@@ -37,6 +37,7 @@ class TrainConfig:
             where it takes them, and is held as text, "my_models:Net(hidden=32)". What its code reads from files, or takes from
             elsewhere than modules beside it, is not followed: an edit there needs another argument.
         epochs: passes over the training set.
+        stop_epoch: passes after which training ends, at the rates of a training of all `epochs`; None for `epochs`.
         batch_size: records a step; a last batch of a single record is left out (batch normalisation needs two).
         optimizer: "sgd" or "adam".
         learning_rate: of the first epoch.
@@ -71,6 +72,7 @@ class TrainConfig:
     precision: str = "float32"
     seed: int = 0
     scaling: str | tuple = "-1 to 1"
+    stop_epoch: int | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "architecture", architectures.canonical_architecture(self.architecture))
@@ -81,6 +83,8 @@ class TrainConfig:
         check_choice("precision", self.precision, PRECISIONS)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        if self.stop_epoch is not None:
+            object.__setattr__(self, "stop_epoch", check_whole("stop_epoch", self.stop_epoch, 0, self.epochs))
         for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
             object.__setattr__(self, name, float(check_range(name, getattr(self, name), 0.0, most)))  # 1 and 1.0: one key
         if not isinstance(self.nesterov, bool):
@@ -91,6 +95,11 @@ class TrainConfig:
                            "optimizer = 'sgd', or leave momentum out.")
         if self.nesterov and not self.momentum:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
+
+    @property
+    def epochs_trained(self) -> int:
+        """Passes over the training set that are made."""
+        return self.epochs if self.stop_epoch is None else self.stop_epoch
 
     def spec(self) -> dict:
         """What determines a model, as plain data."""

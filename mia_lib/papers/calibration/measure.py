@@ -6,6 +6,7 @@ judged here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from mia_lib.papers.banks import PROBE as BANK_PROBE
 from mia_lib.papers.banks import evaluations, models_of, with_models
 from mia_lib.published import measurement
 
+SMALLEST = np.finfo(np.float32).smallest_subnormal  # in the place of the norm of a gradient of zero
 SIGNALS = ("margin", "top", "gradient")
 REHEARSAL_MEMBERS = 2000  # members, and as many others, on which thresholds are found
 WALKED = 1000  # members, and as many others, whose distance to the boundary is measured, as in the paper
@@ -73,6 +75,42 @@ def plays(index: range, dataset: str, architecture: str = "watson_cnn", epochs: 
         played = _play(index, pool, *sets, asked, replace(recipe, seed=seed + 1), forget, views, references)
         kept |= {f"rehearsal_{name}": _halved(played[name]) for name in played if name not in ("correct", "best_epoch")}
     return kept
+
+
+def stopped(index: range, dataset: str, stops: Sequence[int], architecture: str = "watson_cnn", epochs: int = 50,
+            batch_size: int = 128, learning_rate: float = 0.1, weight_decay: float = 1e-4, records: int | None = None,
+            seed: int = 0) -> dict[str, np.ndarray]:
+    """The references from scratch of `plays`, as they were after each of some epochs, before they knew their records.
+
+    Args:
+        stops: S numbers of epochs, each at most `epochs`, along whose schedule the rate falls. Others as for `plays`.
+
+    Returns:
+        stopped_margin, stopped_gradient: as of `plays`, float16 [T, S, N']; accuracy: float32 [T, S, 2], of a reference on its
+        own records while it trained, and on the other half of the public ones; members: bool [T, N'].
+    """
+    from mia_lib import data, signals, training
+    from mia_lib.signals import log_odds
+
+    pool = data.load(dataset)
+    pool = pool.take(np.arange(pool.n_train if records is None else check_whole("records", records, 32, pool.n_train)))
+    members, calibrating, spare, private = _deal(len(pool), index.stop, seed)[0]
+    rows, judged = list(index), private[index.start:]
+    kept: dict[str, list[np.ndarray]] = {"stopped_margin": [], "stopped_gradient": [], "accuracy": []}
+    for stop in stops:
+        recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer="sgd", momentum=0.9,
+                                      nesterov=True, learning_rate=learning_rate, weight_decay=weight_decay,
+                                      schedule="cosine", seed=seed + 1000, stop_epoch=stop)
+        models = training.train(pool, calibrating, recipe, label=f"references, {stop} epochs").part(rows)
+        losses = _of(signals.loss(models, pool, judged=judged), judged)
+        norms = _of(signals.gradient_norm(models, pool, judged=judged), judged)
+        right = signals.correctness(models, pool, judged=spare[rows])
+        kept["stopped_margin"].append(log_odds(losses.astype(np.float64)))
+        kept["stopped_gradient"].append(np.log(np.maximum(norms, SMALLEST)))
+        kept["accuracy"].append(np.stack([models.history()[:, -1, 1], _of(right, spare[rows]).mean(1)], 1))
+    return {"members": _of(members[rows], judged),
+            **{name: np.stack(arrays, 1).astype(np.float32 if name == "accuracy" else np.float16)
+               for name, arrays in kept.items()}}
 
 
 def on_tables(index: range, dataset: str, epochs: int = 200, batch_size: int = 16, loss: str = "double_softmax",
@@ -211,8 +249,7 @@ def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
     seen = [pool] if augmentation == "none" else augmented(pool, augmentation, views)
     loss, least, norm = (_of(np.mean([signal(models, view, judged=judged) for view in seen], 0, dtype=np.float64), judged)
                          for signal in (signals.loss, signals.least_loss, signals.gradient_norm))
-    smallest = np.finfo(np.float32).smallest_subnormal  # of a gradient of zero
-    arrays = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(np.maximum(norm, smallest))}
+    arrays = {"margin": log_odds(loss), "top": log_odds(least), "gradient": np.log(np.maximum(norm, SMALLEST))}
     return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
@@ -243,6 +280,9 @@ PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "
          "views": 2, "references": 2}
 
 cifar10 = measurement("calibration/cifar10", probe=PROBE, block=8, chunk=2, dataset="cifar10")(plays)
+stops = measurement("calibration/stopped", block=8, chunk=2, dataset="cifar10", stops=[5, 10, 15, 20], probe={
+    "index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "watson_cnn:4,4,4,8", "records": 240, "epochs": 3,
+    "stops": [1, 2], "batch_size": 30, "learning_rate": 0.02})(stopped)
 cifar100 = measurement("calibration/cifar100", probe=PROBE, block=8, chunk=2, dataset="cifar100")(plays)
 mnist = measurement("calibration/mnist", probe=PROBE, block=8, chunk=2, dataset="mnist", architecture="leino_cnn:20,50,500",
                     epochs=20, learning_rate=0.05, forgetting_epochs=10)(plays)
