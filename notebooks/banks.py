@@ -361,9 +361,11 @@ claims.show("banks", verdicts)
 # once = own(margin[target], margin[others], inside)
 # assert np.allclose(own(margin[target] + 1, margin[others] + 1, inside), once, atol=1e-3)
 #
-# mine = np.stack([own(margin[t], margin[o], members[o]) for t in range(targets)
-#                  for o in [study.references(t, counts[-1], models)]])
-# metrics.evaluate({"mine": mine}, members[:targets], draws=draws)
+# def mine(view):
+#     return own(view.own("logit_scaled_confidence"), *view.references("logit_scaled_confidence"))
+#
+# game = Game.of(held, targets, counts[-1])
+# game.frame({"mine": mine, "LiRA": "LiRA"}, ["auc", "tpr_at_fpr=0.01"])
 # ```
 #
 # Better than LiRA? `mia course try FILE` ranks it beside the attacks of this page at equal references and queries

@@ -141,6 +141,11 @@ def score(name: str, view: TargetSignals, **options) -> np.ndarray:
     return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
 
 
+def run(attack: str | Callable[[TargetSignals], np.ndarray], view: TargetSignals) -> np.ndarray:
+    """Scores [N] of an attack by its name, or of a function that takes what an attack sees."""
+    return score(attack, view) if isinstance(attack, str) else attack(view)
+
+
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
     """What a score function gives whose arguments are called like what is seen: `labels`, `reference_members`, a signal of
     `SIGNALS` for the target's (`signal` for the log odds, `correct` for correctness), `reference_loss` and the like for those
@@ -172,11 +177,11 @@ def _by_log_curvature(attack: Callable, view: TargetSignals, **options) -> np.nd
     return attack(log(view.own("curvature")), log(reference_values), inside, **options)
 
 
-def _rmia(view: TargetSignals, a: float | None, population: int | None = POPULATION) -> np.ndarray:
+def _rmia(view: TargetSignals, a: float | None, gamma: float = 2.0, population: int | None = POPULATION) -> np.ndarray:
     reference_loss, inside = view.references("loss")
     public_loss, public_reference_loss = view.public("loss", population), view.public_references("loss", population)
     return baselines.rmia(np.exp(-view.own("loss")), np.exp(-reference_loss), inside, np.exp(-public_loss),
-                          np.exp(-public_reference_loss), a=a)
+                          np.exp(-public_reference_loss), gamma, a)
 
 
 def _curvature(view: TargetSignals) -> np.ndarray:

@@ -8,13 +8,11 @@ measurements of these functions, can be read without it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from mia_lib import metrics
-from mia_lib.attacks import registry
 from mia_lib.errors import check_choice, check_whole
 from mia_lib.published import Bank, catalogue
 
@@ -139,18 +137,6 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
     states = [models.model(row).state_dict() for row in range(len(models))]
     return {name: np.stack([state[name].numpy() for state in states]).astype(np.float16)
             for name, tensor in states[0].items() if tensor.is_floating_point()}
-
-
-def rehearsed(view: registry.ArraySignals, attack: str, option: str, values: Sequence[float], **options) -> float:
-    """The value of an attack's option as an attacker finds it without the target: with it the references but its partner
-    attack the first reference best, by their losses, on a fifth of the records. With one pair that of the registry."""
-    loss, members = view.values["loss"][1:, ::5], view.reference_members[:, ::5]
-    if len(loss) < 4:
-        return registry.ATTACKS[attack].options[option]  # type: ignore[return-value]
-    rest = np.r_[0, 2:len(loss)]
-    rehearsal = registry.ArraySignals({"loss": loss[rest]}, members[rest[1:]], {"loss": view.public_values["loss"][1:][rest]})
-    return max(values, key=lambda value: metrics.auc(
-        registry.score(attack, rehearsal, **options, **{option: value}), members[0]))
 
 
 def where_measured(name: str, models: int, make: bool = False, /, **parameters) -> Bank | None:

@@ -57,6 +57,16 @@ class Bank:
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
 
+    @property
+    def trained(self) -> np.ndarray:
+        """Numbers of the records that some model was trained on, int [N]."""
+        return np.flatnonzero(self.members.any(0))
+
+    @property
+    def untrained(self) -> np.ndarray:
+        """Numbers of the records that no model was trained on, int [Q]."""
+        return np.flatnonzero(~self.members.any(0))
+
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in self.arrays.items())
         return f"{self.name}: {len(self)} models; {shapes}"

@@ -12,6 +12,7 @@ from absent import WITHOUT_TORCH
 from mia_lib import data, membership, metrics, models, published, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
+from mia_lib.game import Game
 from mia_lib.papers import banks
 from mia_lib.papers.bank import measure, study
 from mia_lib.publish import runner
@@ -113,12 +114,10 @@ def test_a_bank_is_of_complementary_pairs_and_no_model_saw_a_test_record(name):
 def test_one_reference_is_judged_on_those_that_it_left_out():
     bank = published.load(SMALL, models=6)
     few = published.Bank(bank.name, bank.parameters, {k: a[:, np.r_[:400, 50_000:50_100]] for k, a in bank.arrays.items()}, [])
-    [other] = study.references(0, 1, 6)
-    scores = study.attack(few, 0, np.array([other]))
+    view = Game.of(few, 1, 1).view(0)
+    [other], scores = view.models, study.attack(view)
     assert scores.keys() == {"LiRA, offline", "RMIA, offline"}
     assert (np.isnan(scores["LiRA, offline"]) == few.members[other, :400]).all()
-    assert {tuple(sorted(study.references(t, 2, 6))) for t in range(0, 6, 2)} == {(2, 3), (4, 5), (0, 1)}
-    assert not any(t - t % 2 <= r <= t - t % 2 + 1 for t in range(6) for r in study.references(t, 4, 6))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # so few records resolve no rate
         frame, most = study.by_references(few, 4, [1, 2, 4, 8], draws=10)

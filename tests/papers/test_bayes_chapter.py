@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from mia_lib import membership, metrics, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
+from mia_lib.game import Game
 from mia_lib.papers.bayes import exhibits, measure, study, theory
 from mia_lib.published import Bank
 
@@ -140,14 +141,14 @@ def test_the_peak_of_noise_is_above_one_half_where_a_rehearsed_accuracy_is_a_coi
 def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
     bank = toy_bank(1.0)
     frame, scores = study.attack_bank(bank, 4, 8, draws=20)
-    trained, others = bank.members.any(0), membership.references_of(2, 12)[:8]
+    trained, others, game = bank.trained, membership.references_of(2, 12)[:8], Game.of(bank, 4, 8, order="first")
     loss, members = signals.loss_of(bank.margin[:, trained]), bank.members[:, trained]
     assert set(scores) == {"0-1", "MALT", *study.ESTIMATORS} and scores["MALT"].shape == (4, 400)
     assert_allclose(scores["MALT"][1], bayes.malt(loss[2]))
     for attack, how in study.ESTIMATORS.items():
         assert_allclose(scores[attack][1], bayes.mast(loss[2], loss[others], members[others], how))
         assert metrics.estimate(frame, attack, "auc").values[1] == pytest.approx(metrics.auc(scores[attack][1], members[2]))
-        called = study.calls(loss, members, 2, attack, others)
+        called = scores[attack][1] >= study.thresholds(game, study.ATTACKS[attack])[1]
         assert metrics.estimate(frame, attack, "accuracy").values[1] == pytest.approx(metrics.auc(called, members[2]))
     correct = bank.correct[0, trained]
     eq41 = 0.5 * correct[members[0]].mean() + 0.5 * (1 - correct[~members[0]].mean())
@@ -163,16 +164,17 @@ def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
 
 def test_calls_are_near_the_best_ones_and_use_no_membership_of_the_target():
     bank = toy_bank(1.0, n=4000, others=0)
-    loss, members, others = signals.loss_of(bank.margin), bank.members, membership.references_of(0, 12)
-    flipped = members.copy()
+    flipped = bank.members.copy()
     flipped[:2] = ~flipped[:2]  # the target and its complement
-    for attack in ("MALT", *study.ESTIMATORS):
-        called = study.calls(loss, members, 0, attack, others)
-        assert 0.55 < metrics.auc(called, members[0]) <= metrics.balanced_accuracy(
-            study.score(loss, members, 0, attack, others), members[0]) + 1e-12
-        assert (called == study.calls(loss, flipped, 0, attack, others)).all()
+    games = [Game.of(Bank("toy", {}, bank.arrays | {"members": members}, []), 1, 10) for members in (bank.members, flipped)]
+    for attack in study.ATTACKS.values():
+        threshold, of_others = (study.thresholds(game, attack) for game in games)
+        [score] = games[0].scores({"attack": attack})["attack"]
+        peak = metrics.balanced_accuracy(score, bank.members[0])
+        assert 0.55 < metrics.auc(score >= threshold, bank.members[0]) <= peak + 1e-12
+        assert threshold == of_others
     with pytest.raises(MiaError, match="at least 4"):
-        study.calls(loss, members, 0, "MALT", [2, 3])
+        study.thresholds(Game.of(bank, 1, 2), "MALT")
 
 
 def test_counting_references_finds_everybody_with_the_complement_and_nobody_without():

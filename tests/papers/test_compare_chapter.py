@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 
 from mia_lib import metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, registry
-from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.errors import MiaError
 from mia_lib.papers.compare import exhibits, study
 from mia_lib.papers.compare.study import ATTACKS, ENTRIES
@@ -26,17 +25,10 @@ def attacked(case):
     return study.attack_case(case, TARGETS, [1, 2, 4, 8], draws=10)
 
 
-def test_references_are_pairs_that_leave_out_the_targets_own_and_differ_between_targets(case):
-    for target in range(0, 32, 2):
-        found = study.references(target, 31, 64, 32)
-        assert sorted(found) == sorted(set(range(64)) - {target, target + 1})
-        assert max(study.references(target, 15, 64, 32)) < 32  # of these every signal is known
-    assert len({tuple(study.references(t, 2, 64, 32)) for t in range(0, 32, 2)}) == 16
-    with pytest.raises(MiaError, match="31 besides"):
-        study.references(0, 32, 64, 32)
-    for name, entry in ENTRIES.items():  # as many are compared with a record whichever kind an attack takes
-        others = study.references(4, study.pairs_for(entry, 4), len(case.members), case.fewest)
-        knows, left = case.members[others].sum(0), (~case.members[others]).sum(0)
+def test_a_record_is_compared_with_as_many_references_whichever_kind_an_attack_takes(case):
+    for name, entry in ENTRIES.items():
+        others = case.game.references_of(4, 2 * study.pairs_for(entry, 4))
+        knows, left = case.game.members[others].sum(0), (~case.game.members[others]).sum(0)
         assert entry.kind != "out only" or set(left) == {4}, name
         assert entry.kind != "in and out" or set(knows) == set(left) == {2}, name
 
@@ -45,31 +37,21 @@ def test_scores_are_those_of_the_library_on_the_bank(case, attacked):
     _, scores = attacked
     bank = load("bank/cifar10-small", 20)
     odds, members = bank.margin[:, :RECORDS].astype(float), bank.members[:, :RECORDS]
-    loss, tested = signals.loss_of(odds), np.flatnonzero(~bank.members.any(0))[:study.POPULATION]
+    loss, tested = signals.loss_of(odds), bank.untrained[:study.POPULATION]
     for k, target in enumerate(range(0, 2 * TARGETS, 2)):
-        both, out = (study.references(target, pairs, 20, 20) for pairs in (2, 4))
+        both, out = (case.game.references_of(target, count) for count in (4, 8))
         assert_allclose(scores[0]["MALT"][k], bayes.malt(loss[target]))
         assert_allclose(scores[4]["LiRA"][k], baselines.lira_online(odds[target], odds[both], members[both], True))
         assert_allclose(scores[4]["calibrated loss"][k], calibration.calibrate(-loss[target], -loss[out], members[out]))
         p, public = np.exp(-loss), np.exp(-signals.loss_of(bank.margin[:, tested].astype(float)))
         assert_allclose(scores[4]["RMIA"][k], baselines.rmia(p[target], p[both], members[both], public[target], public[both]))
-    curved, both = load("curvature/cifar10-small", 20), study.references(2, 4, 20, 20)
+    curved, both = load("curvature/cifar10-small", 20), case.game.references_of(2, 8)
     released = curved.released[:, :RECORDS, 0].astype(float)
     expected = registry.by_curvature.nll(released[2], released[both], members[both])
     assert_allclose(scores[8]["Curv, log ratio"][1], expected, rtol=1e-5)
     for name, views in (("LiRA, 2 queries", curved.true.astype(float).mean(-1)), ("LiRA, 18 queries", curved.shifted[..., 0])):
         odds = views[:, :RECORDS].astype(float)  # more queries are joined by their mean
         assert_allclose(scores[8][name][1], baselines.lira_online(odds[2], odds[both], members[both], True))
-
-
-def test_a_rehearsal_does_not_see_the_target(case):
-    rows = np.delete(np.arange(12), 1)
-    view = registry.ArraySignals({"loss": case.values["loss"][rows]}, case.members[rows[1:]], {"loss": case.public[rows]})
-    other = {"loss": view.values["loss"].copy()}
-    other["loss"][0] = 0
-    unseen = registry.ArraySignals(other, view.reference_members, view.public_values)
-    chosen, again = (study.rehearsed(one, "RMIA, offline", "a", study.CONSTANTS) for one in (view, unseen))
-    assert chosen in study.CONSTANTS and chosen == again
 
 
 def test_the_soft_minimum_and_base_rank_as_rmia(case):
@@ -79,9 +61,9 @@ def test_the_soft_minimum_and_base_rank_as_rmia(case):
 
 
 def test_a_tail_is_the_share_of_others_above_all_but_one_in_a_hundred_members(case):
-    found, loss = study.tail(case, 2, draws=4), signals.loss_of(case.values[LOG_ODDS])
+    found, loss = study.tail(case, 2, draws=4), case.game.values["loss"]
     for k, target in enumerate((0, 2)):
-        members, others = loss[target][case.members[target]], loss[target][~case.members[target]]
+        members, others = loss[target][case.game.members[target]], loss[target][~case.game.members[target]]
         threshold = np.sort(members)[::-1][int(0.01 * len(members))]
         assert metrics.estimate(found, "loss tail", "tpr_at_fpr=0.01").values[k] == pytest.approx((others > threshold).mean())
 
@@ -100,7 +82,7 @@ def test_both_references_of_the_sharing_study_know_no_judged_record():
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in (0, 2))
     kept = np.flatnonzero(bank.members[0] & ~bank.members[2])[:size]
     assert not bank.members[[1, 2]][:, kept].any() and abs((bank.members[0] & bank.members[2]).sum() - 12_500) < 500
-    rows = np.r_[kept, np.flatnonzero(~bank.members.any(0))]
+    rows = np.r_[kept, bank.untrained]
     loss = signals.loss_of(bank.margin[[0, 2]][:, rows].astype(float))
     value = metrics.auc(loss[1] - loss[0], np.arange(len(rows)) < size)
     assert metrics.estimate(found, "calibrated loss", "auc", overlap="half").values[0] == pytest.approx(value)
@@ -162,10 +144,10 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
 def test_recipes_differ_in_augmentation_and_in_length_alone():
     frame, cases = study.recipes(draws=4)
     assert {(a, e) for a, e in zip(frame["augmentation"], frame["epochs"], strict=True)} == set(study.RECIPES)
-    assert all(np.array_equal(case.members, cases[0].members) for case in cases)
+    assert all(np.array_equal(case.game.members, cases[0].game.members) for case in cases)
     bank, case = load("compare/recipes", **study.RECIPES["none", 20]), cases[0]
-    models, odds = len(bank), bank.queries[..., 0].astype(float)
-    others = study.references(1, models // 2 - 1, models, models)
-    value = metrics.auc(baselines.lira_online(odds[1], odds[others], case.members[others], True), case.members[1])
+    members, odds = bank.members, bank.queries[..., 0].astype(float)
+    others = case.game.references_of(1)
+    value = metrics.auc(baselines.lira_online(odds[1], odds[others], members[others], True), members[1])
     rows = frame[(frame["augmentation"] == "none") & (frame["epochs"] == 20)]
     assert metrics.estimate(rows, "LiRA", "auc").values[1] == pytest.approx(value)

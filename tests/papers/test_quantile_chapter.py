@@ -55,7 +55,8 @@ def test_counting_references_says_nothing_and_what_is_kept_is_near():
     """A record counts as trained on in one of each pair of models, of the pool and after it."""
     assert (CASE.dealt[0::2] ^ CASE.dealt[1::2]).all()
     assert (CASE.dealt[:, :POOL] == CASE.bank.members[:, :POOL]).all()
-    assert (CASE.dealt[CASE.references(4, 20)].sum(0) == 10).all() and not {4, 5} & {*CASE.references(4, 20)}
+    others = CASE.game.references_of(4, 20)
+    assert (CASE.dealt[others].sum(0) == 10).all() and not {4, 5} & {*others}
     values = np.random.default_rng(0).normal(0, 5, 1000)
     assert np.abs(measure.coarse(values) - values).max() <= 0.5 / measure.GRAIN + 1e-9
 

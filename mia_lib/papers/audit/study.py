@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mia_lib import audit, membership, metrics, signals
-from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib import audit, metrics, signals
+from mia_lib.attacks import bayes, registry
 from mia_lib.audit import inputs
+from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
@@ -51,13 +52,8 @@ def references(report: audit.Report) -> pd.DataFrame:
     """Study "references": attacks on each of an audit's own references by the others but its complement."""
     models, pool = inputs.references(report.inputs, report.plan.references), report.inputs.pool
     loss, odds = (signal(models, pool).astype(float) for signal in (signals.loss, signals.logit_scaled_confidence))
-    scores = {"MALT": bayes.malt(loss), "calibrated loss": np.empty(loss.shape), "LiRA": np.empty(loss.shape)}
-    members = models.members
-    for target in range(len(models)):
-        others = membership.references_of(target, len(models))
-        scores["calibrated loss"][target] = calibration.calibrate(-loss[target], -loss[others], members[others])
-        scores["LiRA"][target] = baselines.lira_online(odds[target], odds[others], members[others], True)
-    return by_target(scores, members, METRICS, study="references")
+    game = Game(models.members, {registry.LOG_ODDS: odds, "loss": loss}, {}, range(len(models)), len(models) - 2)
+    return game.frame(["MALT", "calibrated loss", "LiRA"], METRICS, study="references")
 
 
 # ---------------------------------------------------------------------------------------------- epsilon from one training run

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from mia_lib import membership, signals
 from mia_lib.attacks import registry
+from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
@@ -35,18 +35,10 @@ def attack_models(bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTA
         bank: with `margin` and `members`. records: numbers of those that are judged, int [N]. attacks: of the registry.
         models: of the bank, whole pairs.
     """
-    odds, members, public = bank.margin[models], bank.members[models][:, records], ~bank.members.any(0)
-    odds, public_loss = odds[:, records], signals.loss_of(odds[:, public][:, :registry.POPULATION])
-    values: dict[str, np.ndarray] = {registry.LOG_ODDS: odds.astype(float), "loss": signals.loss_of(odds)}
-    scores: dict[str, list[np.ndarray]] = {name: [] for name in attacks}
-    for target in range(len(odds)):
-        references = membership.references_of(target, len(odds))
-        rows = [target, *references]
-        view = registry.ArraySignals({name: value[rows] for name, value in values.items()}, members[references],
-                                     {"loss": public_loss[rows]})
-        for name in attacks:
-            scores[name].append(registry.score(name, view))
-    return {name: np.stack(rows) for name, rows in scores.items()}, members
+    some = Bank(bank.name, bank.parameters, {name: bank.arrays[name][models] for name in ("margin", "members")}, [])
+    public = bank.untrained[:registry.POPULATION]
+    game = Game.on(some, records, public, range(len(some)), len(some) - 2, "first")
+    return game.scores(attacks), game.members
 
 
 def call_members(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -114,7 +106,7 @@ def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.D
     """
     frames = []
     for taken, bank in after.items():
-        left, first = np.flatnonzero(bank.members.any(0)), bank.parameters["ranked"]
+        left, first = bank.trained, bank.parameters["ranked"]
         models = {"with them": (before, slice(first, first + len(bank))), "without them": (bank, slice(None))}
         for trained, (one, judged) in models.items():
             scores, members = attack_models(one, left, ["LiRA"], judged)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mia_lib import membership, metrics, signals
-from mia_lib.attacks import bayes, registry
+from mia_lib import metrics
+from mia_lib.attacks import registry
 from mia_lib.errors import MiaError
-from mia_lib.papers.banks import rehearsed
+from mia_lib.game import Game, View
 from mia_lib.published import Bank
 
 METRICS = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR", "tpr_at_fpr=0.001": "TPR at 0.1 % FPR"}
@@ -20,48 +20,30 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
     """A row a bank: what was trained on what, how well, where and for how long."""
     rows = []
     for bank in banks:
-        trained = bank.members.any(0)
         rows.append({
             "bank": bank.name, "models": len(bank), "data": bank.parameters["dataset"],
-            "training records": f"{bank.members[0].sum():,} of {trained.sum():,}",
-            "right on members": bank.correct[bank.members].mean(), "right on others": bank.correct[:, ~trained].mean(),
+            "training records": f"{bank.members[0].sum():,} of {len(bank.trained):,}",
+            "right on members": bank.correct[bank.members].mean(), "right on others": bank.correct[:, bank.untrained].mean(),
             "megabytes": sum(one["bytes"] for one in bank.manifests) / 1e6,
             "minutes": sum(one["seconds"] for one in bank.manifests) / 60,
             "on": " and ".join(sorted({one["device"] for one in bank.manifests}))})
     return pd.DataFrame(rows)
 
 
-def references(target: int, count: int, models: int) -> np.ndarray:
-    """So many references against a target: pairs of `membership.references_of`, from the one after the target's own on, so
-    that no two pairs of targets have the same few. A single one is the first of the first pair."""
-    pairs = membership.references_of(target, models).reshape(-1, 2)
-    return np.roll(pairs, -(target // 2), 0).ravel()[:count]
-
-
-def attack(bank: Bank, target: int, others: np.ndarray) -> dict[str, np.ndarray]:
-    """Scores [N] of the training records by every attack that these references allow; of records that the one reference was
-    trained on, where there is one alone, they are not a number."""
-    rows, trained = [target, *others], bank.members.any(0)
-    values = {registry.LOG_ODDS: bank.margin[rows], "loss": signals.loss_of(bank.margin[rows])}
-    members, records = bank.members[rows], np.flatnonzero(trained)
-    inside, whole = members[1:, trained], _signals(values, members, records, trained)
+def attack(view: View) -> dict[str, np.ndarray]:
+    """Scores [N] by every attack that these references allow; of records that the one reference was trained on, where there is
+    one alone, they are not a number."""
+    inside = view.reference_members
     judged = ~inside.all(0)  # whom a reference left out
-    left_out = _signals(values, members, records[judged], trained) if not judged.all() else whole
-    a = rehearsed(whole, "RMIA, offline", "a", (0.0, 0.3, 0.6, 0.9), population=None)
+    left_out = view.on(np.flatnonzero(judged))
+    a = view.rehearse("RMIA, offline", "a", (0.0, 0.3, 0.6, 0.9), population=None)
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
     scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
     scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, a=a, population=None)
     if inside.any(0).all():
-        scores |= {"MAST": registry.score("MAST (best split)", whole), "LiRA": registry.score("LiRA", whole),
-                   "RMIA": registry.score("RMIA", whole, population=None)}
+        scores |= {"MAST": registry.score("MAST (best split)", view), "LiRA": registry.score("LiRA", view),
+                   "RMIA": registry.score("RMIA", view, population=None)}
     return scores
-
-
-def _signals(values: dict[str, np.ndarray], members: np.ndarray, records: np.ndarray, trained: np.ndarray
-             ) -> registry.ArraySignals:
-    """Of the first model and its references, for some records and, as public ones, for the test records."""
-    return registry.ArraySignals({name: value[:, records] for name, value in values.items()}, members[1:, records],
-                                 {name: value[:, ~trained] for name, value in values.items()})
 
 
 def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 20
@@ -79,11 +61,11 @@ def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 
     if not counts or counts[-1] < 2:
         raise MiaError(f"references: at least one number from 2 to {len(bank) - 2} is needed, the models of {bank.name} but "
                        "the target and its partner.")
-    trained = bank.members.any(0)
-    members, alone = bank.members[:targets, trained], {"MALT": bayes.malt(signals.loss_of(bank.margin[:targets, trained]))}
+    game = Game.on(bank, bank.trained, bank.untrained, range(targets), counts[-1])
+    members, alone = game.target_members, game.scores(["MALT"])
     malt, frames = _evaluate(alone, members, draws), []
     for count in counts:
-        each = [attack(bank, target, references(target, count, len(bank))) for target in range(targets)]
+        each = [attack(game.view(target, count)) for target in game.targets]
         scores = {name: np.stack([one[name] for one in each]) for name in each[0]}
         frames += [malt.assign(references=count), _evaluate(scores, members, draws).assign(references=count)]
     return pd.concat(frames, ignore_index=True), alone | scores

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, gammaln
 
-from mia_lib import membership, metrics, signals
-from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib import metrics, signals
+from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.errors import MiaError
+from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.papers.bayes import theory
 from mia_lib.papers.bayes.measure import design, three_way_split
@@ -121,35 +123,23 @@ def peak_of_noise(n: int) -> float:
 # ------------------------------------------------------------------------------------------- Table 2: a bank of small networks
 
 
-def score(loss: np.ndarray, members: np.ndarray, target: int, attack: str, others: Sequence[int]) -> np.ndarray:
-    """Score [N] of "MALT" or a name of `ESTIMATORS` against one model of a bank.
-
-    Args:
-        loss: [M, N]. members: bool [M, N]. others: models that serve as references.
-    """
-    if attack == "MALT":
-        return bayes.malt(loss[target])
-    return bayes.mast(loss[target], loss[others], members[others], ESTIMATORS[attack])
+ATTACKS = {"MALT": "MALT"} | {name: partial(registry.by_names, bayes.mast, estimator=how) for name, how in ESTIMATORS.items()}
 
 
-def calls(loss: np.ndarray, members: np.ndarray, target: int, attack: str, others: Sequence[int]) -> np.ndarray:
-    """Who is called a member, bool [N], with the threshold that is best against the attacker's own models.
-
-    The attacker trained the references and so knows who is in them: `REHEARSALS` of them, one a pair, are attacked with the
-    rest as references, and the threshold found there is applied to the target.
-
-    Args:
-        others: the references, complementary pairs, none of them the target's.
+def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
+    """Against each target the threshold that is best against the attacker's own models, [T], see `View.rehearsals`.
 
     Raises:
-        MiaError: no pair is left to rehearse on.
+        MiaError: no pair of references is left to rehearse on.
     """
-    if len(others) < 4:
-        raise MiaError(f"{len(others)} references leave none to rehearse with: at least 4 are needed.")
-    own = [r for r in others if r % 2 == 0][:REHEARSALS]
-    rehearsed = [score(loss, members, r, attack, [m for m in others if m // 2 != r // 2]) for r in own]
-    threshold = metrics.best_threshold(np.concatenate(rehearsed), np.concatenate([members[r] for r in own]))
-    return score(loss, members, target, attack, others) >= threshold
+    if game.references < 4:
+        raise MiaError(f"{game.references} references leave none to rehearse with: at least 4 are needed.")
+    found = []
+    for view in game:
+        own = view.rehearsals(REHEARSALS)
+        scores, members = [registry.run(attack, rehearsal) for rehearsal, _ in own], [inside for _, inside in own]
+        found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
+    return np.array(found)
 
 
 def attack_bank(bank: Bank, targets: int, references: int, study: str = "table 2",
@@ -166,22 +156,15 @@ def attack_bank(bank: Bank, targets: int, references: int, study: str = "table 2
     Raises:
         MiaError: more targets than pairs, or more references than models of other pairs.
     """
-    if 2 * targets > len(bank) or references > len(bank) - 2:
-        raise MiaError(f"targets = {targets}, references = {references}: of {len(bank)} models {len(bank) // 2} can be "
-                       f"attacked, one of each complementary pair, with {len(bank) - 2} others as references.")
-    trained = bank.members.any(0)
-    members, loss = bank.members[:, trained], signals.loss_of(bank.margin[:, trained])
-    attacked, correct = range(0, 2 * targets, 2), bank.correct[:, trained]
-    others = {t: membership.references_of(t, len(bank))[:references] for t in attacked}
-    scores, called = {}, {"0-1": correct[list(attacked)]}
-    for attack in ("MALT", *ESTIMATORS):
-        scores[attack] = np.stack([score(loss, members, t, attack, others[t]) for t in attacked])
-        called[attack] = np.stack([calls(loss, members, t, attack, others[t]) for t in attacked])
-    inside = members[list(attacked)]
+    game = Game.of(bank, targets, references, order="first")
+    correct, members, inside = bank.correct[:, bank.trained], game.members, game.target_members
+    scores, called = game.scores(ATTACKS), {"0-1": correct[list(game.targets)]}
+    for name, attack in ATTACKS.items():
+        called[name] = scores[name] >= thresholds(game, attack)[:, None]
     frames = [by_target(scores, inside, METRICS, draws=draws, study=study),
               by_target({"0-1": baselines.gap(called["0-1"])}, inside, ("auc",), draws=draws, study=study),
-              by_target({attack: called[attack].astype(float) for attack in called}, inside, ("auc",), draws=draws,
-                      study=study).assign(metric="accuracy"),
+              by_target({name: calls.astype(float) for name, calls in called.items()}, inside, ("auc",), draws=draws,
+                        study=study).assign(metric="accuracy"),
               by_repetition({"model": {"member_accuracy": correct[members].mean(),
                                        "other_accuracy": correct[~members].mean()}}, study=study)]
     return pd.concat(frames, ignore_index=True), {"0-1": baselines.gap(called["0-1"])} | scores
@@ -193,10 +176,10 @@ def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
     Args:
         bank: `measure.table2`. shadow: `measure.table2_shadow` of the same models.
     """
-    attacked, asked = range(0, 2 * len(shadow), 2), shadow.score.shape[1]
-    loss, members = signals.loss_of(bank.margin[:, :asked]), bank.members[:, :asked]
-    called = {"Shadow models": shadow.score >= 0.5, "0-1": bank.correct[list(attacked), :asked],
-              "MALT": np.stack([calls(loss, members, t, "MALT", membership.references_of(t, len(bank))) for t in attacked])}
+    asked = np.arange(shadow.score.shape[1])
+    game = Game.on(bank, asked, asked[:0], range(0, 2 * len(shadow), 2), len(bank) - 2, "first")
+    called = {"Shadow models": shadow.score >= 0.5, "0-1": bank.correct[list(game.targets)][:, asked],
+              "MALT": game.scores(["MALT"])["MALT"] >= thresholds(game, "MALT")[:, None]}
     frames = [by_target({name: one.astype(float) for name, one in called.items()}, shadow.members, ("auc",), draws=draws,
                       study="shadow models").assign(metric="accuracy"),
               by_target({"Shadow models": shadow.score}, shadow.members, METRICS, draws=draws, study="shadow models")]
@@ -206,27 +189,20 @@ def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
 def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
     """What a target's complement among the references gives away: AUC of counting references, which looks at no loss, and of
     two attacks, with the complement put aside and among them; column `complement`."""
-    trained = bank.members.any(0)
-    members, margin = bank.members[:, trained], bank.margin[:, trained].astype(np.float32)
-    loss, scores = signals.loss_of(margin), {}
-    attacked = range(0, 2 * targets, 2)
-    for way in ("put aside", "kept"):
-        rows = []
-        for t in attacked:
-            others = membership.references_of(t, len(members)) if way == "put aside" else np.delete(np.arange(len(members)), t)
-            inside = members[others]
-            rows.append({"counting": -inside.sum(0).astype(float), "MAST": bayes.mast(loss[t], loss[others], inside),
-                         "LiRA": baselines.lira_online(margin[t], margin[others], inside, fixed_variance=True)})
-        scores[way] = {attack: np.stack([row[attack] for row in rows]) for attack in rows[0]}
-    return pd.concat([by_target(each, members[list(attacked)], ("auc",), draws=draws, study="complement", complement=way)
+    game = Game.of(bank, targets, len(bank) - 2, order="first")
+    attacks = {"counting": lambda view: -view.reference_members.sum(0).astype(float), "MAST": "MAST (best split)",
+               "LiRA": "LiRA"}
+    kept = [View(game, target, np.delete(np.arange(len(bank)), target)) for target in game.targets]
+    scores = {"put aside": game.scores(attacks), "kept": {
+        name: np.stack([registry.run(attack, view) for view in kept]) for name, attack in attacks.items()}}
+    return pd.concat([by_target(each, game.target_members, ("auc",), draws=draws, study="complement", complement=way)
                       for way, each in scores.items()], ignore_index=True)
 
 
 def mean_losses(bank: Bank) -> pd.DataFrame:
     """Of each record, columns `inside` and `outside`: its mean loss under models that were trained on it and under those that
     were not; `own`, the threshold that splits these best."""
-    trained = bank.members.any(0)
-    members, loss = bank.members[:, trained], signals.loss_of(bank.margin[:, trained])
+    members, loss = bank.members[:, bank.trained], signals.loss_of(bank.margin[:, bank.trained])
     return pd.DataFrame({"inside": np.average(loss, 0, members), "outside": np.average(loss, 0, ~members),
                          "own": bayes.best_split(loss, members)})
 
@@ -242,15 +218,14 @@ def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataF
     """
     frames = []
     for (network, augmentation), bank in banks.items():
-        trained = bank.members.any(0)
-        members, loss = bank.members[:, trained], signals.loss_of(bank.margin[:, trained])
-        called = []
-        for target in range(len(bank)):  # the complement would tell who is in the target
-            others = membership.references_of(target, len(bank))
-            threshold = metrics.best_threshold(bayes.malt(loss[others]).ravel(), members[others].ravel())
-            called.append(bayes.malt(loss[target]) >= threshold)
-        scores = {"MALT": np.array(called, float), "0-1": baselines.gap(bank.correct[:, trained])}
-        where, correct = {"study": "table 3", "network": network, "augmentation": augmentation}, bank.correct[:, trained]
+        game = Game.on(bank, bank.trained, bank.untrained, range(len(bank)), len(bank) - 2)
+        members, correct, called = game.members, bank.correct[:, bank.trained], []
+        for view in game:
+            reference_loss, inside = view.references("loss")
+            threshold = metrics.best_threshold(bayes.malt(reference_loss).ravel(), inside.ravel())
+            called.append(bayes.malt(view.own("loss")) >= threshold)
+        scores = {"MALT": np.array(called, float), "0-1": baselines.gap(correct)}
+        where = {"study": "table 3", "network": network, "augmentation": augmentation}
         fit = {"member_accuracy": correct[members].mean(), "other_accuracy": correct[~members].mean()}
         frames += [by_target(scores, members, ("auc",), draws=draws, **where).assign(metric="accuracy"),
                    by_repetition({"model": fit}, **where)]

@@ -7,13 +7,16 @@ reference from random weights gives, "Cal.-F" less what a copy of the target giv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from mia_lib import membership, metrics
+from mia_lib import metrics
 from mia_lib.attacks import baselines, calibration, registry
 from mia_lib.errors import MiaError
+from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 from mia_lib.signals import loss_of
@@ -188,15 +191,15 @@ def label_only(plays: Bank, data: str) -> pd.DataFrame:
 def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100) -> pd.DataFrame:
     """The same for models of a bank, each calibrated by all others that were not trained on the record, its complement put
     aside; no rehearsal, so no accuracy."""
-    distance, members = further.distance.astype(np.float64), further.members
-    attacked = list(range(0, 2 * targets, 2))
-    references = [membership.references_of(t, len(members)) for t in attacked]
-    usual = np.stack([np.average(distance[rows], 0, ~members[rows]) for rows in references])
-    by_reading = {("Orig", ""): np.maximum(distance[attacked], 0), **{
-        ("Cal.", reading): each for reading, each in subtracted(distance[attacked], usual).items()}}
-    return pd.concat([by_target({attack: each}, members[attacked], ("auc",), draws=draws, study="label-only, bank", data=data,
-                                score="distance", reading=reading) for (attack, reading), each in by_reading.items()],
-                     ignore_index=True)
+    game = Game(further.members, {"distance": further.distance.astype(np.float64)}, {}, range(0, 2 * targets, 2),
+                len(further) - 2)
+    own = np.stack([view.own("distance") for view in game])
+    usual = np.stack([np.average(distance, 0, ~inside) for distance, inside in (view.references("distance") for view in game)])
+    by_reading = {("Orig", ""): np.maximum(own, 0), **{
+        ("Cal.", reading): each for reading, each in subtracted(own, usual).items()}}
+    where = {"study": "label-only, bank", "data": data, "score": "distance"}
+    return pd.concat([by_target({attack: each}, game.target_members, ("auc",), draws=draws, **where, reading=reading)
+                      for (attack, reading), each in by_reading.items()], ignore_index=True)
 
 
 # ---------------------------------------------------------------------------------------------------- many references: a bank
@@ -216,29 +219,23 @@ def attack_bank(bank: Bank, further: Bank, data: str, targets: int, counts: Sequ
     Raises:
         MiaError: more targets than pairs, or more references than other pairs have.
     """
-    if 2 * targets > len(bank) or max(counts) > len(bank) - 2:
-        raise MiaError(f"targets = {targets}, references = {max(counts)}: of {len(bank)} models {len(bank) // 2} can be "
-                       f"attacked, one of each complementary pair, with {len(bank) - 2} others as references.")
-    judged, tested = np.arange(further.members.shape[1]), ~bank.members.any(0)
-    attacked, members = list(range(0, 2 * targets, 2)), further.members[:2 * targets:2]
-    margin = bank.margin.astype(np.float64)
-    signal = {"loss": margin[:, judged], "gradient norm": further.gradient, "confidence": further.top}
-    value = {name: score(name, of_name) for name, of_name in signal.items()}
-    where = {"study": "bank", "data": data}
-    frames = [by_target({"Orig": value[name][attacked]}, members, METRICS, draws=draws, score=name, **where)
+    judged = np.arange(further.members.shape[1])
+    game = Game.on(bank, judged, bank.untrained, range(0, 2 * targets, 2), max(counts))
+    signal = {"loss": bank.margin[:, judged], "gradient norm": further.gradient, "confidence": further.top}
+    game = replace(game, values=game.values | {f"{name} score": score(name, of_name) for name, of_name in signal.items()})
+    where, metrics_of = {"study": "bank", "data": data}, {"names": METRICS, "draws": draws}
+    frames = [game.frame({"Orig": lambda view, name=name: view.own(f"{name} score")}, **metrics_of, score=name, **where)
               for name in SIGNALS]
+
+    def usual(view: View, name: str) -> np.ndarray:
+        return calibration.calibrate(view.own(f"{name} score"), *view.references(f"{name} score"))
+
     for count in counts:
-        others = {t: np.roll(membership.references_of(t, len(bank)).reshape(-1, 2), -(t // 2), 0).ravel()[:count]
-                  for t in attacked}
+        few, of_count = replace(game, references=count), {"references": count, **metrics_of, **where}
         for name in SIGNALS:
-            each = np.stack([calibration.calibrate(value[name][t], value[name][others[t]], further.members[others[t]])
-                             for t in attacked])
-            frames.append(by_target({"Cal.": each}, members, METRICS, draws=draws, score=name, references=count, **where))
-        views = [registry.ArraySignals({registry.LOG_ODDS: margin[[t, *others[t]]][:, judged]}, further.members[others[t]],
-                                       {registry.LOG_ODDS: margin[[t, *others[t]]][:, tested]}) for t in attacked]
-        today = {attack: np.stack([registry.score(attack, view) for view in views])
-                 for attack in ("LiRA, offline", "RMIA, offline", *(("LiRA", "RMIA") if count > 2 else ()))}
-        frames.append(by_target(today, members, METRICS, draws=draws, score="loss", references=count, **where))
+            frames.append(few.frame({"Cal.": partial(usual, name=name)}, score=name, **of_count))
+        today = ("LiRA, offline", "RMIA, offline", *(("LiRA", "RMIA") if count > 2 else ()))
+        frames.append(few.frame(today, score="loss", **of_count))
     return pd.concat(frames, ignore_index=True)
 
 

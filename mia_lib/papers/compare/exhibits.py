@@ -160,7 +160,7 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
 def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
     """What the targets are: how many records trained each, and how often they are right."""
     return pd.DataFrame([{
-        "models of": case.name, "how many": len(case.members),
+        "models of": case.name, "how many": len(case.game.members),
         "members each": {"bank": "25,000", "by heart": "2,000", "recipe": "1,000"}[case.study],
         **{f"right on {side} (%)": results.format_percent(value) for side, value in zip(
             ("members", "others"), case.accuracy.mean(0), strict=True)}} for case in cases])
@@ -181,5 +181,5 @@ def beside(cases: Iterable[Case], scores: Iterable[Scores], count: int) -> dict[
     for case, of_case in zip(cases, scores, strict=True):
         by_name = {**of_case[0], **of_case[count]}
         targets = len(next(iter(by_name.values())))
-        pairs[case.name] = ({name: by_name[name] for name in BESIDE if name in by_name}, case.members[:2 * targets:2])
+        pairs[case.name] = ({name: by_name[name] for name in BESIDE if name in by_name}, case.game.members[:2 * targets:2])
     return pairs

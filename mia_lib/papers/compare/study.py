@@ -19,8 +19,9 @@ from mia_lib.attacks import ACCESS, bayes, registry
 from mia_lib.attacks.registry import LOG_ODDS, Attack
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
+from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
-from mia_lib.papers.banks import BANKS, rehearsed
+from mia_lib.papers.banks import BANKS
 from mia_lib.published import Bank, load
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
@@ -79,23 +80,23 @@ class Case:
     """Models of one regime, and what they say of the records that are judged.
 
     Attributes:
-        name: what tables call it. study: "bank", or "by heart". members: bool [M, N].
-        values: signal -> [M', N] or [M', N, A]; a costly one is known of the first models alone.
-        public: losses of records that no model was trained on, [M, Q]; of the judged records where there are no such.
+        name: what tables call it. study: "bank", or "by heart".
+        game: with signals of all models, costly ones of the first models alone; public records are those that no model was
+            trained on, and the judged ones where there are no such.
         accuracy: of each model on its members and on the others, [M, 2].
     """
 
     name: str
     study: str
-    members: np.ndarray
-    values: Mapping[str, np.ndarray]
-    public: np.ndarray
+    game: Game
     accuracy: np.ndarray
 
-    @property
-    def fewest(self) -> int:
-        """Models of which every signal is known."""
-        return min(map(len, self.values.values()))
+
+def _case(name: str, study: str, members: np.ndarray, values: Mapping[str, np.ndarray], public_loss: np.ndarray,
+          accuracy: Sequence) -> Case:
+    fewest = min(map(len, values.values()))
+    game = Game(members, values, {"loss": public_loss}, range(0, fewest, 2), len(members) - 2)
+    return Case(name, study, game, np.array(accuracy))
 
 
 def of_bank(name: str, records: int, models: int | None = None) -> Case:
@@ -104,11 +105,11 @@ def of_bank(name: str, records: int, models: int | None = None) -> Case:
     bank, values = load(f"bank/{piece}", models), {}
     if not network:  # curvatures were measured of small networks alone
         values = _curved(load(f"curvature/{piece}", models and min(models, 32)), records)
-    rows, tested = np.arange(records), np.flatnonzero(~bank.members.any(0))
+    rows, tested = np.arange(records), bank.untrained
     right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
-    return Case(", ".join(filter(None, (sets.title(dataset), network))), "bank", bank.members[:, rows], {
-        **_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows], **values},
-        signals.loss_of(bank.margin[:, tested[:POPULATION]]), np.array(right))
+    values |= {**_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows]}
+    return _case(", ".join(filter(None, (sets.title(dataset), network))), "bank", bank.members[:, rows], values,
+                 signals.loss_of(bank.margin[:, tested[:POPULATION]]), right)
 
 
 def by_heart(records: int, models: int | None = None) -> Case:
@@ -118,7 +119,7 @@ def by_heart(records: int, models: int | None = None) -> Case:
     members = curved.members[:, :records]
     fit = [(row[inside].mean(), row[~inside].mean()) for row, inside in zip(right, members, strict=True)]
     values = {**once, "correctness": right, **_curved(curved, records)}
-    return Case(BY_HEART, "by heart", members, values, once["loss"], np.array(fit))
+    return _case(BY_HEART, "by heart", members, values, once["loss"], fit)
 
 
 def _one_query(odds: np.ndarray) -> dict[str, np.ndarray]:
@@ -148,8 +149,8 @@ def of_recipe(augmentation: str, epochs: int) -> Case:
     seen = bank.queries.astype(float)
     by_count = {f"{count} {what}": value for count in (2, 18) for what, value in (
         ("views", seen[..., :count]), ("queries", seen[..., :count].mean(-1)))}
-    return Case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {
-        **_one_query(seen[..., 0]), **by_count}, signals.loss_of(bank.outside), np.array(right))
+    return _case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {**_one_query(seen[..., 0]), **by_count},
+                 signals.loss_of(bank.outside), right)
 
 
 def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
@@ -158,22 +159,10 @@ def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
     cases = {recipe: of_recipe(*recipe) for recipe in RECIPES}
     many = (f"{name}, {count} queries" for name in ("LiRA", LIRA_BY_VIEW, "RMIA") for count in (2, 18))
     names = ("MALT", "LiRA", "RMIA", *many)
-    frames = [attack_case(case, len(case.members) // 2, [len(case.members) - 2], draws, names, step=1)[0].assign(
-        augmentation=augmentation, epochs=epochs) for (augmentation, epochs), case in cases.items()]
+    frames = [attack_case(case, len(case.game.members) // 2, [case.game.references], draws, names,
+                          step=1)[0].assign(augmentation=augmentation, epochs=epochs)
+              for (augmentation, epochs), case in cases.items()]
     return pd.concat(frames, ignore_index=True), list(cases.values())
-
-
-def references(target: int, pairs: int, models: int, first: int) -> np.ndarray:
-    """The models of so many pairs other than the target's.
-
-    Those after its own among the first models, of which every signal is known, then the others; so all attacks have the same,
-    and no two targets the same few."""
-    own = target // 2
-    near, far = np.roll(np.arange(first // 2), -own - 1)[:-1], np.roll(np.arange(first // 2, models // 2), -own)
-    chosen = np.concatenate([near, far])[:pairs]
-    if len(chosen) < pairs:
-        raise MiaError(f"{pairs} pairs of references: there are {models // 2 - 1} besides the target's.")
-    return np.stack([2 * chosen, 2 * chosen + 1], 1).ravel()
 
 
 def pairs_for(entry: Entry, count: int) -> int:
@@ -185,22 +174,19 @@ def fits(entry: Entry, case: Case, count: int) -> bool:
     """Whether a case has what an attack needs that takes so many references, or none."""
     kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
     least = 4 if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals else LEAST[kind]
-    known = case.values.get(signal)
+    known = case.game.values.get(signal)
     return known is not None and (kind == "none") == (count == 0) and least <= count and (
         kind != "in and out" or count % 2 == 0) and 2 * pairs_for(entry, count) <= len(known) - 2
 
 
 def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     """Of each record, higher for members, [N]."""
-    others = references(target, pairs_for(entry, count), len(case.members), case.fewest)
-    rows = [target, *others]
+    view = case.game.view(target, 2 * pairs_for(entry, count))
     if entry.reads:
-        values = {entry.reads[1]: case.values[entry.reads[0]][rows]}
-    else:
-        values = {signal: case.values[signal][rows] for signal in entry.attack.signals}
-    view = registry.ArraySignals(values, case.members[others], {"loss": case.public[rows]})
+        measured, signal = entry.reads
+        view = replace(view, renamed={signal: measured})
     name, constant = entry.attack.name, CONSTANT_OF.get(entry.attack.name)
-    return entry.attack.score(view, **({constant: rehearsed(view, name, constant, CONSTANTS)} if constant else {}))
+    return entry.attack.score(view, **({constant: view.rehearse(name, constant, CONSTANTS)} if constant else {}))
 
 
 def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
@@ -219,17 +205,15 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     Raises:
         MiaError: more targets than pairs.
     """
-    if 2 * targets > case.fewest:
-        raise MiaError(f"targets = {targets}: of the {case.fewest} models of {case.name} one of each pair is attacked, "
-                       f"{case.fewest // 2} at most.")
-    attacked, scores = range(0, 2 * targets, step), {}
+    game = replace(case.game, targets=range(0, 2 * targets, step))
+    scores = {}
     for count in (0, *sorted({*counts, *(whole or ())})):
         run = names or [name for name in ENTRIES if whole is None or (
             name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))]
-        scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in attacked])
+        scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in game.targets])
                          for name in run if fits(ENTRIES[name], case, count)}
-    members = case.members[list(attacked)]
-    frame = pd.concat([by_target(by_name, members, METRICS, draws=draws, study=case.study, data=case.name, references=count)
+    where = {"study": case.study, "data": case.name}
+    frame = pd.concat([by_target(by_name, game.target_members, METRICS, draws=draws, references=count, **where)
                        for count, by_name in scores.items() if by_name], ignore_index=True)
     played = [ENTRIES[name] for name in frame["attack"]]
     return frame.assign(queries=[entry.queries for entry in played], asks=[entry.attack.name for entry in played]), scores
@@ -237,7 +221,7 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
 
 def all_with(cases: Sequence[Case], counts: Sequence[int], compared: int) -> list[int]:
     """Numbers of references with which all attacks run: `compared`, one, and the most that every case has."""
-    fewest = min(len(case.members) for case in cases) - 2
+    fewest = min(case.game.references for case in cases)
     return [compared, 1, max((count for count in counts if count <= fewest), default=1)]
 
 
@@ -246,9 +230,7 @@ def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
     minimum or of BASE rises, on the first target."""
     falls = {}
     for name, a in (("MAST (softmin)", 1.0), ("BASE", None)):
-        others = references(0, pairs_for(ATTACKS[name], count), len(case.members), case.fewest)
-        rows = [0, *others]
-        view = registry.ArraySignals({"loss": case.values["loss"][rows]}, case.members[others], {"loss": case.public[rows]})
+        view = case.game.view(0, 2 * pairs_for(ATTACKS[name], count))
         rmia = registry.score("RMIA", view, a=a)[np.argsort(registry.score(name, view), kind="stable")]
         falls[name] = {"falls": float(np.maximum(rmia[:-1] - rmia[1:], 0).max())}
     return by_repetition(falls, study="identity", data=case.name)
@@ -258,9 +240,9 @@ def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
     """What would a strong attack find, without one? The share of the others whose loss is above that of all but one in a
     hundred, or a thousand, of the members, as the attack "loss tail" (Dodd et al. 2025): the rate at which one threshold on
     the loss tells *others*, at so few mistakes about members."""
-    attacked = list(range(0, 2 * targets, 2))
-    return by_target({"loss tail": case.values["loss"][attacked]}, ~case.members[attacked], METRICS[1:],
-                     draws=draws, study=case.study, data=case.name, references=0)
+    game = replace(case.game, targets=range(0, 2 * targets, 2))
+    return by_target({"loss tail": -game.scores(["MALT"])["MALT"]}, ~game.target_members, METRICS[1:], draws=draws,
+                     study=case.study, data=case.name, references=0)
 
 
 # ------------------------------------------------------------------------------------ references that know no judged record
@@ -279,7 +261,7 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
     """Study "sharing": one reference that was trained on half of the target's members, and one that was trained on none of
     them; column `overlap`. Judged are the members that neither knows, and all records that no model was trained on."""
     bank = load(f"bank/{dataset}-small", 2 * targets + 2)
-    tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {"half": [], "nothing": []}
+    tested, rows, scores = bank.untrained, [], {"half": [], "nothing": []}
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in range(0, 2 * targets, 2))
     for target in range(0, 2 * targets, 2):
         kept = np.flatnonzero(bank.members[target] & ~bank.members[target + 2])[:size]
@@ -314,7 +296,7 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
     """
     targets = min([targets, *(len(one) for one in (regression, further) if one is not None)])
     bank = load(f"bank/{dataset}-small", 2 * targets)
-    tested, rows, scores = np.flatnonzero(~bank.members.any(0)), [], {0: [], 1: []}
+    tested, rows, scores = bank.untrained, [], {0: [], 1: []}
     for k, target in enumerate(range(0, 2 * targets, 2)):
         rows.append(np.r_[np.flatnonzero(bank.members[target])[:judged], tested])
         odds = bank.margin[[target, target + 1]][:, rows[-1]].astype(float)

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mia_lib import membership, signals
-from mia_lib.attacks import baselines, iha
+from mia_lib import signals
+from mia_lib.attacks import baselines, iha, registry
 from mia_lib.data import sets
+from mia_lib.game import Game, View
 from mia_lib.metrics import auc, by_repetition, by_target
 from mia_lib.papers.banks import where_measured
 from mia_lib.papers.iha import theory
@@ -133,17 +134,22 @@ def random_flags(members: np.ndarray) -> np.ndarray:
 
 def lira_scores(case: Case) -> dict[str, np.ndarray]:
     """Attacks that compare with the other models of the bank, [T, J]."""
-    margin, members, rows = case.bank.margin.astype(np.float64), case.bank.members, []
-    probability, population = 1 / (1 + np.exp(-margin)), slice(POPULATION)
-    for target in range(0, 2 * len(case.audit.loss), 2):
-        others = membership.references_of(target, len(margin))
-        alone, references = [target, *others], (margin[others], members[others])
-        rows.append({LIRA: baselines.lira_online(margin[target], *references),
-                     FIXED: baselines.lira_online(margin[target], *references, fixed_variance=True),
-                     SELF: baselines.lira_online(margin[target], margin[alone], members[alone], own="keep"),
-                     RMIA: baselines.rmia(probability[target], probability[others], members[others],
-                                          probability[target, population], probability[others][:, population], 1.0)})
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    return game_of(case).scores({
+        LIRA: "LiRA, own spreads", FIXED: "LiRA", SELF: with_target_among_references,
+        RMIA: lambda view: registry.score("RMIA", view, gamma=1.0, population=POPULATION)})
+
+
+def game_of(case: Case) -> Game:
+    """The first models of the bank's pairs, each with all models of other pairs; RMIA compares with the judged records."""
+    rows = np.arange(case.bank.members.shape[1])
+    return Game.on(case.bank, rows, rows, range(0, 2 * len(case.audit.loss), 2), len(case.bank) - 2)
+
+
+def with_target_among_references(view: View) -> np.ndarray:
+    """LiRA as it comes out when the target is one of its own references, which then tells who is a member."""
+    log_odds, members = (array[[view.target, *view.models]] for array in (
+        view.game.values[registry.LOG_ODDS], view.game.members))
+    return baselines.lira_online(log_odds[0], log_odds, members, own="keep")
 
 
 # ------------------------------------------------------------------------------------------------------------- studies
@@ -317,12 +323,11 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
     from sklearn.metrics import cohen_kappa_score
 
     by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
+    game = game_of(case)
     for t, (place, members) in enumerate(zip(references.place, references.members, strict=True)):
         own, others = (array[t].astype(float) for array in (references.margin, references.reference_margin))
-        nobody, target = np.zeros(others.shape, bool), 2 * t
-        bank = membership.references_of(target, len(case.bank.margin))
-        margin = case.bank.margin[:, place].astype(float)
-        few = {LIRA: baselines.lira_online(margin[target], margin[bank], case.bank.members[bank][:, place]),
+        nobody = np.zeros(others.shape, bool)
+        few = {LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
                "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
                "LiRA-L": baselines.lira_offline(own, others, nobody), IHA: whole[t, place]}
         called = {name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]

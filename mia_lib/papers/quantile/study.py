@@ -17,10 +17,12 @@ import pandas as pd
 from scipy import stats
 from scipy.special import expit, ndtri
 
-from mia_lib import membership, metrics
+from mia_lib import metrics
 from mia_lib.attacks import baselines, calibration
+from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
+from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.papers.banks import BANKS, where_measured
 from mia_lib.papers.quantile import theory
@@ -82,9 +84,10 @@ class Case:
         """How the target's records are used."""
         return split(self.bank.members[target], self.pool, target, self.judged, self.held, self.seed)
 
-    def references(self, target: int, n: int) -> np.ndarray:
-        """The first n models besides the target and its complement."""
-        return membership.references_of(target, len(self.margin))[:n]
+    @cached_property
+    def game(self) -> Game:
+        """Targets with the first models of other pairs as references."""
+        return Game(self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2, "first")
 
     def predicted(self, name: str, target: int, held: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread that a regression gives the judged records, or the held ones."""
@@ -121,7 +124,7 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
 
 
 def _pool(bank: Bank) -> int:
-    return int(np.flatnonzero(bank.members.any(0))[-1]) + 1
+    return int(bank.trained[-1]) + 1
 
 
 def table_case(data: str, models: int, targets: int, judged: int, held: int, recipe: Mapping) -> Case:
@@ -162,7 +165,7 @@ def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.
     for n in range(1, len(public) + 1):
         found[ONE, n] = baselines.lira_offline(score, np.array(public[:n]), np.zeros((n, len(rows)), bool), True)
     for n in counts:
-        others = case.references(target, n)
+        others = case.game.references_of(target, n)
         margin, inside = case.margin[others][:, rows], case.dealt[others][:, rows]
         found[LIRA, n] = baselines.lira_offline(score, margin, inside, n < OWN_SPREADS)
         if n == max([one for one in counts if one <= 8] or counts[:1]):
@@ -218,7 +221,7 @@ def mismatched(name: str, own: Case, other: Case, counts: Sequence[int], draws: 
         for n in counts:
             scores, parts = [], [own.split(target) for target in own.targets]
             for target, part in zip(own.targets, parts, strict=True):
-                others = own.references(target, n)
+                others = own.game.references_of(target, n)
                 scores.append(baselines.lira_offline(own.margin[target, part.judged], case.margin[others][:, part.judged],
                                                      own.dealt[others][:, part.judged], n < OWN_SPREADS))
             frames.append(by_target({LIRA: np.stack(scores)}, np.stack([part.inside for part in parts]), METRICS, draws=draws,
@@ -240,7 +243,7 @@ def expected(case: Case, target: int, counts: Sequence[int],
     for name in case.regressions:
         found[name, 1] = case.predicted(name, target, held)
     for n in counts:
-        others = case.references(target, n)
+        others = case.game.references_of(target, n)
         margin, inside = case.margin[others][:, rows], (case.bank.members if held else case.dealt)[others][:, rows]
         middle, above = baselines.lira_threshold(margin, inside, [0.5, 0.99], n < OWN_SPREADS)
         found[LIRA, n] = middle, (above - middle) / ndtri(0.99)
@@ -330,7 +333,7 @@ def quarters(case: Case, n: int = 8) -> pd.DataFrame:
     for target in case.targets:
         part = case.split(target)
         found = scores_of(case, target, [n])
-        others = case.references(target, len(case.margin))[n:]
+        others = case.game.references_of(target)[n:]
         hardness = np.average(case.margin[others][:, part.judged], 0, ~case.dealt[others][:, part.judged])
         quarter = np.digitize(hardness, np.quantile(hardness[~part.inside], [0.25, 0.5, 0.75]))
         for key in ((MARGINAL, 0), (XY, 1), (X, 1), (ONE, 1), (LIRA, n)):

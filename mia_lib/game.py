@@ -1,0 +1,211 @@
+"""The membership game on a bank: an attacker has a target's answers, and other models of the bank as references.
+
+Models of a bank come in complementary pairs. One model of a pair is attacked, and no reference is the target or its partner:
+were the partner kept, a member would have one reference fewer that was trained on it than a non-member has, and that count
+would give membership away.
+
+>>> from mia_lib import published
+>>> game = Game.of(published.load("bank/fashion-mlp", models=8), targets=2, references=6)
+>>> game.scores(["MALT", "LiRA"])["LiRA"].shape
+(2, 2000)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mia_lib import metrics
+from mia_lib.attacks import registry
+from mia_lib.attacks.registry import LOG_ODDS
+from mia_lib.errors import MiaError, check_choice, check_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ORDERS = ("next", "first")
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """Targets of a bank, and the references that each is attacked with.
+
+    Attributes:
+        members: bool [M, N], the judged records that each model was trained on; rows 0 and 1, 2 and 3, ... are pairs.
+        values: signal -> [M, N, ...], named as in `registry.SIGNALS`. Of a costly signal only the first models may be there.
+        public_values: signal -> [M, Q] of records that no model was trained on.
+        targets: numbers of the models that are attacked.
+        references: R, how many models each is attacked with.
+        order: "next", the pairs after the target's, so that targets differ in them; or "first", those of the lowest numbers.
+
+    Raises:
+        MiaError: an odd number of models; a target that is not there; more references than models of other pairs.
+    """
+
+    members: np.ndarray
+    values: Mapping[str, np.ndarray]
+    public_values: Mapping[str, np.ndarray]
+    targets: Sequence[int]
+    references: int
+    order: str = "next"
+
+    def __post_init__(self):
+        models = len(self.members)
+        check_choice("order", self.order, ORDERS)
+        check_whole("references", self.references, 0)
+        if models % 2 or models < 4:
+            raise MiaError(f"models = {models}: a bank of complementary pairs needs an even number, at least 4.")
+        if not len(self.targets) or max(self.targets) >= self.complete or self.references > models - 2:
+            raise MiaError(f"targets = {len(self.targets)}, references = {self.references}: of {self.complete} models "
+                           f"{self.complete // 2} can be attacked, one of each complementary pair, with {models - 2} others "
+                           "as references.")
+
+    @classmethod
+    def of(cls, bank, targets: int, references: int, records: int | None = None, public: int | None = registry.POPULATION,
+           order: str = "next") -> Game:
+        """The game on a published bank: the first model of each of the first pairs is a target.
+
+        Args:
+            bank: of `published.load`, with arrays `margin` (log odds) and `members`. targets: T. references: R for each.
+            records: N of the records that models were trained on, the first ones; all when None.
+            public: Q of the others, at most; all when None. order: see `Game`.
+        """
+        targets = range(0, 2 * check_whole("targets", targets, 1), 2)
+        return cls.on(bank, bank.trained[:records], bank.untrained[:public], targets, references, order)
+
+    @classmethod
+    def on(cls, bank, records: np.ndarray, public: np.ndarray, targets: Sequence[int], references: int,
+           order: str = "next") -> Game:
+        """The same with the numbers of the judged records [N], of public ones [Q] and of the targets [T]."""
+        log_odds, public_log_odds = (bank.margin[:, rows].astype(np.float64) for rows in (records, public))
+        return cls(bank.members[:, records], {LOG_ODDS: log_odds, "loss": np.logaddexp(0, -log_odds)},
+                   {LOG_ODDS: public_log_odds, "loss": np.logaddexp(0, -public_log_odds)}, targets, references, order)
+
+    @property
+    def complete(self) -> int:
+        """How many models have all signals; only these are attacked."""
+        return min([len(self.members), *map(len, self.values.values())])
+
+    @property
+    def target_members(self) -> np.ndarray:
+        """Who is a member of each target, bool [T, N]."""
+        return self.members[list(self.targets)]
+
+    def references_of(self, target: int, count: int | None = None) -> np.ndarray:
+        """Numbers of `count` references against a target, int [R]; `references` of them when None.
+
+        Pairs stand together, of odd counts the last is one of a pair. Those of which all signals are known come first.
+        """
+        count = self.references if count is None else check_whole("count", count, 0, len(self.members) - 2)
+        pairs, own = np.arange(len(self.members) // 2), target // 2
+        if self.order == "next":
+            near, far = np.split(pairs, [self.complete // 2])
+            pairs = np.concatenate([np.roll(near, -own), np.roll(far, -own)])
+        pairs = pairs[pairs != own]
+        return np.stack([2 * pairs, 2 * pairs + 1], 1).ravel()[:count]
+
+    def view(self, target: int, count: int | None = None) -> View:
+        """What an attacker with `count` references sees of a model."""
+        return View(self, target, self.references_of(target, count))
+
+    def __iter__(self) -> Iterator[View]:
+        """The view of each target."""
+        return map(self.view, self.targets)
+
+    def scores(self, attacks: Sequence[str] | Mapping[str, str | Callable[[View], np.ndarray]]) -> dict[str, np.ndarray]:
+        """Scores [T, N] of each attack, higher for members.
+
+        Args:
+            attacks: names of `registry.ATTACKS`; or a name of one's own -> such a name, or a function that gives scores [N]
+                from a `View`.
+        """
+        named = dict(attacks) if isinstance(attacks, Mapping) else dict(zip(attacks, attacks, strict=True))
+        return {name: np.stack([registry.run(attack, view) for view in self]) for name, attack in named.items()}
+
+    def frame(self, attacks: Sequence[str] | Mapping[str, str | Callable[[View], np.ndarray]], names: Sequence[str],
+              draws: int = 100, **columns) -> pd.DataFrame:
+        """Metrics of attacks on the targets as a tidy frame, see `metrics.by_target`.
+
+        Args:
+            attacks: as for `scores`. names: of metrics. draws: of the resamples of records. columns: further ones.
+        """
+        return metrics.by_target(self.scores(attacks), self.target_members, names, draws=draws, **columns)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What an attacker sees of one target, a `registry.TargetSignals`; not whom it was trained on.
+
+    Attributes:
+        game: with the answers of all models. target: its number. models: numbers of the references, [R].
+        records: numbers or mask of those among the game's that are judged; all when None.
+        renamed: signal -> the one of the game that stands in its place.
+    """
+
+    game: Game
+    target: int
+    models: np.ndarray
+    records: np.ndarray | None = None
+    renamed: Mapping[str, str] | None = None
+
+    @property
+    def _rows(self) -> np.ndarray | slice:
+        return slice(None) if self.records is None else self.records
+
+    @property
+    def labels(self) -> np.ndarray:
+        """None: a bank keeps no labels."""
+        raise MiaError("an attack that reads labels cannot be run on a bank, which keeps none.")
+
+    @property
+    def reference_members(self) -> np.ndarray:
+        """Who was trained on which judged record, bool [R, N]."""
+        return self.game.members[self.models][:, self._rows]
+
+    def _read(self, values: Mapping[str, np.ndarray], signal: str, models) -> np.ndarray:
+        signal = (self.renamed or {}).get(signal, signal)
+        return values[check_choice("signal", signal, values)][models]
+
+    def own(self, signal: str) -> np.ndarray:
+        """Of the target, [N]; a signal that is not there raises `MiaError`."""
+        return self._read(self.game.values, signal, self.target)[self._rows]
+
+    def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
+        """Of all references, [R, N], and who was trained on which record, bool [R, N]."""
+        return self._read(self.game.values, signal, self.models)[:, self._rows], self.reference_members
+
+    def public(self, signal: str, most: int | None = None) -> np.ndarray:
+        """Of the target for the first `most` public records or all, [Q]."""
+        return self._read(self.game.public_values, signal, self.target)[:most]
+
+    def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
+        """Of all references for the same records, [R, Q]."""
+        return self._read(self.game.public_values, signal, self.models)[:, :most]
+
+    def on(self, records: np.ndarray) -> View:
+        """The same of some of the game's records."""
+        return replace(self, records=records)
+
+    def rehearsals(self, count: int) -> list[tuple[View, np.ndarray]]:
+        """The attacker's own models in the target's place, and who is a member of each, bool [N].
+
+        The attacker trained the references, so it knows who is in them. `count` of them at most, one of each pair, are
+        attacked with the other references but their partner.
+        """
+        own = [model for model in self.models if model % 2 == 0][:count]
+        return [(replace(self, target=model, models=self.models[self.models // 2 != model // 2]),
+                 self.game.members[model, self._rows]) for model in own]
+
+    def rehearse(self, attack: str, option: str, values: Sequence[float], rehearsals: int = 1, step: int = 5,
+                 metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc, **options) -> float:
+        """The value of an attack's option that is best against the attacker's own models, on every `step`th record; that of
+        the registry where no pair of references is left to attack one with."""
+        known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
+        if len(self.models) < 4:
+            return known.options[option]  # type: ignore[return-value]
+        own = self.on(np.arange(self.game.members.shape[1])[self._rows][::step]).rehearsals(rehearsals)
+        return max(values, key=lambda value: sum(
+            metric(known.score(view, **options, **{option: value}), members) for view, members in own))
