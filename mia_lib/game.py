@@ -142,14 +142,15 @@ class View:
     Attributes:
         game: with the answers of all models. target: its number. models: numbers of the references, [R].
         records: numbers or mask of those among the game's that are judged; all when None.
-        renamed: signal -> the one of the game that stands in its place.
+        replaced: signal -> the one of the game that stands in its place, such as the mean log odds of many queries; then there
+            are no others.
     """
 
     game: Game
     target: int
     models: np.ndarray
     records: np.ndarray | None = None
-    renamed: Mapping[str, str] | None = None
+    replaced: Mapping[str, str] | None = None
 
     @property
     def _rows(self) -> np.ndarray | slice:
@@ -165,25 +166,27 @@ class View:
         """Who was trained on which judged record, bool [R, N]."""
         return self.game.members[self.models][:, self._rows]
 
-    def _read(self, values: Mapping[str, np.ndarray], signal: str, models) -> np.ndarray:
-        signal = (self.renamed or {}).get(signal, signal)
-        return values[check_choice("signal", signal, values)][models]
+    @property
+    def _values(self) -> Mapping[str, np.ndarray]:
+        values = self.game.values
+        return values if self.replaced is None else {signal: values[name] for signal, name in self.replaced.items()}
 
     def own(self, signal: str) -> np.ndarray:
         """Of the target, [N]; a signal that is not there raises `MiaError`."""
-        return self._read(self.game.values, signal, self.target)[self._rows]
+        return registry.read_signal("game.values", self._values, signal, self.target)[self._rows]
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """Of all references, [R, N], and who was trained on which record, bool [R, N]."""
-        return self._read(self.game.values, signal, self.models)[:, self._rows], self.reference_members
+        values = registry.read_signal("game.values", self._values, signal, self.models)
+        return values[:, self._rows], self.reference_members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """Of the target for the first `most` public records or all, [Q]."""
-        return self._read(self.game.public_values, signal, self.target)[:most]
+        return registry.read_signal("game.public_values", self.game.public_values, signal, self.target)[:most]
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
         """Of all references for the same records, [R, Q]."""
-        return self._read(self.game.public_values, signal, self.models)[:, :most]
+        return registry.read_signal("game.public_values", self.game.public_values, signal, self.models)[:, :most]
 
     def on(self, records: np.ndarray) -> View:
         """The same of some of the game's records."""

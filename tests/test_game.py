@@ -75,6 +75,15 @@ def test_a_view_of_some_records_has_their_signals_and_members():
     assert_array_equal(some.public("loss", 3), np.logaddexp(0, -BANK.margin[0, RECORDS:RECORDS + 3].astype(float)))
 
 
+def test_of_a_signal_in_the_place_of_another_the_loss_follows_and_no_other_is_there():
+    game = Game.of(BANK, 1, 4)
+    queries = replace(game, values=game.values | {"2 queries": game.values[LOG_ODDS] + 1}).view(0)
+    view = replace(queries, replaced={LOG_ODDS: "2 queries"})
+    assert_allclose(view.own("loss"), np.logaddexp(0, -game.values[LOG_ODDS][0] - 1))
+    with pytest.raises(MiaError, match="correctness"):
+        view.own("correctness")
+
+
 def test_a_rehearsal_attacks_references_without_the_target_its_partner_and_their_own():
     view = Game.of(BANK, 1, 6).view(0)
     rehearsals = view.rehearsals(2)

@@ -75,19 +75,21 @@ class ArraySignals:
 
     def own(self, signal: str) -> np.ndarray:
         """See `TargetSignals`, as all that follows; a signal that is not there raises `MiaError`."""
-        return _read("values", self.values, signal, 0)
+        return read_signal("values", self.values, signal, 0)
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
-        return _read("values", self.values, signal, slice(1, None)), self.reference_members
+        return read_signal("values", self.values, signal, slice(1, None)), self.reference_members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
-        return _read("public_values", self.public_values, signal, 0)[:most]
+        return read_signal("public_values", self.public_values, signal, 0)[:most]
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
-        return _read("public_values", self.public_values, signal, slice(1, None))[:, :most]
+        return read_signal("public_values", self.public_values, signal, slice(1, None))[:, :most]
 
 
-def _read(argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice) -> np.ndarray:
+def read_signal(argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice | np.ndarray) -> np.ndarray:
+    """A signal of some models from arrays with a row a model; the cross-entropy loss follows from the log odds where it is not
+    there. What is neither raises `MiaError`."""
     if signal in values:
         return np.asarray(values[signal])[rows]
     if signal == "loss" and LOG_ODDS in values:

@@ -184,7 +184,7 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     view = case.game.view(target, 2 * pairs_for(entry, count))
     if entry.reads:
         measured, signal = entry.reads
-        view = replace(view, renamed={signal: measured})
+        view = replace(view, replaced={signal: measured})
     name, constant = entry.attack.name, CONSTANT_OF.get(entry.attack.name)
     return entry.attack.score(view, **({constant: view.rehearse(name, constant, CONSTANTS)} if constant else {}))
 
@@ -213,7 +213,7 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
         scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in game.targets])
                          for name in run if fits(ENTRIES[name], case, count)}
     where = {"study": case.study, "data": case.name}
-    frame = pd.concat([by_target(by_name, game.target_members, METRICS, draws=draws, references=count, **where)
+    frame = pd.concat([by_target(by_name, game.target_members, METRICS, draws=draws, **where, references=count)
                        for count, by_name in scores.items() if by_name], ignore_index=True)
     played = [ENTRIES[name] for name in frame["attack"]]
     return frame.assign(queries=[entry.queries for entry in played], asks=[entry.attack.name for entry in played]), scores
