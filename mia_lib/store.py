@@ -18,7 +18,6 @@ import os
 import platform
 import secrets
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from mia_lib import BEGAN, LIBRARY, progress
+from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
@@ -156,13 +156,16 @@ def _paths(folder: Path, spec: dict, name: str) -> tuple[Path, Path]:
 
 
 def decode(data: bytes, suffix: str) -> dict[str, np.ndarray]:
-    """The arrays in the content of a file, by their names."""
-    if suffix == ".safetensors":
-        from safetensors.numpy import load
+    """The arrays in the content of a file, by their names; a `MiaError` of damaged ones."""
+    if suffix != ".safetensors":
+        return read_npz(data, "it", remedy="It was not written so.")
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
 
+    try:
         return load(data)
-    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+    except SafetensorError as error:
+        raise MiaError(f"it cannot be read as safetensors ({error})") from error
 
 
 def encode(arrays: Mapping[str, np.ndarray], suffix: str, compress: bool = True) -> bytes:
@@ -187,7 +190,7 @@ def look_up(spec: dict) -> Entry | None:
         entry = Entry(decode(data, path.suffix), manifest, "cache")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, TypeError, OSError) as error:
         progress.warn(f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3)
         return None
     if (reused := _reused.get()) is not None and spec["kind"] != "checkpoint":

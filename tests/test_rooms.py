@@ -11,10 +11,11 @@ import pytest
 import mia_lib
 from mia_lib import LIBRARY
 
-GROUND = {"errors", "checks"}
+GROUND = {"errors", "checks", "archives"}
 BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "errors": set(),
     "checks": {"errors"},
+    "archives": {"errors"},
     "_torch": set(),
     "progress": set(),
     "processes": set(),
@@ -44,6 +45,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }
 PRIVATE = {  # a module -> private names that it takes from others
+    "audit.programs": {"_package"},  # of PyTorch
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
     "models": {"_mia_scaling"},  # which it writes to networks
     "processes": {"_forkserver", "_forkserver_pid", "_preload_modules", "_dynamo"},  # Python's and PyTorch's

@@ -11,14 +11,15 @@ from mia_lib.errors import MiaError
 
 
 def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool = False, fail_on: Sequence[str] = (),
-                score: str = "score", member: str = "member", **options) -> tuple[str, bool]:
+                score: str = "score", member: str = "member", trust: bool = False, **options) -> tuple[str, bool]:
     """An audit from names on a command line, see `files`.
 
     Args:
         paths: what MODEL, members, non-members, public, state, recipe, scores and groups name, None where nothing was given:
             files, but for the model and for groups, an array in both files or a column of the scores.
         output: folder for the page. only_plan: whether to stop behind the plan. fail_on: as for `check_gates`.
-        score, member: columns of a table of scores. options: attributes of `AuditOptions`.
+        score, member: columns of a table of scores. trust: whether a program may be read, which is code.
+        options: attributes of `AuditOptions`.
 
     Returns:
         what to print, and whether something that `fail_on` names was found.
@@ -56,7 +57,7 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         report = execution.audit_scores(values, inside, **options)
     else:
         sets, more = files.read(paths)
-        target = files.model(paths["MODEL"], paths.get("state"))
+        target = files.model(paths["MODEL"], paths.get("state"), trust)
         options |= more | {"keep": str(folder / ANSWERS)}
         if only_plan:
             return str(execution.plan(target, *sets, **options)), False

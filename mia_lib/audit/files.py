@@ -1,28 +1,26 @@
-"""What the command line names, as objects: models, records, recipes, scores. Nothing is ever unpickled.
+"""What the command line names, as objects: models, records, recipes, scores.
 
-A pickle runs whatever it says when it is read, so weights come as safetensors, and of a `torch.export` program, which can hold
-pickles, each is first read by PyTorch's reader that takes plain tensors alone.
+Modules and programs of `torch.export` are code; the latter are read with consent alone, see `programs`. All else is data: a
+pickle, which runs whatever it says when it is read, is refused, and weights come as safetensors.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import io
-import json
 import re
 import sys
 import warnings
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import nn
 
 from mia_lib import data
+from mia_lib.archives import read_npz
+from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_choice, first_line
@@ -36,15 +34,15 @@ SAFE = ("a pickle runs what it says when it is read, so none is read here. Where
         "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`.")
 
 
-def model(name: str, state: str | None = None):
+def model(name: str, state: str | None = None, trust: bool = False):
     """A model by its name on the command line.
 
     Args:
         name: `my_module:factory` with `state`, a `.pt2` program, or `my_module:predict`. state: safetensors of the factory's
-            network.
+            network. trust: whether a program, which is code, may be read.
 
     Raises:
-        MiaError: pickles, files that are not there, weights that do not fit.
+        MiaError: pickles, files that are not there, weights that do not fit, a program without trust.
     """
     for argument, file in ((f"MODEL = {name}", name), (f"--state {state}", state or "")):
         if Path(file).suffix.lower() in PICKLES:
@@ -53,7 +51,7 @@ def model(name: str, state: str | None = None):
     if path.suffix.lower() == ".pt2":
         if state:
             raise MiaError(f"--state {state} was given with the program {name}, which has its weights in it: leave it out.")
-        return program(path)
+        return read_program(path, trust)
     if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
         raise MiaError(f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
                        f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`.")
@@ -123,43 +121,6 @@ def _import(name: str):
     return thing
 
 
-def program(path: Path):
-    """A program of `torch.export`; any other file, and one with pickles that hold more than tensors, raises `MiaError`."""
-    if not path.is_file():
-        raise MiaError(f"MODEL = {path}: there is no such file.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for entry in archive.namelist():
-                if danger := _danger(entry, archive.read(entry)):
-                    raise MiaError(f"MODEL = {path} holds {danger} ({entry}), which would run code when read. Export the "
-                                   "network again with plain tensors for parameters and example inputs.")
-    except zipfile.BadZipFile as error:
-        raise MiaError(f"MODEL = {path} is no program of torch.export: save it by torch.export.save(program, "
-                       "path).") from error
-    try:
-        return torch.export.load(path)
-    except Exception as error:
-        raise MiaError(f"MODEL = {path} cannot be read as a program of torch.export ({error}). Save it by the version of "
-                       f"PyTorch here, {torch.__version__}.") from error
-
-
-def _danger(entry: str, content: bytes) -> str:
-    """What in a program's file would run code when read; weights as plain bytes are none."""
-    if entry.endswith(".json"):
-        pickled: list = []
-        json.loads(content, object_hook=lambda config: pickled.append(config.get("use_pickle")))
-        return "weights kept as pickles" if True in pickled else ""
-    if "custom_obj" in entry or "opaque" in entry:
-        return "objects of its own"
-    weights = re.fullmatch(r"(weight|tensor)_\d+", entry.rpartition("/")[2])
-    if content.startswith((b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05")) and not weights:
-        try:
-            torch.load(io.BytesIO(content), weights_only=True)
-        except Exception:
-            return "a pickle that is more than tensors"
-    return ""
-
-
 def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict]:
     """Members and non-members, and the options public, recipe and groups, from the files that name them.
 
@@ -169,10 +130,7 @@ def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict
     sets = same_classes({name: records(paths[name], name) for name in ("members", "non-members", "public") if paths.get(name)})
     groups, name = [], paths.get("groups")
     for argument in ("members", "non-members") if name else ():
-        arrays = _arrays(str(paths[argument]), argument)
-        if name not in arrays:
-            raise MiaError(f"--groups {name}: {paths[argument]} has no such array. It has {', '.join(arrays)}.")
-        groups.append(arrays[name])
+        groups.append(_arrays(str(paths[argument]), argument, [name])[name])
     return (sets["members"], sets["non-members"]), {
         "public": sets.get("public"), "recipe": recipe(paths["recipe"]) if paths.get("recipe") else None,
         "groups": tuple(groups) or None}
@@ -185,10 +143,7 @@ def records(path: str, argument: str) -> Dataset:
         raise MiaError(f"--{argument} {path} is a CSV, whose texts would become columns by what this file alone holds. "
                        f"Make one table of all records, as by data.from_csv, and save its parts by np.savez(path, x=x, "
                        f"y=y).")
-    arrays = _arrays(path, argument)
-    if lacking := [name for name in ("x", "y") if name not in arrays]:
-        raise MiaError(f"--{argument} {path} has no array {' and '.join(lacking)} (it has "
-                       f"{', '.join(arrays) or 'none'}): save it by np.savez(path, x=x, y=y).")
+    arrays = _arrays(path, argument, ("x", "y"), ("classes",))
     x = arrays["x"]
     try:
         made = data.from_arrays(x, arrays["y"], argument, arrays.get("classes"))
@@ -204,7 +159,7 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
     import pandas as pd
 
     if Path(path).suffix.lower() == ".npz":
-        table = _arrays(path, "scores")
+        table = _arrays(path, "scores", (), None)
     else:
         texts: dict = {"header": None, "dtype": str, "keep_default_na": False, "na_values": [""]}  # "NA" is a name of a group
         try:
@@ -232,17 +187,12 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
     return values, inside, None if groups is None else np.asarray(table[groups])
 
 
-def _arrays(path: str, argument: str) -> dict[str, np.ndarray]:
-    file = Path(path).expanduser()
+def _arrays(path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()) -> dict[str, np.ndarray]:
+    file, remedy = Path(path).expanduser(), "Save it by np.savez(path, x=x, y=y)."
     if file.suffix.lower() in (*PICKLES, ".npy"):
         kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"
-        raise MiaError(f"--{argument} {path} is a {kind}: save the records by np.savez(path, x=x, y=y).")
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-        raise MiaError(f"--{argument} {path} cannot be read as an .npz file of plain arrays ({first_line(error)}): save it by "
-                       "np.savez(path, x=x, y=y), without objects.") from error
+        raise MiaError(f"--{argument} {path} is a {kind}. {remedy}")
+    return read_npz(file, f"--{argument} {path}", needed, more, remedy)
 
 
 def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:

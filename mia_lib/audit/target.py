@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from torch import nn
 
 from mia_lib import models as architectures
 from mia_lib import signals, store
+from mia_lib.archives import read_npz
 from mia_lib.audit.options import AuditOptions
 from mia_lib.checks import ROUNDED, as_array, take_logits
 from mia_lib.data import Dataset
@@ -302,9 +302,8 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
         if (path := target.kept(asked)) is None or not path.is_file():
             continue
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                kept = stored["answers"].astype(np.float64)
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+            kept = read_npz(path, str(path), ("answers",), ())["answers"].astype(np.float64)
+        except ValueError:
             continue  # a damaged file, of which `signals.from_function` says so
         some = np.sort(np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False))
         now = target.ask(asked[some]).astype(np.float64) if len(some) else kept

@@ -14,16 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
 from mia_lib import metrics, published, standalone, store
+from mia_lib.archives import read_npz
 from mia_lib.attacks import registry
 from mia_lib.course.bank import NAME, packed
 from mia_lib.course.export import empty_folder
@@ -140,12 +140,9 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
 
 def read_hidden(folder: Path) -> Challenge:
     """What `hide` kept; a `MiaError` where there is nothing such."""
-    try:
-        with np.load(folder / TARGETS_FILE, allow_pickle=False) as held:
-            return Challenge(**held)
-    except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise MiaError(f"{folder / TARGETS_FILE} holds no hidden targets ({error}). Give the folder that `mia course play "
-                       "--to FOLDER` wrote.") from error
+    names = [field.name for field in fields(Challenge)]
+    return Challenge(**read_npz(folder / TARGETS_FILE, f"{folder} has no hidden targets: {TARGETS_FILE}", names, (),
+                                "Give the folder that `mia course play --to FOLDER` wrote."))
 
 
 # --------------------------------------------------------------------------------------------------- what is handed in
@@ -171,11 +168,8 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
         if done.returncode or not written.exists():
             last = (done.stderr.strip().splitlines() or ["it ended Python"])[-1]
             raise MiaError(f"{path.name} stopped: {last}")
-        try:
-            with np.load(written, allow_pickle=False) as held:
-                scores = [held[name] for name in held.files]
-        except ValueError:
-            raise MiaError(f"{path.name}: `attack` returns objects of Python. One number a record is needed.") from None
+        scores = list(read_npz(written, f"{path.name}: what `attack` returns",
+                               remedy="One number a record is needed.").values())
     return np.stack([_check(path, score, challenge.margin.shape[1]) for score in scores])
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError, check_range
 from mia_lib.progress import track
 
@@ -122,9 +123,9 @@ def adult(path: Path) -> dict:
 
 def location30(path: Path) -> dict:
     """Bangkok check-ins of Shokri et al. (2017): 446 binary features, packed eight to a byte."""
-    with np.load(io.BytesIO(verified(path / "location30.npz")), allow_pickle=False) as stored:
-        x = np.unpackbits(stored["features_packed"], axis=1)[:, :int(stored["n_features"])]
-        return {"x": x, "y": stored["labels"], "n_train": len(x)}
+    stored = read_npz(verified(path / "location30.npz"), "location30.npz")
+    x = np.unpackbits(stored["features_packed"], axis=1)[:, :int(stored["n_features"])]
+    return {"x": x, "y": stored["labels"], "n_train": len(x)}
 
 
 def shokri_archive(name: str, folder: str) -> dict:

@@ -8,10 +8,8 @@ folder NAME, and are downloaded there when absent. What has a known hash is chec
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -21,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mia_lib import LIBRARY
+from mia_lib.archives import read_npz
 from mia_lib.checks import check_finite, check_labels
 from mia_lib.data import readers
 from mia_lib.errors import MiaError, check_choice, check_range
@@ -301,22 +300,9 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     return records
 
 
-def read_arrays(path: Path, needed: Sequence[str], more: Sequence[str] = (), content: bytes | None = None,
-                remedy: str = "Write it by np.savez(path, x=..., y=...).") -> dict[str, np.ndarray]:
-    """Arrays by name from an `.npz` file, or its content, of which nothing is unpickled: those that are `needed`, and `more`
-    that are there. A file that cannot be read is refused with the remedy."""
-    try:
-        with np.load(path if content is None else io.BytesIO(content), allow_pickle=False) as stored:
-            return {**{key: stored[key] for key in needed}, **{key: stored[key] for key in more if key in stored}}
-    except (zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, EOFError, OSError) as problem:
-        last = needed[-1] if len(needed) > 1 else ""
-        names = ", ".join(needed[:-1]) + f" and {last}" if last else needed[0]
-        raise MiaError(f"{path} cannot be read as an .npz file with {names} ({problem}). {remedy}") from problem
-
-
 def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
     remedy = "Delete it, then fetch it anew (`mia data ls` says how)."
-    arrays = read_arrays(path, ("x", "y", "n_train"), ("classes",), content, remedy)
+    arrays = read_npz(path if content is None else content, str(path), ("x", "y", "n_train"), ("classes",), remedy)
     try:
         n_train = int(arrays.pop("n_train"))
     except (TypeError, ValueError) as problem:

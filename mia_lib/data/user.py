@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mia_lib.archives import read_npz
 from mia_lib.checks import check_labels
 from mia_lib.data import sets
-from mia_lib.data.sets import Dataset, read_arrays
+from mia_lib.data.sets import Dataset
 from mia_lib.errors import MiaError, check_choice, check_whole, list_few
 from mia_lib.progress import track
 
@@ -185,7 +186,8 @@ def from_npz(path: str | Path, name: str | None = None) -> Dataset:
         path: of the file, as `np.savez` writes it; nothing in it is unpickled. name: the file's when None.
     """
     path = _file(path)
-    arrays = read_arrays(path, ("x", "y"), ("n_train", "classes"))
+    arrays = read_npz(path, str(path), ("x", "y"), ("n_train", "classes"),
+                      "Save it by np.savez(path, x=x, y=y).")
     if unknown := {key: value for key, value in arrays.items() if key == "n_train" and np.shape(value) not in ((), (1,))}:
         raise MiaError(f"{path} cannot be used: n_train has shape {unknown['n_train'].shape}, where one number is needed.")
     return _from(path, arrays.pop("x"), arrays.pop("y"), name or path.stem,

@@ -250,8 +250,9 @@ AUDIT_CODES = ("Ends with 0 where nothing was found that --fail-on names (or it 
                "with 2 where the audit was refused or cannot decide what --fail-on names.")
 
 
-PLAN_USES = ("MODEL --members --non-members --public --state --outputs --columns --scaling --recipe --minutes --fpr --groups "
-             "--references --queries --without --deduplicate --delta --confidence --name --seed --output --device --cluster")
+PLAN_USES = ("MODEL --members --non-members --public --state --trust --outputs --columns --scaling --recipe --minutes --fpr "
+             "--groups --references --queries --without --deduplicate --delta --confidence --name --seed --output --device "
+             "--cluster")
 AUDIT_USES = {"--test": "--device --cluster", "--canaries": "--score --member --delta --confidence --seed",
               "--scores": "--score --member --fpr --groups --fail-on --delta --confidence --name --seed --output",
               "--plan": PLAN_USES, "": f"{PLAN_USES} --fail-on"}
@@ -259,11 +260,13 @@ AUDIT_USES = {"--test": "--device --cluster", "--canaries": "--score --member --
 
 @app.command(epilog=AUDIT_CODES)
 def audit(ctx: typer.Context,
-          model: str | None = typer.Argument(None, help="my_module:factory with --state, program.pt2, or my_module:predict."),
+          model: str | None = typer.Argument(None, help="my_module:factory with --state, my_module:predict, or program.pt2 "
+                                                     "with --trust. All are code."),
           members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
           non_members: str | None = typer.Option(None, help="Others of the same distribution."),
           public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
           state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
+          trust: bool = typer.Option(False, "--trust", help="Read a program, which is code: its maker's, run in your name."),
           outputs: str = typer.Option("logits", help="Its outputs: logits, probabilities or labels (predicted classes)."),
           columns: str | None = typer.Option(None, help="Classes of its columns, as a,b,c, where they are not all in order."),
           scores: str | None = typer.Option(None, help="In the place of a model: .csv or .npz, a row a record; see --score."),
@@ -310,7 +313,7 @@ def audit(ctx: typer.Context,
 
     paths = {"MODEL": model, "members": members, "non-members": non_members, "public": public, "state": state,
              "recipe": recipe, "scores": scores, "groups": groups}
-    text, exceeded = run_command(paths, output, plan, fail_on, score, member, outputs=outputs, scaling=scaling,
+    text, exceeded = run_command(paths, output, plan, fail_on, score, member, trust, outputs=outputs, scaling=scaling,
                                  columns=columns.split(",") if columns else None, minutes=minutes, fpr=tuple(fpr) or None,
                                  references=references, queries=queries, without=without, deduplicate=deduplicate, delta=delta,
                                  confidence=confidence, name=name, seed=seed)

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mia_lib import custom, progress, store
+from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
@@ -319,13 +319,9 @@ class Measurement:
     def _kept_probe(self) -> dict[str, np.ndarray] | None:
         if not self.probe_path.is_file():
             return None
-        try:
-            with np.load(io.BytesIO(self.probe_path.read_bytes()), allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-            return arrays if np.array_equal(arrays.pop("editions"), self._editions()) else None
-        except (OSError, EOFError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-            raise MiaError(f"{self.probe_path} is damaged ({error}). Bring it back (in a clone: `git checkout -- "
-                           "data/published/probes`).") from error
+        arrays = read_npz(self.probe_path, f"The probe {self.probe_path}", ("editions",),
+                          remedy="Bring it back (in a clone: `git checkout -- data/published/probes`).")
+        return arrays if np.array_equal(arrays.pop("editions"), self._editions()) else None
 
     def _editions(self) -> np.ndarray:
         return np.array([value for value in self.identity().values() if isinstance(value, int)])

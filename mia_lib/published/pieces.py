@@ -8,7 +8,6 @@ import os
 import platform
 import subprocess
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,7 +133,7 @@ def decode(content: bytes, file: str, forms: Mapping[str, Mapping]) -> dict[str,
             written = ("uint8", [*shape[:-1], -(-shape[-1] // 8)]) if dtype == "bool" else (dtype, shape)
             if (str(array.dtype), list(array.shape)) != written:
                 raise ValueError(f"{name} is {array.dtype}{list(array.shape)}, not as its manifest says {dtype}{shape}")
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise OSError(f"{file} cannot be read ({error})") from error
     return {name: np.unpackbits(array, axis=-1, count=forms[name]["shape"][-1]).astype(bool)
             if forms[name]["dtype"] == "bool" else array for name, array in packed.items()}

@@ -10,7 +10,6 @@ import hashlib
 import io
 import time
 import warnings
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from mia_lib import progress, store
+from mia_lib.archives import read_npz
 from mia_lib.checks import (
     LOSSES,
     are_probabilities,
@@ -333,12 +333,7 @@ class _Kept:
             raise MiaError(f"keep = {str(path)!r}: the name of a file that ends in .npz is needed, in a folder that exists.")
         if not self.path.is_file():
             return
-        try:
-            with np.load(self.path, allow_pickle=False) as stored:
-                contents = {name: stored[name] for name in ("answers", *about)}
-        except (zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, EOFError, OSError) as problem:
-            raise MiaError(f"keep = {str(path)!r} cannot be read as a file of answers ({problem}): delete it, or give another "
-                           "name.") from problem
+        contents = read_npz(self.path, f"keep = {str(path)!r}", ("answers", *about), (), "Delete it, or give another name.")
         for name, value in about.items():
             if str(contents[name]) != value:
                 what = "other records" if name == "of" else f"{contents[name]}, not {value}"

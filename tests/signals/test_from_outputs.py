@@ -190,7 +190,7 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
     with pytest.raises(MiaError, match="holds answers about logits, not probabilities"):
         signals.from_function(again, X, "probabilities", keep=keep)
     keep.write_bytes(keep.read_bytes()[:100])
-    with pytest.raises(MiaError, match="cannot be read as a file of answers.*delete it"):
+    with pytest.raises(MiaError, match="answers.npz. cannot be read.*Delete it"):
         signals.from_function(again, X, keep=keep)
 
 

@@ -1,0 +1,49 @@
+"""Arrays from `.npz` files: nothing is unpickled, and whatever is damaged ends in one `MiaError`."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mia_lib.errors import MiaError, first_line
+
+
+def read_npz(source: Path | bytes, what: str, needed: Sequence[str] = (), more: Sequence[str] | None = None,
+             remedy: str = "") -> dict[str, np.ndarray]:
+    """Arrays by name from an `.npz` file, or from its content.
+
+    Args:
+        source: path or content. what: what messages call it. needed: names that it must have. more: names of those that are
+            read, too, where they are there; all when None. remedy: the end of messages.
+
+    Raises:
+        MiaError: it cannot be read, lacks an array, or has one of Python's objects among those that are read.
+    """
+    arrays, objects = {}, []
+    try:
+        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+            entries = {entry.removesuffix(".npy"): entry for entry in archive.namelist()}
+            lacking = [name for name in needed if name not in entries]
+            for name in entries if more is None else [name for name in (*needed, *more) if name in entries]:
+                with archive.open(entries[name]) as part:
+                    try:
+                        arrays[name] = np.lib.format.read_array(part, allow_pickle=False)
+                    except ValueError as error:
+                        if not str(error).startswith("Object arrays"):
+                            raise
+                        objects.append(name)
+                    else:
+                        if part.read(1):  # its end, where zipfile compares the checksum
+                            raise ValueError(f"{name} has more bytes than its header says")
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
+        raise MiaError(f"{what} cannot be read as an .npz file of plain arrays ({first_line(error)}). {remedy}") from error
+    if lacking:
+        raise MiaError(f"{what} has no array {' and '.join(lacking)} (it has {', '.join(entries) or 'none'}). {remedy}")
+    if objects:
+        raise MiaError(f"{what} holds objects of Python in {', '.join(objects)}, as columns of text in pandas are, and none "
+                       f"is read: save texts as {objects[0]}.astype(str), numbers as {objects[0]}.astype(float).")
+    return arrays
