@@ -19,21 +19,15 @@ LARGEST = 10**9  # bytes of a file that it may write, so that printing without e
 
 @dataclass(frozen=True)
 class End:
-    """What is left of a process."""
+    """How a process ended."""
 
-    code: int  # with which it ended
-    printed: str  # its last line, "" where there is none
+    code: int
+    printed: str  # the last line, "" where there is none
     complaint: str  # the last line of its errors, the same
 
 
-def run(command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str] | None = None) -> End:
-    """Run a command, and end it with all that it started.
-
-    Args:
-        command: its words.
-        folder: in which it runs.
-        seconds: that it may take.
-        environment: variables that are added to those of this process.
+def run(command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]) -> End:
+    """Run a command in a folder, and end it with all that it started.
 
     Raises:
         subprocess.TimeoutExpired: it took longer.
@@ -43,15 +37,16 @@ def run(command: Sequence[str], folder: Path, seconds: float, environment: Mappi
         tempfile.TemporaryFile() as err,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own,
     ):
-        variables = {**os.environ, **(environment or {}), "TMPDIR": own}
         process = subprocess.Popen(
-            command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            command, cwd=folder, env={**environment, "TMPDIR": own}, stdin=subprocess.DEVNULL,
+            stdout=out, stderr=err, start_new_session=True
         )
         try:
             if sys.platform == "linux":
                 import resource
 
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+                with contextlib.suppress(OSError, ValueError):  # where a lower limit holds already
+                    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
             process.wait(seconds)
         finally:
             _end(process.pid, own)

@@ -127,7 +127,11 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
     held, practice = published.load(bank, arrays=ARRAYS), practise(bank, references, records, public)
     begun = to / SEED_FILE
     if begun.is_file() and {path.name for path in to.iterdir() if not path.name.startswith(".writing-")} <= WRITTEN:
-        seed = _read_seed(begun) if seed is None else seed  # a call that was stopped: some of its targets are there
+        try:  # a call that was stopped: of that seed some targets are there
+            seed = int(begun.read_bytes()) if seed is None else seed
+        except ValueError:
+            raise MiaError(f"{begun} is damaged: the seed of a game that was begun there is lost. Remove the folder, and "
+                           "begin anew.") from None
     else:
         empty_folder(to)
         seed = secrets.randbits(48) if seed is None else seed
@@ -148,14 +152,6 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
     store.write(to / "hand_out" / "practice.npz", packed(vars(practice)))
     begun.unlink()
     return to
-
-
-def _read_seed(path: Path) -> int:
-    try:
-        return int(path.read_bytes())
-    except ValueError:
-        raise MiaError(f"{path} is damaged: the seed of a game that was begun there is lost. Remove the folder, and begin "
-                       "anew.") from None
 
 
 def read_hidden(folder: Path) -> Challenge:
@@ -184,7 +180,7 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
         np.savez(given, **{name: getattr(challenge, name) for name in ARGUMENTS})
         try:
             command = [sys.executable, "-c", RUN, str(path.absolute()), str(given), str(written)]
-            done = child.run(command, Path(folder), seconds)
+            done = child.run(command, Path(folder), seconds, os.environ)
         except subprocess.TimeoutExpired:
             raise MiaError(f"{path.name} ran for more than {seconds:g} s. Is there a loop over records that arrays could "
                            "do?") from None
@@ -267,7 +263,7 @@ def judge(challenge: Challenge, paths: Sequence[Path], kept: bool = False) -> tu
             if last[team] != path:
                 raise MiaError(f"{path}: there is another file of {team} after it. One a team is ranked, the last.")
             if not path.is_file():
-                raise MiaError(f"{path}: there is no such file.")
+                raise MiaError(f"{path} is no file that can be run.")
             spec = {"kind": "scores", "file": hashlib.sha256(path.read_bytes()).hexdigest(),
                     "given": [store.fingerprint(getattr(challenge, name)) for name in ARGUMENTS],
                     "code": store.code_of((), Path(__file__))}

@@ -83,14 +83,7 @@ def row(mark: Mark, root: Path) -> tuple:
 
 
 def record(to: Path, cells: Iterable, mode: str = "a") -> None:
-    """Write a line into a table, at once.
-
-    Args:
-        to: an .csv. cells: of the line. mode: "x" for the first one, of a file that does not exist yet.
-
-    Raises:
-        MiaError: it cannot be written.
-    """
+    """Write a line of a .csv at once, with the mode "x" the first one; a `MiaError` where that cannot be."""
     try:
         with to.open(mode, newline="", encoding="utf-8") as out:
             csv.writer(out).writerow(cells)

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import runpy
 import sys
 from dataclasses import replace
@@ -165,7 +166,7 @@ def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(challenge, tm
 def test_nothing_that_a_process_started_lives_on(tmp_path):
     code = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n    open('pid.new', 'w').write(str(os.getpid()))\n"
             "    os.rename('pid.new', 'pid')\n    time.sleep(600)\nwhile not os.path.exists('pid'): pass\n")
-    assert child.run([sys.executable, "-c", code], tmp_path, 60).code == 0
+    assert child.run([sys.executable, "-c", code], tmp_path, 60, os.environ).code == 0
     status = Path("/proc", (tmp_path / "pid").read_text(), "status")
     assert not status.exists() or "State:\tZ" in status.read_text()
 
