@@ -187,7 +187,7 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
         if done.code or not os.path.lexists(written):
             raise MiaError(f"{path.name} stopped: {done.complaint or 'it ended Python'}")
         try:
-            scores = _read_scores(written, most=100_000 + 64 * challenge.margin.size)
+            scores = _read_scores(written)
         except Exception as error:  # what was handed in can write anything there
             raise MiaError(f"{path.name} ended Python, and what it left in the place of its scores cannot be read: "
                            f"{first_line(error)}") from None
@@ -196,13 +196,13 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
     return np.stack([_check(path, score, challenge.margin.shape[1]) for score in scores])
 
 
-def _read_scores(written: Path, most: int) -> list[np.ndarray]:
-    """The arrays of an .npz that may be anything: no pipe is waited for, and nothing of more than `most` bytes is read."""
+def _read_scores(written: Path) -> list[np.ndarray]:
+    """The arrays of an .npz that may be anything: no pipe is waited for, and no more is unpacked than a file may have."""
     if not stat.S_ISREG(written.lstat().st_mode):
         raise ValueError("it is no file")
     with zipfile.ZipFile(written) as archive:
-        if written.stat().st_size + sum(member.file_size for member in archive.infolist()) > most:
-            raise ValueError(f"it has more than {most} bytes")
+        if sum(member.file_size for member in archive.infolist()) > child.LARGEST:
+            raise ValueError(f"it has more than {child.LARGEST} bytes")
     with np.load(written, allow_pickle=False) as held:
         return [held[name] for name in held.files]
 

@@ -145,12 +145,13 @@ WRITTEN_INSTEAD = {
     "an npy": "np.save(open('scores.npz', 'wb'), np.ones(200))", "one": "np.savez('scores.npz', np.arange(200.))",
     "none": "np.savez('scores.npz')", "objects": "np.savez('scores.npz', *[np.array([{}])] * 4)",
     "a bomb": "np.savez_compressed('scores.npz', *[np.zeros(10**5)] * 4)",
-    "a lie": "np.savez('scores.npz', *[np.arange(200.)] * 4)\n"
-             "held = open('scores.npz', 'rb').read().replace(b'(200,), }         ', b'(999999999999,), }')\n"
-             "open('scores.npz', 'wb').write(held)"}
+    "a lie": "import io, zipfile\nheld = io.BytesIO()\nnp.save(held, np.arange(200.))\n"
+             "lie = held.getvalue().replace(b'(200,), }         ', b'(999999999999,), }')\n"
+             "with zipfile.ZipFile('scores.npz', 'w') as out:\n    [out.writestr(f'arr_{k}.npy', lie) for k in range(4)]"}
 
 
-def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(challenge, tmp_path):
+def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(challenge, tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "LARGEST", 10**6)
     good = "import sys\nsys.stdout.buffer.write(b'\\xff')\ndef attack(margin, **given): return margin"
     paths = [_file(tmp_path, f"import os, numpy as np\n{code}\nos._exit(0)", name)
              for name, code in WRITTEN_INSTEAD.items()]
