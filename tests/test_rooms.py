@@ -40,7 +40,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
                "attacks", "metrics", "game", "evidence"},
     "papers.audit": GROUND | {"data", "membership", "models", "training", "signals", "published", "attacks", "metrics",
                               "game", "evidence", "audit"},
-    "course": GROUND | {"standalone", "data", "store", "signals", "published", "attacks", "metrics"},
+    "course": GROUND | {"standalone", "progress", "data", "store", "signals", "published", "attacks", "metrics"},
     "publish": GROUND | {"standalone", "progress", "data", "membership", "custom", "models", "store", "training",
                 "signals", "published", "attacks", "metrics", "evidence", "audit", "papers", "course"},
 }

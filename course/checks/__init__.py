@@ -15,6 +15,8 @@ import secrets
 
 import numpy as np
 
+DRAWS = 5  # of a check's data, so that no answer is right by luck; a module whose checks draw many themselves has its own
+
 
 class Wrong(Exception):
     """What is wrong with an answer, as a sentence to its author."""
@@ -46,7 +48,7 @@ def call(work: dict, name: str, *arguments):
         raise Wrong(f"`{name}` is still to be written.") from None
     except Exception as error:  # whatever a student's code raises is told, not raised
         shapes = ", ".join(str(one.shape) if isinstance(one, np.ndarray) else type(one).__name__ for one in arguments)
-        raise Wrong(f"`{name}` stopped with {type(error).__name__}: {error}. It was given {shapes}.") from None
+        raise Wrong(f"`{name}` stopped with {type(error).__name__}: {str(error)[:200]}. It was given {shapes}.") from None
     for one, copy in zip(arguments, given, strict=True):
         need(not isinstance(one, np.ndarray) or np.array_equal(one, copy),
              f"`{name}` changes an array that it was given. Work on a copy: whoever calls it still needs the old one.")
@@ -79,11 +81,11 @@ def same(one, other, tolerance: float = 2e-4) -> bool:
 
 def titles(exercise: str) -> list[str]:
     """What the checks of an exercise try, in order."""
-    return [check.__doc__.splitlines()[0].rstrip(".") for check in _checks(exercise)]
+    return [check.__doc__.splitlines()[0].rstrip(".") for check in _module(exercise).CHECKS]
 
 
 def one(exercise: str, number: int, work: dict, seed: int | None = None) -> str:
-    """A single check: "right", or a sentence that says what is wrong.
+    """A single check, on several draws of its data: "right", or a sentence that says what is wrong.
 
     Args:
         exercise: its name.
@@ -93,7 +95,8 @@ def one(exercise: str, number: int, work: dict, seed: int | None = None) -> str:
     """
     seed = secrets.randbelow(10**6) if seed is None else seed
     try:
-        _checks(exercise)[number](work, np.random.default_rng([seed, number]))
+        for draw in range(getattr(_module(exercise), "DRAWS", DRAWS)):
+            _module(exercise).CHECKS[number](work, np.random.default_rng([seed, number, draw]))
     except Wrong as wrong:
         return str(wrong)
     return "right"
@@ -102,18 +105,25 @@ def one(exercise: str, number: int, work: dict, seed: int | None = None) -> str:
 def run(exercise: str, work: dict, seed: int | None = None) -> int:
     """Try everything, print what was found, and return how many checks passed."""
     seed = secrets.randbelow(10**6) if seed is None else seed
-    found = [one(exercise, number, work, seed) for number in range(len(_checks(exercise)))]
+    found = [one(exercise, number, work, seed) for number in range(len(titles(exercise)))]
     right = sum(said == "right" for said in found)
-    for title, said in zip(titles(exercise), found, strict=True):
-        print(f"right   {title}" if said == "right" else f"WRONG   {title}\n        {said}")
+    show(titles(exercise), found)
     again = "" if right == len(found) else f" The same data again: checks.run({exercise!r}, globals(), seed={seed})"
     print(f"{right} of {len(found)} checks of {exercise} pass.{again}")
     return right
 
 
-def _checks(exercise: str) -> list:
+def show(titles: list[str], found: list[str]) -> None:
+    """Print what each check says, and a sentence that several say at the first of them."""
+    for number, (title, said) in enumerate(zip(titles, found, strict=True)):
+        print(f"{'right' if said == 'right' else 'WRONG'}   {title}")
+        if said not in ("right", *found[:number]):
+            print(f"        {said}")
+
+
+def _module(exercise: str):
     try:
-        return importlib.import_module(f"checks.{exercise}").CHECKS
+        return importlib.import_module(f"checks.{exercise}")
     except ModuleNotFoundError:
         raise ValueError(f"There are no checks of an exercise {exercise!r} in the folder `checks`. Keep the notebook in "
                          "the folder that you were given, beside `checks`.") from None

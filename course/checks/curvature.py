@@ -4,6 +4,8 @@ import numpy as np
 
 from checks import Wrong, need, numbers, same
 
+DRAWS = 1
+
 
 def _bowl(rng, n=6):
     a = rng.normal(size=(n, n))

@@ -1,5 +1,6 @@
 """Checks of `lira`."""
 
+from itertools import product
 from statistics import NormalDist
 
 import numpy as np
@@ -7,8 +8,8 @@ import numpy as np
 from checks import Wrong, bank, blind, need, numbers, same
 
 
-def _sides(score, members, target, record):
-    rest = [m for m in range(len(score)) if m // 2 != target // 2]
+def _sides(score, members, record, without):
+    rest = [m for m in range(len(score)) if m not in without]
     values, inside = score[rest, record], members[rest, record]
     return values[inside], values[~inside]
 
@@ -61,25 +62,26 @@ def own_normals(work, rng):
 
 
 def ratio(work, rng):
-    """The score is the logarithm of the ratio of the two densities."""
+    """The score is the logarithm of the ratio of the two densities, whichever models are the references."""
     score, members = bank(rng, models=16)
     found = numbers(work, "lira", score, members, 6, shape=(score.shape[1],))
-    expected = {}
-    for ddof in (0, 1):
+    expected, spread = [], []
+    for ddof, without in product((0, 1), ({6, 7}, {6}, set())):
         made = []
         for record in range(score.shape[1]):
+            sides = _sides(score, members, record, without)
             densities = [NormalDist(float(side.mean()), float(side.std(ddof=ddof))).pdf(float(score[6, record]))
-                         for side in _sides(score, members, 6, record)]
+                         for side in sides]
             made.append([np.log(max(one, 1e-300)) for one in densities])
-        expected[ddof] = np.subtract(*np.transpose(made))
+            spread.append(np.log(sides[0].std() / sides[1].std()))
+        expected.append(np.subtract(*np.transpose(made)))
+    spread = np.reshape(spread, (len(expected), -1))
     keep = np.abs(expected[0]) < 40  # farther out, who keeps a density from being zero may differ
-    if any(same(found[keep], one[keep], 5e-3) for one in expected.values()):
+    if any(same(found[keep], one[keep], 5e-3) for one in expected):
         return
-    need(not any(same(np.log(np.abs(found[keep]) + 1e-300), one[keep], 5e-3) for one in expected.values()),
+    need(not any(same(np.log(np.abs(found[keep]) + 1e-300), one[keep], 5e-3) for one in expected),
          "`lira` returns the ratio itself. Its logarithm orders the records in the same way, and does not overflow.")
-    sides = [_sides(score, members, 6, record) for record in range(score.shape[1])]
-    spread = np.array([np.log(inside.std() / outside.std()) for inside, outside in sides])
-    need(not any(same(found[keep], (one + spread)[keep], 5e-3) for one in expected.values()),
+    need(not any(same(found[keep], one[keep], 5e-3) for one in expected + spread),
          "`lira` compares how far the score is from two means, but a wide density is also a low one: the factor in "
          "front of the exponential is missing.")
     raise Wrong("`lira` is not the log ratio of two normal densities with mean and standard deviation of the "

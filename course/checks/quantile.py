@@ -4,6 +4,8 @@ import numpy as np
 
 from checks import call, need, numbers, same
 
+DRAWS = 1
+
 
 def _case(rng, n=3000):
     x = rng.uniform(-1, 1, (n, 2))

@@ -14,7 +14,7 @@ def _case(rng, records=4000, gain=1.0):
 
 def level(work, rng):
     """The threshold leaves the promised share of strangers above it."""
-    score = rng.normal(size=2000)
+    score = rng.normal(size=2000) ** 3
     for fpr in (0.01, 0.05, 0.2):
         bar = numbers(work, "threshold", score, fpr, what="one number")
         above = float((score > bar).mean())
@@ -70,14 +70,14 @@ def coin(work, rng):
         need(not 0.4 < tpr < 0.6, f"`rates`: scores that know nothing find {tpr:.0%} of the members at a false positive "
                                   f"rate of {rate:.0%}? Guessing has an *area* of one half, and a precision of one "
                                   "half. Neither is the TPR.")
-        need(abs(tpr - rate) < 0.02 and abs(fpr - rate) < 0.02,
+        need(abs(tpr - rate) < 0.03 and abs(fpr - rate) < 0.03,
              f"`rates`: for scores that know nothing, at a false positive rate of {rate:.0%}, you report a TPR of "
              f"{tpr:.1%} and an FPR of {fpr:.1%}. Both should be near {rate:.0%}.")
 
 
 def honest(work, rng):
     """The rate that is reported is the one that was found, not the one that was promised."""
-    score, members, aside = _case(rng, 400)
+    score, members, aside = _case(rng)
     rates = [numbers(work, "rates", score, members, rng.permutation(aside), 0.05, shape=(2,)) for _ in range(12)]
     need(np.ptp([fpr for _, fpr in rates]) > 0, "`rates` reports the same false positive rate whichever records are "
                                                 "set aside. Count it on the records that are judged; it is near the "

@@ -4,6 +4,8 @@ import numpy as np
 
 from checks import auc, need, numbers
 
+DRAWS = 1
+
 
 def _case(rng, attacks=6, n=120, gain=0.0):
     members = rng.permutation(np.arange(n) < n // 2)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from mia_lib.course import marking
+from mia_lib.course.child import printable
 from mia_lib.errors import MiaError
 
 app = typer.Typer(no_args_is_help=True, help="Exercises, signals and a competition for a class.")
@@ -41,17 +43,23 @@ def data(to: Path = typer.Option(Path("signals.npz"), metavar="FILE", help="An .
 def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were handed in, .ipynb or .py."),
           seed: int | None = typer.Option(None, min=0, help="Of the checks' data, the same for all; new for each by "
                                                             "default."),
+          seconds: int = typer.Option(marking.SECONDS, min=1, help="For one notebook; the slowest exercise takes a few."),
+          to: Path | None = typer.Option(None, metavar="FILE", help="A .csv that does not exist yet, for the marks: student, "
+                                                                    "exercise, points, first complaint."),
           brief: bool = typer.Option(False, "--brief", help="Only the points.")) -> None:
     """Mark notebooks with the book's own checks. Their code runs on this machine."""
-    from mia_lib.course import marking
-
     refused, root = False, _root()
+    if to is not None:
+        marking.record(to, marking.COLUMNS, "x")
     try:
-        for mark in (marking.mark(path, root, seed) for path in notebooks):
+        for mark in (marking.mark(path, root, seed, seconds) for path in notebooks):
             refused |= mark.refused
-            typer.echo(f"{'refused' if mark.refused else f'{mark.right} of {mark.of}':>8}  {mark.exercise:12} {mark.path}")
+            points = "refused" if mark.refused else f"{mark.right} of {mark.of}"
+            typer.echo(f"{points:>8}  {mark.exercise:12} {printable(str(mark.path))}")
             for remark in () if brief and not mark.refused else mark.remarks:
                 typer.echo(f"{'':10}{remark}")
+            if to is not None:
+                marking.record(to, marking.row(mark, root))
     except KeyboardInterrupt:
         typer.echo("Stopped. What is marked above stands; the others were not marked.", err=True)
         raise typer.Exit(130) from None
@@ -81,9 +89,12 @@ def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
     """Rank functions on hidden models, with intervals, and write the page that shows it."""
     from mia_lib.course import game
 
-    challenge = game.read_hidden(folder).half(final)
-    places, refused = _rank(challenge, _files(submissions))
     page = folder / ("final.html" if final else "leaderboard.html")
+    if final and page.exists():
+        raise MiaError(f"The final ranking was made already: {page} shows it and is not overwritten. Who has seen it "
+                       "could fit a function to it. To make it anew, move that page away.")
+    challenge = game.read_hidden(folder).half(final)
+    places, refused = _rank(challenge, _files(submissions), kept=True)
     typer.echo(game.write_page(page, places, challenge.members, final, refused))
 
 
@@ -96,17 +107,17 @@ def practise(submissions: list[Path] = typer.Argument(help="Files with a functio
     _rank(game.practise(bank, references), _files(submissions))
 
 
-def _rank(challenge, paths: list[Path]) -> tuple[list, list[str]]:
+def _rank(challenge, paths: list[Path], kept: bool = False) -> tuple[list, list[str]]:
     """Print the ranking, and why files were refused; where all were, the command ends with 1."""
     from mia_lib.course import game
 
-    places, refused = game.judge(challenge, paths)
+    places, refused = game.judge(challenge, paths, kept)
     for reason in refused:
         typer.echo(f"Refused: {reason}", err=True)
     for place in places:
         rank = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
         typer.echo(f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}")
-    typer.echo(game.say_who_won(places))
+    typer.echo("\n".join([game.say_who_won(places), *game.say_whom_to_read(places)]))
     if len(refused) == len(paths):
         raise typer.Exit(1)
     return places, refused

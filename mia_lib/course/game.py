@@ -8,8 +8,11 @@ published targets, of which everybody can look up the members.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import secrets
+import stat
 import subprocess
 import sys
 import tempfile
@@ -22,12 +25,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import metrics, published, standalone, store
+from mia_lib import metrics, progress, published, standalone, store
 from mia_lib.archives import read_npz
 from mia_lib.attacks import registry
+from mia_lib.course import child
 from mia_lib.course.bank import NAME, packed
 from mia_lib.course.export import empty_folder
-from mia_lib.errors import MiaError, check_range, check_whole
+from mia_lib.errors import MiaError, check_range, check_whole, first_line
 
 FPR, METRICS = 0.01, ("tpr_at_fpr=0.01", "auc")
 DRAWS = 200
@@ -35,20 +39,25 @@ TITLE = "Who was in the training set?"  # of the page
 SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
 TARGETS_FILE, SEED_FILE = "hidden.npz", "seed"
-BOOK = ("MALT", "LiRA, offline", "LiRA", "RMIA")  # ranked with the others
+WRITTEN = {TARGETS_FILE, SEED_FILE, "game.json", "hand_out"}
+OF_THE_BOOK = {f"{name} (the book)": name for name in ("MALT", "LiRA, offline", "LiRA", "RMIA")}  # ranked with the others
 ARRAYS = ("margin", "members")  # of a bank
 ARGUMENTS = ("margin", "reference_margin", "reference_members", "public_margin", "reference_public_margin")
 RUN = """
 import runpy, sys
 import numpy as np
 path, given, written = sys.argv[1:]
+sys.argv[1:] = []
 attack = runpy.run_path(path, run_name="attack").get("attack")
 if not callable(attack):
     sys.exit("There is no function `attack` in it.")
 with np.load(given) as held:
     targets = [dict(margin=margin, public_margin=public, **{name: held[name] for name in held.files if "reference" in name})
                for margin, public in zip(held["margin"], held["public_margin"])]
-np.savez(written, *[np.asarray(attack(**target)) for target in targets])
+scores = [np.asarray(attack(**target)) for target in targets]
+if any(score.dtype.hasobject for score in scores):
+    sys.exit("`attack` returns objects of Python. One number a record is needed.")
+np.savez(written, *scores)
 """
 
 
@@ -117,15 +126,22 @@ def hide(to: Path, root: Path, bank: str = NAME, targets: int = 16, seed: int | 
         raise MiaError(f"targets = {targets}: an even number is needed, for half of them decide at the end.")
     held, practice = published.load(bank, arrays=ARRAYS), practise(bank, references, records, public)
     begun = to / SEED_FILE
-    if [path.name for path in to.glob("*")] == [SEED_FILE]:  # stopped while it trained: of that seed some targets are there
-        seed = int(begun.read_text()) if seed is None else seed
+    if begun.is_file() and {path.name for path in to.iterdir() if not path.name.startswith(".writing-")} <= WRITTEN:
+        try:  # a call that was stopped: of that seed some targets are there
+            seed = int(begun.read_bytes()) if seed is None else seed
+        except ValueError:
+            raise MiaError(f"{begun} is damaged: the seed of a game that was begun there is lost. Remove the folder, and "
+                           "begin anew.") from None
     else:
         empty_folder(to)
         seed = secrets.randbits(48) if seed is None else seed
     store.write(begun, str(seed).encode())
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
-    secret = published.catalogue()[bank](index=index, **{**held.parameters, "seed": seed})
-    hidden = _challenge(held, secret.margin, secret.members, references, records, public)
+    measurement = published.catalogue()[bank]
+    parameters = measurement.complete({**held.parameters, "seed": seed})
+    progress.say(measurement.cost_in_words(targets, parameters))
+    secret = measurement.function(index, **parameters)  # as many at a time as there are processors
+    hidden = _challenge(held, *(secret[name] for name in ARRAYS), references, records, public)
     store.write(to / TARGETS_FILE, packed(vars(hidden)))
     sizes = {"bank": bank, "targets": targets, "references": references, "records": hidden.margin.shape[1],
              "public": hidden.public_margin.shape[1], "practice": PRACTICE, "seconds": SECONDS}
@@ -160,17 +176,31 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
         given, written = Path(folder, "given.npz"), Path(folder, "scores.npz")
         np.savez(given, **{name: getattr(challenge, name) for name in ARGUMENTS})
         try:
-            done = subprocess.run([sys.executable, "-c", RUN, str(path.resolve()), str(given), str(written)], cwd=folder,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
+            command = [sys.executable, "-c", RUN, str(path.absolute()), str(given), str(written)]
+            done = child.run(command, Path(folder), seconds, os.environ)
         except subprocess.TimeoutExpired:
             raise MiaError(f"{path.name} ran for more than {seconds:g} s. Is there a loop over records that arrays could "
                            "do?") from None
-        if done.returncode or not written.exists():
-            last = (done.stderr.strip().splitlines() or ["it ended Python"])[-1]
-            raise MiaError(f"{path.name} stopped: {last}")
-        scores = list(read_npz(written, f"{path.name}: what `attack` returns",
-                               remedy="One number a record is needed.").values())
+        if done.code or not os.path.lexists(written):
+            raise MiaError(f"{path.name} stopped: {done.complaint or 'it ended Python'}")
+        try:
+            scores = _read_scores(written)
+        except Exception as error:  # what was handed in can write anything there
+            raise MiaError(f"{path.name} ended Python, and what it left in the place of its scores cannot be read: "
+                           f"{first_line(error)}") from None
+    if len(scores) != len(challenge.margin):
+        raise MiaError(f"{path.name} ended Python, and left scores of {len(scores)} models, not of {len(challenge.margin)}.")
     return np.stack([_check(path, score, challenge.margin.shape[1]) for score in scores])
+
+
+def _read_scores(written: Path) -> list[np.ndarray]:
+    """The arrays of an .npz that may be anything: no pipe is waited for, and no more is unpacked than a file may have."""
+    if not stat.S_ISREG(written.lstat().st_mode):
+        raise ValueError("it is no file")
+    with zipfile.ZipFile(written) as archive:
+        if sum(member.file_size for member in archive.infolist()) > child.LARGEST:
+            raise ValueError(f"it has more than {child.LARGEST} bytes")
+    return list(read_npz(written, "what `attack` returns").values())
 
 
 def _check(path: Path, score: np.ndarray, records: int) -> np.ndarray:
@@ -194,7 +224,7 @@ def of_the_book(challenge: Challenge) -> dict[str, np.ndarray]:
                                    challenge.reference_members,
                                    {registry.LOG_ODDS: np.vstack([public[None], challenge.reference_public_margin])})
              for margin, public in zip(challenge.margin, challenge.public_margin, strict=True)]
-    return {f"{name} (the book)": np.stack([registry.score(name, view) for view in views]) for name in BOOK}
+    return {team: np.stack([registry.score(name, view) for view in views]) for team, name in OF_THE_BOOK.items()}
 
 
 @dataclass(frozen=True)
@@ -208,27 +238,39 @@ class Place:
     worst: int
 
 
-def judge(challenge: Challenge, paths: Sequence[Path]) -> tuple[list[Place], list[str]]:
+def judge(challenge: Challenge, paths: Sequence[Path], kept: bool = False) -> tuple[list[Place], list[str]]:
     """Run what was handed in, and rank it with the attacks of the book.
 
     Args:
         challenge: targets with their members. paths: of the files; each team is called as its file is, and of
-            several by one name the last counts.
+            several by one name the last counts. kept: whether scores stay in the working cache, and are taken from there
+            for a file that did not change.
 
     Returns:
         places, the highest TPR first; and why files were refused.
     """
     book, handed_in, refused = of_the_book(challenge), {}, []
-    last = {path.stem: path for path in paths}
-    for path in paths:
+    teams = [child.printable(path.stem) for path in paths]
+    last = dict(zip(teams, paths, strict=True))
+    for team, path in zip(teams, paths, strict=True):
         try:
-            if path.stem in book:
-                raise MiaError(f"{path}: {path.stem} is an attack of the book. Give the file your team's name.")
-            if last[path.stem] != path:
-                raise MiaError(f"{path}: there is another file of {path.stem} after it. One a team is ranked, the last.")
-            handed_in[path.stem] = run(path, challenge)
-        except MiaError as error:
-            refused.append(str(error))
+            if team in book:
+                raise MiaError(f"{path}: {team} is an attack of the book. Give the file your team's name.")
+            if last[team] != path:
+                raise MiaError(f"{path}: there is another file of {team} after it. One a team is ranked, the last.")
+            if not path.is_file():
+                raise MiaError(f"{path} is no file that can be run.")
+            spec = {"kind": "scores", "file": hashlib.sha256(path.read_bytes()).hexdigest(),
+                    "given": [store.fingerprint(getattr(challenge, name)) for name in ARGUMENTS],
+                    "code": store.code_of((), Path(__file__))}
+            entry = store.look_up(spec) if kept else None
+            scores = entry.arrays["scores"] if entry else run(path, challenge)
+        except (MiaError, OSError) as error:
+            refused.append(child.printable(str(error)))
+            continue
+        if kept and not entry:
+            store.keep(spec, {"scores": scores})
+        handed_in[team] = scores
     return ranking(book | handed_in, challenge.members), refused
 
 
@@ -258,7 +300,7 @@ def write_page(path: Path, places: list[Place], members: np.ndarray, final: bool
         places, refused: from `judge`. members: bool [T, N], of the targets that were judged. final: whether the ranking is.
     """
     text = standalone.template(Path(__file__).with_name("leaderboard.html")).render(
-        title=TITLE, places=places, final=final, verdict=say_who_won(places), refused=refused,
+        title=TITLE, places=places, final=final, verdicts=[say_who_won(places), *say_whom_to_read(places)], refused=refused,
         targets=members.shape[0], records=members.shape[1], chance=FPR, pairs=len(places) * (len(places) - 1) // 2,
         most=max(0.02, *(min(1.0, 1.05 * place.tpr.high) for place in places)), date=time.strftime("%d %B %Y").lstrip("0"))
     store.write(path, text.encode())
@@ -272,3 +314,12 @@ def say_who_won(places: list[Place]) -> str:
         return f"{first[0]} is ahead of everyone, by differences that are more than chance."
     return (f"Who is first cannot be told: {', '.join(first[:-1])} and {first[-1]} may each be the best. The order in which "
             "they stand is that of these targets.")
+
+
+def say_whom_to_read(places: list[Place]) -> list[str]:
+    """A sentence for each team that finds more than half of the members that the best attack of the book misses: answers lie
+    on the machine that judges."""
+    best = max((place for place in places if place.team in OF_THE_BOOK), key=lambda place: place.tpr.value, default=None)
+    return [f"{place.team} finds {place.tpr.value:.1%} of the members, where the best attack of the book finds "
+            f"{best.tpr.value:.1%}. Read its file before you believe it: does it look the answers up?"
+            for place in places if best and place.tpr.value > (1 + best.tpr.value) / 2]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from mia_lib.course import child
+from mia_lib.errors import MiaError
+
+COLUMNS = ("file", "student", "exercise", "points", "of", "complaint")
 SECONDS = 300  # for one notebook; the slowest exercise takes a few
 
 
@@ -38,27 +44,52 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
     Args:
         path: .ipynb or .py. root: of the book. seed: of the checks' data. seconds: that it may take.
     """
-    command = [sys.executable, "-P", "-m", "checks", "--json", str(path.resolve())]
+    command = [sys.executable, "-P", "-m", "checks", "--json", str(path.absolute())]
     command += [] if seed is None else ["--seed", str(seed)]
-    folder = path.parent if path.parent.is_dir() else Path.cwd()
     try:
-        done = subprocess.run(command, cwd=folder, env=_environment(root), stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=seconds)
+        folder = path.parent if path.parent.is_dir() else Path.cwd()
+        done = child.run(command, folder, seconds, _environment(root))
     except subprocess.TimeoutExpired:
-        return Mark(path, remarks=(f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work "
-                                   f"outside the functions?",))
+        return _refusal(path, f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work outside the "
+                              "functions?")
+    except OSError as error:
+        return _refusal(path, f"{path} cannot be run: {error}.")
     try:
-        report = json.loads(done.stdout.splitlines()[-1])
+        report = json.loads(done.printed)
         if "refused" in report:
-            return Mark(path, remarks=(str(report["refused"]),))
+            return _refusal(path, str(report["refused"]))
         exercise, failed, results = report["exercise"], [*map(str, report["failed"])], [*map(str, report["said"])]
-        if len(results) != _count_checks(root, str(exercise)):
+        if len(results) != _count_checks(root, exercise):
             raise ValueError
-    except (ValueError, IndexError, KeyError, TypeError, subprocess.CalledProcessError):
-        last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        return Mark(path, remarks=(f"{path} ended Python while it ran, or printed at its end what no check prints: {last}",))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return _refusal(path, f"{path} ended Python while it ran, or printed at its end what no check prints: "
+                              f"{done.complaint or 'nothing was said'}")
     wrong = [result for result in results if result != "right"]
-    return Mark(path, exercise, len(results) - len(wrong), len(results), (*failed, *wrong))
+    remarks = dict.fromkeys(child.printable(remark) for remark in (*failed, *wrong))
+    return Mark(path, exercise, len(results) - len(wrong), len(results), tuple(remarks))
+
+
+def _refusal(path: Path, reason: str) -> Mark:
+    return Mark(path, remarks=(child.printable(reason),))
+
+
+def row(mark: Mark, root: Path) -> tuple:
+    """What `COLUMNS` says of a mark. The student is what stands behind the exercise in the name of the file, or its folder."""
+    stem = mark.path.stem
+    exercise = mark.exercise or max((name for name in _exercises(root) if stem.startswith(name)), key=len, default="")
+    student = stem.removeprefix(exercise).strip("_-+=@ ") or mark.path.absolute().parent.name
+    path, student = child.printable(str(mark.path)), child.printable(student)
+    return path, student, exercise, mark.right, mark.of, (*mark.remarks, "")[0]
+
+
+def record(to: Path, cells: Iterable, mode: str = "a") -> None:
+    """Write a line of a .csv at once, with the mode "x" the first one; a `MiaError` where that cannot be."""
+    try:
+        with to.open(mode, newline="", encoding="utf-8") as out:
+            csv.writer(out).writerow(cells)
+    except OSError as error:
+        raise MiaError(f"--to {to} cannot be written ({error.strerror}). Give a new name, in a folder that there is; marks "
+                       "that were printed stand.") from error
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -67,9 +98,19 @@ def _environment(root: Path) -> dict[str, str]:
         os.pathsep)}
 
 
+def _exercises(root: Path) -> list[str]:
+    return [path.stem for path in (root / "course" / "exercises").glob("*.py")]
+
+
 @lru_cache
 def _count_checks(root: Path, exercise: str) -> int:
-    """How many checks an exercise has, as a process says that no notebook ran in."""
+    """How many checks an exercise has, as a process says that no notebook ran in.
+
+    Raises:
+        ValueError: there is no such exercise.
+    """
+    if exercise not in _exercises(root):
+        raise ValueError
     done = subprocess.run([sys.executable, "-P", "-c", "import checks, sys; print(len(checks.titles(sys.argv[1])))", exercise],
                           env=_environment(root), capture_output=True, text=True, check=True)
     return int(done.stdout)

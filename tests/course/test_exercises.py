@@ -1,6 +1,7 @@
 """Every exercise: its checks accept right answers of all kinds, refuse the usual wrong ones, and give nothing away."""
 
 import ast
+import csv
 import doctest
 import functools
 import json
@@ -14,9 +15,11 @@ import nbformat
 import numpy as np
 import pytest
 from absent import WITHOUT_TORCH
+from typer.testing import CliRunner
 
 from mia_lib.course import bank, exercises, export, marking
 from mia_lib.errors import MiaError
+from mia_lib.publish.cli import app
 from mia_lib.publish.parameters import find_root, validate
 
 ROOT = find_root(Path(__file__).resolve().parents[2])
@@ -82,6 +85,32 @@ def test_a_students_copy_holds_no_solution_and_what_was_not_written_is_not_accep
     ("malt = 3", "no function `malt`")])
 def test_what_is_no_answer_at_all_is_told_apart(answer, told):
     assert told in MALT.failures(exercises.Answer(False, "none", answer))[0]
+
+
+@pytest.mark.parametrize("exercise, code, failing", [
+    ("malt_mast", "def malt(loss): return loss < loss.mean()", {0, 1}),
+    ("malt_mast", "def malt(loss): return (loss < np.median(loss)).astype(int)", {0, 1}),
+    ("malt_mast", "def malt(loss): return loss < 0.5", {0}),
+    ("malt_mast", "def malt(loss): return -np.round(loss, 1)", {0}),
+    ("calibrated", "the target among its references", {0, 1, 3, 4}),
+    ("calibrated", "the other model of the pair among the references", {0}),
+    ("lira", "the target among its references", {0}),
+    ("lira", "the other model of the pair among the references", {0}),
+    ("threshold", "members among those who make the threshold", {2})])
+def test_a_wrong_answer_fails_the_same_checks_in_every_draw_and_none_by_way_of_another(exercise, code, failing):
+    exercise = next(one for one in ALL if one.name == exercise)
+    answer = next((one for one in exercise.answers if one.title == code), exercises.Answer(False, "wrong", code))
+    with exercises.importable(ROOT / "course") as checks:
+        work, numbers = exercise.work(answer), range(len(checks.titles(exercise.name)))
+        for seed in range(8):
+            assert {k for k in numbers if checks.one(exercise.name, k, work, seed) != "right"} == failing
+
+
+def test_what_several_checks_say_is_printed_once(capsys):
+    with exercises.importable(ROOT / "course") as checks:
+        assert checks.run("lira", {}) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("There is no function `lira`") == 1 and shown.count("WRONG") == 5
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +235,27 @@ def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change,
     path.write_text(change((exported["student"] / "malt_mast.ipynb").read_text()))
     made = marking.mark(path, ROOT, seconds=3 if "never" in said else 60)
     assert made.refused and said in made.remarks[0]
+
+
+def test_marks_are_written_one_by_one_and_no_notebook_stops_those_after_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    codes = {"malt_mast_anna": "\n".join(CELLS), "malt_mast_bytes": "\n".join([*CELLS, "sys = __import__('sys')",
+             "sys.stderr.buffer.write(b'\\xff')", "raise ValueError('\\ud800')"]),
+             "lira_brackets": "import os\nos.write(1, b'[' * 200000)\nos._exit(0)\nchecks.run('lira', globals())"}
+    paths = [tmp_path / f"{name}.py" for name in codes]
+    for path, code in zip(paths, codes.values(), strict=True):
+        path.write_text(code)
+    table = tmp_path / "marks.csv"
+    command = ["course", "check", "--seed", "1", "--to", str(table), *map(str, [tmp_path / "malt_mast.ipynb", *paths])]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1 and "6 of 6  malt_mast" in done.output
+    marks = {row["student"]: row for row in csv.DictReader(table.open(encoding="utf-8"))}
+    assert {name: (row["exercise"], row["points"]) for name, row in marks.items()} == {
+        tmp_path.name: ("malt_mast", "0"), "anna": ("malt_mast", "6"), "bytes": ("malt_mast", "6"), "brackets": ("lira", "0")}
+    assert marks["anna"]["complaint"] == "" and "ValueError" in marks["bytes"]["complaint"]
+    assert "printed at its end" in marks["brackets"]["complaint"] and "no file" in marks[tmp_path.name]["complaint"]
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 2 and "marks.csv cannot be written (File exists)" in again.output
 
 
 CELLS = [cell.source for cell in MALT._without_answers().cells

@@ -1,14 +1,20 @@
 """The competition: what is handed out tells no answer, functions run on what all have, ranks say no more than targets do."""
 
+import functools
 import json
+import os
 import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from mia_lib import metrics, published
-from mia_lib.course import game
+from mia_lib.course import child, game
 from mia_lib.errors import MiaError
 from mia_lib.publish.cli import app
 from mia_lib.publish.parameters import find_root
@@ -21,14 +27,15 @@ N, T = 200, 4
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """A game of tiny models: the recipe of the bank, but for one epoch of training."""
-    true, short = published.catalogue, {"epochs": 1}
+    true = published.catalogue()
+    measurement = true[game.NAME]
 
-    def catalogue():
-        measurement = true()[game.NAME]
-        return {game.NAME: lambda index, **parameters: measurement(index=index, **{**parameters, **short})}
+    @functools.wraps(measurement.function)
+    def short(index, **parameters):
+        return measurement.function(index, **{**parameters, "epochs": 1})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(published, "catalogue", catalogue)
+        patch.setattr(published, "catalogue", lambda: {**true, game.NAME: replace(measurement, function=short)})
         return game.hide(tmp_path_factory.mktemp("game") / "game", ROOT, targets=T, seed=3, references=4, records=N, public=40)
 
 
@@ -119,7 +126,7 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     (tmp_path / "more").mkdir()
     twice = _file(tmp_path / "more", "def attack(margin, **given): return margin")
     places, refused = game.judge(challenge, [tmp_path / "gone.py", good, other, twice])
-    assert {place.team for place in places} == {"team_one", "team_two", *(f"{name} (the book)" for name in game.BOOK)}
+    assert {place.team for place in places} == {"team_one", "team_two", *game.OF_THE_BOOK}
     assert len(refused) == 2 and "gone.py" in refused[0] and "another file of team_one" in refused[1]
     assert places[-1].team == "team_two"
     score = game.of_the_book(challenge)["MALT (the book)"]
@@ -133,18 +140,97 @@ def test_a_game_that_cannot_be_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_game_stopped_while_it_trains_goes_on_with_its_seed(tmp_path, monkeypatch):
-    seeds = []
+WRITTEN_INSTEAD = {
+    "nothing": "open('scores.npz', 'w')", "a folder": "os.mkdir('scores.npz')", "a pipe": "os.mkfifo('scores.npz')",
+    "an npy": "np.save(open('scores.npz', 'wb'), np.ones(200))", "one": "np.savez('scores.npz', np.arange(200.))",
+    "none": "np.savez('scores.npz')", "objects": "np.savez('scores.npz', *[np.array([{}])] * 4)",
+    "a bomb": "np.savez_compressed('scores.npz', *[np.zeros(10**5)] * 4)",
+    "a lie": "import io, zipfile\nheld = io.BytesIO()\nnp.save(held, np.arange(200.))\n"
+             "lie = held.getvalue().replace(b'(200,), }         ', b'(999999999999,), }')\n"
+             "with zipfile.ZipFile('scores.npz', 'w') as out:\n    [out.writestr(f'arr_{k}.npy', lie) for k in range(4)]"}
 
-    def stopped(index, seed, **parameters):
-        seeds.append(seed)
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(published, "catalogue", lambda: {game.NAME: stopped})
+def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(challenge, tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "LARGEST", 10**6)
+    good = "import sys\nsys.stdout.buffer.write(b'\\xff')\ndef attack(margin, **given): return margin"
+    paths = [_file(tmp_path, f"import os, numpy as np\n{code}\nos._exit(0)", name)
+             for name, code in WRITTEN_INSTEAD.items()]
+    paths.append(_file(tmp_path, "import sys\nsys.stderr.buffer.write(b'\\xff\\x1b[31m')\nsys.exit(3)", "bytes"))
+    places, refused = game.judge(challenge, [*paths, _file(tmp_path, good)])
+    assert {place.team for place in places} == {"team_one", *game.OF_THE_BOOK}
+    assert len(refused) == len(paths) and all(reason.isprintable() for reason in refused)
+    for path, reason in zip(paths, refused, strict=True):
+        assert reason.startswith(path.name) and ("ended Python" in reason or path.stem == "bytes"), reason
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what leaves its group is not found")
+def test_nothing_that_a_process_started_lives_on(tmp_path):
+    code = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n    open('pid.new', 'w').write(str(os.getpid()))\n"
+            "    os.rename('pid.new', 'pid')\n    time.sleep(600)\nwhile not os.path.exists('pid'): pass\n")
+    assert child.run([sys.executable, "-c", code], tmp_path, 60, os.environ).code == 0
+    status = Path("/proc", (tmp_path / "pid").read_text(), "status")
+    assert not status.exists() or "State:\tZ" in status.read_text()
+
+
+def test_what_is_judged_is_kept_when_judging_is_stopped(challenge, tmp_path, monkeypatch):
+    paths = [_file(tmp_path, f"# {RNG.random()}", name) for name in ("team_one", "team_two")]
+    ran = []
+
+    def stopped(path, challenge):
+        ran.append(path.stem)
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        return challenge.margin
+
+    monkeypatch.setattr(game, "run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        game.judge(challenge, paths, kept=True)
     for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            game.hide(tmp_path / "game", ROOT, references=4, records=N, public=40)
-    assert seeds[0] == seeds[1]
+        places, refused = game.judge(challenge, paths, kept=True)
+        assert len(places) == 2 + len(game.OF_THE_BOOK) and not refused
+    assert ran == ["team_one", "team_two", "team_two"]
+
+
+def test_a_team_far_above_the_book_is_to_be_read(tmp_path):
+    members = _targets(600)
+    noise = {team: RNG.normal(size=members.shape) for team in (*game.OF_THE_BOOK, "good", "cheat")}
+    gain = {"good": 2, "cheat": 9}
+    places = game.ranking({team: score + gain.get(team, 1) * members for team, score in noise.items()}, members)
+    [said] = game.say_whom_to_read(places)
+    assert said.startswith("cheat finds 100.0%") and "Read its file" in said
+    assert said in game.write_page(tmp_path / "page.html", places, members, False).read_text()
+
+
+def _stub(monkeypatch, function):
+    measurement = SimpleNamespace(complete=dict, cost_in_words=lambda *_: "", function=function)
+    monkeypatch.setattr(published, "catalogue", lambda: {game.NAME: measurement})
+    return functools.partial(game.hide, root=ROOT, targets=T, references=4, records=N, public=40)
+
+
+def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
+    seeds, shape, stops = [], published.load(game.NAME, arrays=("members",)).members.shape[1], [True, False, False]
+
+    def trained(index, seed, **parameters):
+        assert index == range(0, 2 * T, 2)  # all at once, so that all processors have work
+        seeds.append(seed)
+        if stops.pop(0):
+            raise KeyboardInterrupt
+        return {"margin": RNG.normal(size=(T, shape)), "members": RNG.random((T, shape)) < 0.5}
+
+    hide, folder = _stub(monkeypatch, trained), tmp_path / "game"
+    with pytest.raises(KeyboardInterrupt):
+        hide(folder)
+    hide(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(game.WRITTEN - {game.SEED_FILE})
+    (folder / game.SEED_FILE).write_text(str(seeds[0]))  # as when it is stopped before the last step
+    (folder / ".writing-1-a").write_text("")
+    hide(folder)
+    assert len(set(seeds)) == 1 and not (folder / game.SEED_FILE).exists()
+    with pytest.raises(MiaError, match="not empty"):
+        hide(folder)
+    (folder / game.SEED_FILE).write_text("12x")
+    with pytest.raises(MiaError, match="seed is damaged"):
+        hide(folder)
 
 
 def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
@@ -197,6 +283,8 @@ def test_a_lecturer_judges_from_the_command_line(played, tmp_path):
     assert done.exit_code == 0 and "Refused: team_two.py: the scores are labels" in done.output
     assert "team_one" in done.output and "MALT (the book)" in done.output and (played / "leaderboard.html").is_file()
     assert _mia("judge", played, tmp_path / "team_one.py", "--final").exit_code == 0 and (played / "final.html").is_file()
+    done = _mia("judge", played, tmp_path / "team_one.py", "--final")
+    assert done.exit_code == 2 and "was made already" in done.output
     assert _mia("try", tmp_path / "team_two.py").exit_code == 1
 
 

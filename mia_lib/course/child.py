@@ -1,0 +1,81 @@
+"""Code that was handed in runs in a process of its own: it ends in time, and nothing that it started lives on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+LARGEST = 10**9  # bytes of a file that it may write, so that printing without end is stopped
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended."""
+
+    code: int
+    printed: str  # the last line, "" where there is none
+    complaint: str  # the last line of its errors, the same
+
+
+def run(command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]) -> End:
+    """Run a command in a folder, and end it with all that it started.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer.
+    """
+    with (
+        tempfile.TemporaryFile() as out,  # a pipe could be held open by whatever it started
+        tempfile.TemporaryFile() as err,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own,
+    ):
+        process = subprocess.Popen(
+            command, cwd=folder, env={**environment, "TMPDIR": own}, stdin=subprocess.DEVNULL,
+            stdout=out, stderr=err, start_new_session=True
+        )
+        try:
+            if sys.platform == "linux":
+                import resource
+
+                with contextlib.suppress(OSError, ValueError):  # where a lower limit holds already
+                    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+            process.wait(seconds)
+        finally:
+            _end(process.pid, own)
+            process.wait()
+        return End(process.returncode, _last_line(out), _last_line(err))
+
+
+def _end(leader: int, own: str) -> None:
+    """End a process group and, on Linux, what left it but still has the group's folder for temporary files."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    mark = f"TMPDIR={own}".encode()
+    for _ in range(100):  # what is killed takes a moment to go, and may have started another before
+        left = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if mark in path.read_bytes().split(b"\0"):
+                    left.append(int(path.parent.name))
+                    os.kill(left[-1], signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.01)
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 10**6))
+    return (file.read().decode(errors="replace").strip().splitlines() or [""])[-1]
+
+
+def printable(text: str, most: int = 1000) -> str:
+    """Text of others as one line that any terminal and any file can show."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:most])
