@@ -100,10 +100,11 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         CONTROL, partial(score_inputs, inputs.pool, inputs.inside, inputs.options.seed))
     if plan.references:
         models, plan = attempt(REFERENCES, partial(train_references, inputs, plan, left)) or (None, plan)
-        if models and (known := attempt(REFERENCES, partial(signals.correctness, models, inputs.pool))) is not None:
+        if models and (right := attempt(REFERENCES, partial(signals.correctness, models, inputs.pool))) is not None:
             view = AuditSignals(inputs, models)
-            of_references = float(known[models.members].mean()), float(known[~models.members].mean())
+            of_references = float(right[models.members].mean()), float(right[~models.members].mean())
     scores: dict[str, np.ndarray] = {}
+    described = describe_inputs(inputs)
     for name, attack in ATTACKS.items():
         if plan.state(name) != RUNS:
             continue
@@ -111,7 +112,7 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
             ended[name] = IMPOSSIBLE, "there are no references"
         elif left() < 0 and scores:
             ended[name] = TOO_DEAR, "the budget was spent"
-        elif (found := attempt(name, partial(_scores, attack, view))) is not None:
+        elif (found := attempt(name, partial(_scores, attack, view, described))) is not None:
             scores[name] = found
     if not scores.keys() - attacks.TOOLS:
         raise MiaError(f"No attack gives scores: {'; '.join(f'{name} {how}: {why}' for name, (how, why) in ended.items())}.")
@@ -127,14 +128,15 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
                   describe_provenance(inputs, time.perf_counter() - begun))
 
 
-def _scores(attack: Attack, view: AuditSignals) -> np.ndarray:
-    """Scores of an attack, kept as soon as they are there; in an audit that goes on, those that were kept."""
+def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
+    """Scores of an attack, kept as soon as they are there; in an audit that goes on, those that were kept of what is so
+    described."""
     inputs, models = view.inputs, view.models
     if inputs.options.keep is None:
         return attacks.score(attack, view)
     spec = {"attack": attack.name, "seed": int(inputs.options.seed), "queries": int(inputs.options.queries),
             "references": [int(inputs.options.references), 0 if models is None else len(models)],
-            "scaling": inputs.target.scaling, "code": store.code_of(store.STUDIES), **describe_inputs(inputs)}
+            "scaling": inputs.target.scaling, "code": store.code_of(store.STUDIES), **described}
     path = inputs.target.folder / f"{store.key(spec)}.npz"
     try:
         return store.decode(path.read_bytes(), path.suffix)["scores"]

@@ -287,7 +287,8 @@ def audit(ctx: typer.Context,
           confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
           name: str = typer.Option("model", help="What the page calls it."),
           seed: int = typer.Option(0, help="Of everything random."),
-          output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers."),
+          output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers, or "
+                                                                             "that of an audit that was stopped."),
           plan: bool = typer.Option(False, "--plan", help="Say what would run, and stop."),
           test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
