@@ -24,7 +24,7 @@ from torch import nn
 
 from mia_lib import custom
 from mia_lib.checks import are_probabilities, take_logits
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, check_choice, check_range, first_line
 
 _SEEDED = RLock()  # layers draw their weights from the one global generator, which threads share
 
@@ -365,7 +365,8 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
         the model, on the CPU, in training mode.
 
     Raises:
-        MiaError: unknown architecture, malformed widths, fewer than two classes, records that do not fit.
+        MiaError: unknown architecture, malformed widths, fewer than two classes, records that do not fit, a network that does
+            not fit into memory.
     """
     shape = tuple(shape)
     if custom.is_own(architecture) or callable(architecture):
@@ -382,8 +383,12 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     if known.smallest and min(shape[:2]) < known.smallest:
         raise MiaError(f"{name} needs images of at least {known.smallest} x {known.smallest} pixels; these "
                        f"are {shape[0]} x {shape[1]}.")
-    with seeded(seed):
-        return known.make(shape, classes, widths)
+    try:
+        with seeded(seed):
+            return known.make(shape, classes, widths)
+    except (RuntimeError, MemoryError) as error:
+        raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes "
+                       f"({first_line(error)}). Give smaller widths.") from error
 
 
 @contextmanager

@@ -94,6 +94,7 @@ def test_pixels_go_to_the_interval_from_minus_one_to_one_and_tables_stay():
 @pytest.mark.parametrize(("architecture", "shape", "classes", "message"), [
     ("tanhcnn", GREY, 10, "Did you mean 'tanh_cnn'"), ("mlp:", TABLE, 2, "whole numbers above 0, as in mlp:64,32"),
     ("mlp:8,0", TABLE, 2, "whole numbers above 0"), ("resnet18:64", GREY, 10, "has no widths"),
+    ("mlp:999999999999999", TABLE, 2, "cannot be made for records of shape .* Give smaller widths"),
     ("tanh_cnn:8,8", GREY, 10, "gives 2 widths, not 3 as in tanh_cnn:32,64,128"),
     ("strided_cnn", TABLE, 2, r"needs images \[H, W, C\]"), ("sigmoid_regression", TABLE, 3, "two classes"),
     ("watson_cnn", (7, 9, 1), 2, "at least 8 x 8 pixels; these are 7 x 9"), ("mlp", (0,), 2, "not that of a record"),

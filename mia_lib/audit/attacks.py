@@ -78,7 +78,7 @@ class MeasuredCosts:
     starting: float = 0.0  # of a training, whatever its length
     curve: float = 0.0  # of one probe of a record's curvature
     regression: float = 0.0  # of one record in one epoch of a quantile regression
-    obstacles: Mapping[str, str] = field(default_factory=dict)  # why the model gives no "gradient norm" or no "curvature"
+    obstacles: Mapping[str, str] = field(default_factory=dict)  # why an attack, or DP-SGD, cannot be
 
     def training(self, recipe: TrainConfig, records: int) -> float:
         """Of a training on so many records."""
@@ -92,7 +92,9 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
     """Why an attack is not possible, or ""."""
     target, recipe, queries, name = inputs.target, inputs.recipe, inputs.options.queries, attack.name
     if name in inputs.options.without:
-        return "was left out, as was asked for"
+        return options.LEFT_OUT
+    if attack.takes_references and options.REFERENCES in inputs.options.without:
+        return "needs references, which were left out"
     if target.labels and attack.needs.access != "label" and not attack.takes_references:
         return "needs more than predicted classes"
     if name == "curvature" and target.kind == "program":

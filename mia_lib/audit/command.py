@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from mia_lib.audit.options import ANSWERS, NUMBERS, AuditOptions, check_folder, check_gates
+from mia_lib.audit.options import ANSWERS, PAGE, AuditOptions, check_folder, check_gates
 from mia_lib.errors import MiaError
 
 
@@ -38,11 +38,11 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         if path is not None and name not in ("MODEL", "groups") and not Path(path).expanduser().is_file():
             raise MiaError(f"--{name} {path}: there is no such file.")
     folder = check_folder(output)
-    numbers = folder / NUMBERS
+    page = folder / PAGE
     if not only_plan:
-        if numbers.exists():
+        if page.exists():
             raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
-                           "it is not lost.")
+                           f"it is not lost; without its {PAGE} it would go on from the answers and scores that it kept.")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=folder).close()
@@ -50,6 +50,7 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
             raise MiaError(f"-o {folder} cannot be written ({error.strerror}): give another folder.") from error
     if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
         options["name"] = Path(scores).name if scores is not None else str(paths["MODEL"])
+    from mia_lib import store
     from mia_lib.audit import execution, files
 
     if scores is not None:
@@ -63,11 +64,14 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
             return str(execution.plan(target, *sets, **options)), False
         report = execution.audit(target, *sets, **options)
     try:
-        numbers.touch(exist_ok=False)  # one that ended meanwhile is not overwritten
-        page = report.save(folder)
-    except (MiaError, OSError) as error:
-        if not isinstance(error, FileExistsError) and numbers.is_file() and not numbers.stat().st_size:
-            numbers.unlink()
-        raise MiaError(f"{report}\nNot all of this could be saved: {error}") from error
+        with store.lock({"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"):
+            if page.exists():
+                raise MiaError(f"another audit finished in {folder} meanwhile, which is not overwritten. Give another folder.")
+            for rest in folder.glob(".writing-*"):  # of an audit that was killed
+                rest.unlink()
+            report.save(folder)
+    except Exception as error:
+        raise MiaError(f"{report}\nThis could not be saved: {error}") from error
     failures = report.exceeded(gates)
-    return "\n".join([str(report), *failures, str(page)]), bool(failures)
+    warning = f"Send on {PAGE} alone: what lies beside it holds every record's scores, and of a function its answers."
+    return "\n".join([str(report), *failures, str(page), warning]), bool(failures)

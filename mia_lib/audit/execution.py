@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from mia_lib import signals
+from mia_lib import signals, store
 from mia_lib.audit import attacks, plans, statistics
-from mia_lib.audit.attacks import ATTACKS, AuditSignals
+from mia_lib.audit.attacks import ATTACKS, Attack, AuditSignals
 from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, references, score_inputs
 from mia_lib.audit.options import AuditOptions
-from mia_lib.audit.plans import FAILED, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
-from mia_lib.audit.report import Report, describe_provenance
+from mia_lib.audit.plans import CONTROL, FAILED, IMPOSSIBLE, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
+from mia_lib.audit.report import Report, describe_inputs, describe_provenance
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
 from mia_lib.training import Ensemble, pool
@@ -44,7 +47,8 @@ def audit(model, members: Dataset, non_members: Dataset, **options) -> Report:
         non-members; its `answer` begins with what else is to be looked at first.
 
     Raises:
-        MiaError: whatever cannot be used, before any work; a budget too small for anything; a function that fails.
+        MiaError: whatever cannot be used, before any work; a budget too small for anything; a function that fails before all
+            records have outputs. Whatever fails later is a line of the plan with its reason, and the others go on.
     """
     begun = time.perf_counter()
     inputs = check_inputs(model, members, non_members, AuditOptions(**options))
@@ -76,63 +80,87 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
     def left() -> float:
         return 60 * inputs.options.minutes - (time.perf_counter() - begun)
 
-    def timed(name: str, work):
+    def attempt(name: str, work: Callable):
+        """What a step gives, or None: where it fails, by whatever error, nothing of the others is lost."""
         start = time.perf_counter()
-        result = work()
-        minutes[name] = (time.perf_counter() - start) / 60
-        return result
+        try:
+            return work()
+        except Exception as problem:
+            ended[name] = FAILED, plans.reason(problem)
+        finally:
+            minutes[name] = minutes.get(name, 0.0) + (time.perf_counter() - start) / 60
 
-    view, of_references, prices = AuditSignals(inputs), None, []
-    timed("outputs", lambda: view.own("loss"))
+    view, of_references, prices, start = AuditSignals(inputs), None, None, time.perf_counter()
+    view.own("loss")
+    minutes["outputs"] = (time.perf_counter() - start) / 60
     right = view.own("correctness") > 0.5
     check_right(inputs, right)
     accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
-    control = timed(plans.CONTROL, lambda: score_inputs(inputs.pool, inputs.inside, inputs.options.seed))
+    control = None if plan.state(CONTROL) != RUNS else attempt(
+        CONTROL, partial(score_inputs, inputs.pool, inputs.inside, inputs.options.seed))
     if plan.references:
-        models, plan = timed(REFERENCES, lambda: train_references(inputs, plan, left))
-        view = AuditSignals(inputs, models)
-        if models is None:
-            ended[REFERENCES] = TOO_DEAR, "out of time"
-        else:
-            known = signals.correctness(models, inputs.pool)
-            of_references = float(known[models.members].mean()), float(known[~models.members].mean())
+        models, plan = attempt(REFERENCES, partial(train_references, inputs, plan, left)) or (None, plan)
+        if models and (right := attempt(REFERENCES, partial(signals.correctness, models, inputs.pool))) is not None:
+            view = AuditSignals(inputs, models)
+            of_references = float(right[models.members].mean()), float(right[~models.members].mean())
     scores: dict[str, np.ndarray] = {}
+    described = describe_inputs(inputs)
     for name, attack in ATTACKS.items():
         if plan.state(name) != RUNS:
             continue
         if attack.takes_references and view.models is None:
-            ended[name] = TOO_DEAR, "no references: out of time"
-            continue
-        if left() < 0 and scores:
+            ended[name] = IMPOSSIBLE, "there are no references"
+        elif left() < 0 and scores:
             ended[name] = TOO_DEAR, "the budget was spent"
-            continue
-        try:
-            scores[name] = timed(name, lambda attack=attack: attacks.score(attack, view))
-        except MiaError as problem:
-            if name == "MALT":
-                raise
-            ended[name] = FAILED, str(problem)
+        elif (found := attempt(name, partial(_scores, attack, view, described))) is not None:
+            scores[name] = found
+    if not scores.keys() - attacks.TOOLS:
+        raise MiaError(f"No attack gives scores: {'; '.join(f'{name} {how}: {why}' for name, (how, why) in ended.items())}.")
     if plan.state(RETRAINED) == RUNS:
         if left() > 0:
-            prices = timed(RETRAINED, lambda: plans.measure_changes(inputs, accuracy))
+            prices = attempt(RETRAINED, partial(plans.measure_changes, inputs, plan.costs, accuracy))
         else:
             ended[RETRAINED] = TOO_DEAR, "the budget was spent"
-    result = timed("judging", lambda: statistics.judge(inputs, scores, attacks.TOOLS, control, view.own("outputs").argmax(1)))
+    result = statistics.judge(inputs, scores, attacks.TOOLS, control, view.own("outputs").argmax(1))
     plan = replace(plan, references=0 if view.models is None else len(view.models), steps=tuple(
         Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps))
-    return Report(inputs, plan, minutes, scores, result, prices, accuracy, of_references,
+    return Report(inputs, plan, minutes, scores, result, prices or [], accuracy, of_references,
                   describe_provenance(inputs, time.perf_counter() - begun))
+
+
+def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
+    """Scores of an attack, kept as soon as they are there; in an audit that goes on, those that were kept of what is so
+    described."""
+    inputs, models = view.inputs, view.models
+    if inputs.options.keep is None:
+        return attacks.score(attack, view)
+    spec = {"attack": attack.name, "seed": int(inputs.options.seed), "queries": int(inputs.options.queries),
+            "references": [int(inputs.options.references), 0 if models is None else len(models)],
+            "scaling": inputs.target.scaling, "code": store.code_of(store.STUDIES), **described}
+    path = inputs.target.folder / f"{store.key(spec)}.npz"
+    try:
+        return store.decode(path.read_bytes(), path.suffix)["scores"]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):  # nothing there, or no more
+        scores = attacks.score(attack, view)
+    with suppress(OSError):  # without room they are on the page alone
+        store.write(path, store.encode({"scores": scores}, path.suffix))
+    return scores
 
 
 def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float]) -> tuple[Ensemble | None, Plan]:
     """References, as many as the seconds that are `left()` allow, each kept as it is finished, or None where these are too
     few; and the plan as corrected by what they took."""
     models, done = references(inputs, int(inputs.options.references) // 2 * 2), 0
+    why, state = "for which there was time", TOO_DEAR
     while done < plan.references:
         upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2))
         batch, start = models.part(range(done, upto)), time.perf_counter()
         missing = len(batch.missing())  # the others were kept by an earlier call
-        batch.fit()
+        try:
+            batch.fit()
+        except Exception as problem:
+            why, state = f"before training failed: {plans.reason(problem)}", FAILED
+            break
         spent = time.perf_counter() - start
         if missing:
             working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
@@ -140,7 +168,9 @@ def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float])
         done = upto
         if left() < spent:
             break
+    enough = done >= plans.LEAST
     if done < plan.references:
-        plan = replace(plan, references=done, steps=tuple(replace(step, why=f"{done}, for which there was time")
-                                                          if step.name == REFERENCES else step for step in plan.steps))
-    return models.part(range(done)) if done >= plans.LEAST else None, plan
+        plan = replace(plan, references=done, steps=tuple(
+            replace(step, why=f"{done}, {why}", state=RUNS if enough else state) if step.name == REFERENCES else step
+            for step in plan.steps))
+    return models.part(range(done)) if enough else None, plan

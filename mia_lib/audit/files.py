@@ -86,7 +86,11 @@ def _build(name: str, factory) -> nn.Module:
             raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
                            f"that builds the network, such as `def build(): return {attribute}(...)` in "
                            f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
-        network = factory()
+        try:
+            network = factory()
+        except Exception as error:
+            raise MiaError(f"MODEL = {name} fails when it is called ({type(error).__name__}: {first_line(error)}): with "
+                           "--state it must build the network.") from error
     if not isinstance(network, nn.Module):
         raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
                        "returns a torch.nn.Module.")

@@ -20,6 +20,8 @@ OUTPUTS = ("logits", "probabilities", "labels")
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
 ATTACKS = ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offline", "RMIA", "calibrated loss",
            "quantile regression", "gradient norm", "curvature", "boundary distance", "IHA", "gradient alone")  # as they run
+CONTROL, REFERENCES, RETRAINED = "control without the model", "references", "what to try, retrained"  # the other steps
+LEFT_OUT = "was left out, as was asked for"
 PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"  # what is in the folder of an audit
 RATES = (0.01, 0.001)  # false positive rates that are looked at unless others are asked for
 GATES = {"auc": (0.5, 1.0), "tpr": (0.0, 1.0), "epsilon": (0.0, None)}  # bounds of `--fail-on`
@@ -43,13 +45,14 @@ class AuditOptions:
         references: at most.
         queries: predictions for each record that an attack may ask for besides the outputs: curvature of a function takes 16,
             the label-only distance of any model to its decision boundary all of them, of which 2,500 are usual.
-        without: names of attacks that are left out.
+        without: names of attacks and of other steps that are left out, as the plan calls them.
         deduplicate: whether records that are there before, by content, are left out: of members, of non-members those that are
             members, too, and of public records those that are judged. They are refused otherwise.
         delta, confidence: of the lower bound on epsilon; confidence is that of all intervals and tests, too.
         name: what the page calls the model.
         seed: of everything random.
-        keep: folder for the answers of a function. A call that failed goes on from there.
+        keep: folder for the answers of a function, and for the scores of each attack. A call that was stopped goes on from
+            there.
 
     Raises:
         MiaError: a value that cannot be used.
@@ -87,10 +90,11 @@ class AuditOptions:
         for argument in ("seed", "references", "queries"):
             check_whole(argument, getattr(self, argument), 0)
         if isinstance(self.without, str) or not isinstance(self.without, Sequence):
-            raise MiaError(f"without = {self.without!r}: a list of names of attacks is needed, such as ['curvature'].")
+            raise MiaError(f"without = {self.without!r}: a list of names of steps is needed, such as ['curvature'].")
         base_attack = "0-1" if self.outputs == "labels" else "MALT"
-        for attack in self.without:
-            check_choice("without", attack, [name for name in ATTACKS if name != base_attack])
+        steps = [name for name in (*ATTACKS, CONTROL, REFERENCES, RETRAINED) if name != base_attack]
+        for step in self.without:
+            check_choice("without", step, steps)
         if not isinstance(self.deduplicate, bool):
             raise MiaError(f"deduplicate = {self.deduplicate!r}: True or False is needed.")
         check_range("delta", self.delta, 0, 1)
@@ -127,7 +131,8 @@ def check_folder(folder: str | Path) -> Path:
     folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise MiaError(f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers.")
-    others = sorted(path.name for path in folder.glob("*") if path.name not in (PAGE, NUMBERS, ANSWERS))
+    ours = PAGE, NUMBERS, ANSWERS, *(path.name for path in folder.glob(".writing-*"))  # of an audit that was killed
+    others = sorted(path.name for path in folder.glob("*") if path.name not in ours)
     if others:
         raise MiaError(f"folder = {str(folder)!r} is not empty ({list_few(others)}): "
                        f"give a new one, so that nothing is lost in it.")

@@ -20,6 +20,7 @@ from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
+from mia_lib.audit.options import CONTROL, LEFT_OUT, REFERENCES, RETRAINED
 from mia_lib.errors import MiaError, first_line
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, pool, private
@@ -28,9 +29,9 @@ STARTING = 5.0  # seconds until the processes that train are there
 SHARE = 0.9  # of the budget is planned for
 FEW, LEAST = 8, 4  # references: wanted before anything dearer, and needed at all
 RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
-CONTROL, REFERENCES, RETRAINED = "control without the model", "references", "what to try, retrained"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
 NO_RECIPE = "needs a training recipe"
+DP_SGD = "DP-SGD"
 EPSILON, DECAY = 8.0, 5e-3  # of the private model; weight decay that is tried, or ten times the recipe's
 AS_IT_IS = "the recipe as it is"
 
@@ -84,7 +85,8 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         MiaError: a budget that is too small for anything.
     """
     records, minutes, most = len(inputs.pool), float(inputs.options.minutes), int(inputs.options.references)
-    outputs, control = costs.answer * records, 3 + 5e-4 * min(records, MOST_RECORDS)
+    without, outputs = inputs.options.without, costs.answer * records
+    control = 0.0 if CONTROL in without else 3 + 5e-4 * min(records, MOST_RECORDS)
     judging = 0.3 + 2e-4 * records  # of an attack
     left = SHARE * 60 * minutes - outputs - control
     if judging > left:
@@ -98,7 +100,9 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         return max(trained, min(most, max(0, int((left - STARTING) / each))) // 2 * 2)
 
     few, why = 0, ""  # references before anything dearer
-    if inputs.recipe is None:
+    if REFERENCES in without:
+        why = LEFT_OUT
+    elif inputs.recipe is None:
         why = NO_RECIPE
     elif most < LEAST:
         why = f"references = {most} was asked for, and {LEAST} are needed"
@@ -120,11 +124,14 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     runs = [attack for attack, row in zip(ATTACKS.values(), rows, strict=True) if row.state == RUNS]
     rows.append(_plan_changes(inputs, costs, left))
     left -= 60 * rows[-1].minutes if rows[-1].state == RUNS else 0.0
-    before, count = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"), Step(CONTROL, control / 60, RUNS)], 0
+    before, count = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"),
+                     Step(CONTROL, control / 60, RUNS) if control else Step(CONTROL, None, IMPOSSIBLE, LEFT_OUT)], 0
     if few:  # what is left goes to more of them
         left += STARTING + few * each
         count = max(few, affordable())
         before.append(Step(REFERENCES, (STARTING + count * each) / 60, RUNS, f"{count} {TRAINED_ON}"))
+    elif REFERENCES in without:
+        before.append(Step(REFERENCES, None, IMPOSSIBLE, why))
     elif inputs.recipe:
         before.append(Step(REFERENCES, (STARTING + LEAST * each) / 60, TOO_DEAR, why))
     queries = records * (1 + sum(attacks.queries_of(attack, inputs) for attack in runs)) + (
@@ -149,12 +156,13 @@ def _too_dear(cost: float, left: float) -> str:
 
 
 def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Step:
-    if inputs.recipe is None:
-        return Step(RETRAINED, None, IMPOSSIBLE, NO_RECIPE)
-    changes = list_changes(inputs)
+    if RETRAINED in inputs.options.without or inputs.recipe is None:
+        return Step(RETRAINED, None, IMPOSSIBLE, LEFT_OUT if RETRAINED in inputs.options.without else NO_RECIPE)
+    changes, obstacle = list_changes(inputs, costs), costs.obstacles.get(DP_SGD, "")
     cost = STARTING + sum(change.cost for change in changes) * costs.training(inputs.recipe, len(inputs.members))
     return Step(RETRAINED, cost / 60, TOO_DEAR if cost > left else RUNS,
-                _too_dear(cost, left) if cost > left else f"{len(changes)} changes of the recipe")
+                _too_dear(cost, left) if cost > left else
+                f"{len(changes)} changes of the recipe" + f", and not {DP_SGD}: {obstacle}" * bool(obstacle))
 
 
 # ------------------------------------------------------------------------------------------------------------- measurement
@@ -167,12 +175,12 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
     answer = _seconds(lambda: target.ask(x[few]), 1 if target.kind == "function" else 2) / len(few)
     gradient, curve, epoch, starting, regression = 0.0, 0.0, None, 0.0, 0.0
 
-    def attempt(attack: str, work: Callable) -> float:
+    def attempt(attack: str, work: Callable, records: int = len(few)) -> float:
         """Seconds a record; what cannot be done is one attack less, and no reason to refuse the model."""
         try:
-            return _seconds(work) / len(few)
-        except (MiaError, RuntimeError, ValueError, TypeError, NotImplementedError) as problem:
-            obstacles[attack] = f"the model does not do what it asks: {first_line(problem).split('. ')[0]}"
+            return _seconds(work) / records
+        except Exception as problem:
+            obstacles[attack] = f"the model does not do what it asks: {reason(problem)}"
             return 0.0
 
     if target.kind == "network":
@@ -190,12 +198,32 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
                       for epochs, times in ((1, 3), (3, 2)))
         epoch = max((more - once) / 2, more / 30) / len(some)
         starting = max(0.0, once - epoch * len(some))
+        if obstacle := _find_private_obstacle(inputs):
+            obstacles[DP_SGD] = obstacle
     if inputs.public:
         some = np.arange(min(len(inputs.public), 256))
         score = np.random.default_rng(0).standard_normal(len(some))
         model = quantile.GaussianQuantile(replace(attacks.regression(inputs), epochs=1), len(inputs.public.classes))
-        regression = _seconds(lambda: model.fit(inputs.public.x[some], score, inputs.public.y[some])) / len(some)
+        regression = attempt("quantile regression",
+                             lambda: model.fit(inputs.public.x[some], score, inputs.public.y[some]), len(some))
     return MeasuredCosts(answer, gradient, epoch, starting, curve, regression, obstacles)
+
+
+def reason(problem: Exception) -> str:
+    """Why a part of an audit failed, in one sentence."""
+    said = first_line(problem).split(". ")[0].rstrip(".")
+    return said if isinstance(problem, MiaError) else f"{type(problem).__name__}: {said}"
+
+
+def _find_private_obstacle(inputs: AuditInputs) -> str:
+    """Why the recipe cannot be trained by DP-SGD, or ""."""
+    if obstacle := private.lacking():
+        return obstacle
+    try:
+        private.train(inputs.members, np.ones((1, len(inputs.members)), bool), inputs.recipe, private.Privacy(EPSILON))
+    except Exception as problem:
+        return reason(problem)
+    return ""
 
 
 def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
@@ -207,7 +235,7 @@ def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
         there = inputs.target.ask(x + attacks.STEP)
     except MiaError as problem:
         return ("the model does not answer records in float64 that the audit has moved by a small step: "
-                f"{first_line(problem).split('. ')[0]}")
+                f"{reason(problem)}")
     if (here == there).all(1).mean() > 0.5:
         return "outputs do not move with small steps of the records, as those of trees"
     return ""
@@ -263,7 +291,7 @@ class Price:
         return f"{leak}, {cost}"
 
 
-def list_changes(inputs: AuditInputs) -> list[Change]:
+def list_changes(inputs: AuditInputs, costs: MeasuredCosts) -> list[Change]:
     """The recipe as it is, and with one thing changed at a time, where that can be."""
     recipe = reseeded(inputs.recipe)
     decay = max(DECAY, 10 * recipe.weight_decay)
@@ -274,32 +302,30 @@ def list_changes(inputs: AuditInputs) -> list[Change]:
         changes.append(Change(f"{fewer} in place of {recipe.epochs} epochs", replace(recipe, epochs=fewer), 1 / 3))
     if inputs.pool.is_image and recipe.augmentation == "none":
         changes.append(Change("augmentation flip_crop:2", replace(recipe, augmentation="flip_crop:2"), 1.5))
-    if not private.lacking() and recipe.epochs and recipe.batch_size <= len(inputs.members) and recipe.precision == "float32":
-        changes.append(Change(f"DP-SGD, epsilon {EPSILON:g}", recipe, 5.0, private.Privacy(EPSILON)))
+    if DP_SGD not in costs.obstacles and recipe.epochs:
+        changes.append(Change(f"{DP_SGD}, epsilon {EPSILON:g}", recipe, 5.0, private.Privacy(EPSILON)))
     return changes
 
 
-def measure_changes(inputs: AuditInputs, accuracy: tuple[float, float]) -> list[Price]:
+def measure_changes(inputs: AuditInputs, costs: MeasuredCosts, accuracy: tuple[float, float]) -> list[Price]:
     """What each change brought, the recipe as it is first; that alone where it makes a model unlike the audited one.
 
     Each retrained model is judged by the loss alone, as the retrained recipe beside it is: references of another recipe would
     compare it with what it is not.
 
     Args:
-        accuracy: of the audited model, on members and on non-members.
+        costs: as `measure` gives them, with what keeps DP-SGD from being tried. accuracy: of the audited model, on members and
+            on non-members.
     """
     inside, level = inputs.inside, inputs.options.confidence
     how = {"level": level, "draws": 400, "seed": inputs.options.seed}
     prices: list[Price] = []
-    for change in list_changes(inputs):
+    for change in list_changes(inputs, costs):
         try:
             train = partial(private.train, privacy=change.privacy) if change.privacy else training.train
             models = train(inputs.members, np.ones((1, len(inputs.members)), bool), change.config, label=change.name)
             loss = signals.loss(models, inputs.pool)[0].astype(np.float64)
             right = signals.correctness(models, inputs.pool)[0].astype(float)
-        except MiaError as problem:  # diverged, or layers that have no private gradient
-            prices.append(Price(change.name, failed=str(problem).split(". ")[0]))
-        else:
             price = Price(change.name, metrics.t_interval(right[~inside], level, covers="records only", bounds=(0.0, 1.0)),
                           metrics.bootstrap("auc", -loss, inside, **how))
             if not prices:
@@ -310,6 +336,8 @@ def measure_changes(inputs: AuditInputs, accuracy: tuple[float, float]) -> list[
                 prices.append(replace(
                     price, less=metrics.compare("auc", -base_loss, -loss, inside, **how),
                     price=metrics.t_interval((base_right - right)[~inside], level, covers="records only", bounds=(-1.0, 1.0))))
+        except Exception as problem:  # one change less
+            prices.append(Price(change.name, failed=reason(problem)))
         if prices[0].failed or not prices[0].alike:
             break
     return prices

@@ -170,9 +170,9 @@ class Report:
     def save(self, folder: str | Path) -> Path:
         """Write audit.html, whose path is returned, and audit.json into a folder that is new or empty; answers of a function
         and an older audit may be in it, anything else raises `MiaError`."""
-        folder = check_folder(folder)
+        folder, page = check_folder(folder), self.html()
         store.write(folder / NUMBERS, json.dumps(self.data(), indent=1, allow_nan=False).encode())
-        store.write(folder / PAGE, self.html().encode())
+        store.write(folder / PAGE, page.encode())  # the last: a folder without it is that of an audit that did not end
         return folder / PAGE
 
 
@@ -276,8 +276,7 @@ def to_plain(value):
 
 
 def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
-    """What an audit came from, as plain data: versions, fingerprints, seed, date. A model is known by the hash of its answers,
-    and of its weights where there are some."""
+    """What an audit came from, as plain data: versions, fingerprints, seed, date."""
     options = inputs.options
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": round(seconds, 1), "seed": int(options.seed),
@@ -288,11 +287,17 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
     if isinstance(inputs, ScoreTable):
         return general | {"recipe": {}, "model": None, "data": {"scores": {
             "records": len(inputs.scores), "fingerprint": store.fingerprint(inputs.scores)}}}
+    return general | describe_inputs(inputs)
+
+
+def describe_inputs(inputs: AuditInputs) -> dict:
+    """Recipe, model and records of an audit, as plain data. A model is known by the hash of its answers, and of its weights
+    where there are some."""
     target, sets = inputs.target, {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public}
     weights = "" if target.kind != "network" else store.fingerprint(np.array([
         f"{name} {store.fingerprint(value.detach().cpu().double().numpy())}"
         for name, value in target.model.state_dict().items() if hasattr(value, "detach")]))  # of the rest the answers tell
-    return general | {
+    return {
         "recipe": inputs.recipe.spec() if inputs.recipe else {},
         "model": {"kind": target.kind, "outputs": target.outputs, "unpacked": sorted(target.queries.unpacked),
                   "parameters": target.parameters, "weights": weights,

@@ -20,7 +20,7 @@ from scipy.special import softmax
 from torch import nn
 
 from mia_lib import models as architectures
-from mia_lib import signals, store
+from mia_lib import progress, signals, store
 from mia_lib.archives import read_npz
 from mia_lib.audit.options import AuditOptions
 from mia_lib.checks import ROUNDED, as_array, take_logits
@@ -90,17 +90,23 @@ class Target:
             MiaError: outputs of another form; a function that fails, which says where its answers until then are.
         """
         keep = None if again else self.kept(x)
-        if keep is not None:
-            keep.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            if keep is not None:
+                keep.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            progress.say(f"{keep.parent} cannot be made ({error.strerror}): the answers are kept in memory alone.")
+            keep = None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `check_outputs` refuses
                 batch = len(x) if self.kind == "network" else BATCH
                 answers = signals.from_function(self._answer, x, self.outputs, batch, keep, self.loss)
         except MiaError as problem:
-            if getattr(problem, "answered", None) is None or keep is None:
-                raise
-            raise MiaError(f"{problem} In an audit keep is the folder of that file: keep={str(self.folder)!r}.") from problem
+            said = str(problem).replace("function,", f"model, a {self.kind},", 1)
+            if keep is not None and keep.is_file():
+                said += f" In an audit keep is the folder of that file: keep={str(self.folder)!r}."
+            problem.args = said,  # its answers so far stay with it
+            raise
         columns = self.classes if self.places is None else len(self.places)
         if answers.shape[1] != columns:
             raise MiaError(f"outputs have {answers.shape[1]} columns, but {columns} are needed, one for each class of the "

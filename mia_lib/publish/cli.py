@@ -282,7 +282,7 @@ def audit(ctx: typer.Context,
           references: int = typer.Option(64, help="Reference models at most."),
           queries: int = typer.Option(16, help="Predictions for each record that an attack may ask for; 16 of curvature, 2500 "
                                                "of the label-only distance, 0 of outputs alone."),
-          without: list[str] = typer.Option([], help="An attack that is left out; repeat."),
+          without: list[str] = typer.Option([], help="An attack or another step of the plan that is left out; repeat."),
           deduplicate: bool = typer.Option(False, "--deduplicate", help="Leave out records that are there before."),
           fail_on: list[str] = typer.Option([], help="leak, or a bound: auc=0.6, tpr=0.05 (at the highest --fpr), epsilon=1; "
                                                      "repeat. What exceeds it ends the command with exit code 3."),
@@ -290,7 +290,8 @@ def audit(ctx: typer.Context,
           confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
           name: str = typer.Option("model", help="What the page calls it."),
           seed: int = typer.Option(0, help="Of everything random."),
-          output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers."),
+          output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers, or "
+                                                                             "that of an audit that was stopped."),
           plan: bool = typer.Option(False, "--plan", help="Say what would run, and stop."),
           test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
           device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:

@@ -205,8 +205,8 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         x: N records: array, tensor, DataFrame or list; of a `Dataset` its `x`.
         outputs: what it answers, "logits" (before the softmax, any numbers) or "probabilities".
         batch: records a call.
-        keep: an `.npz` file in which answers are kept as they come. If it is there, from an earlier call with the same
-            records, asking goes on behind its last answer: delete it when the model changes.
+        keep: an `.npz` file in which answers are kept as they come; in memory while it cannot be written. If it is there, from
+            an earlier call with the same records, asking goes on behind its last answer: delete it when the model changes.
         loss: a name of `LOSSES`, that the model was trained with: of "squared_error" its outputs may look like probabilities.
 
     Returns:
@@ -243,7 +243,8 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
                     answer = _checked(function(part), len(part), outputs, parts, loss)
                     parts.append(answer.copy())  # a model may use its array again
                 except Exception as error:
-                    raise _stopped(error, parts, done, len(part), len(x), kept.path) from error
+                    kept.write()
+                    raise _stopped(error, parts, done, len(part), len(x), kept) from error
                 done += len(part)
                 bar.advance(len(part))
                 if time.monotonic() - kept.written > KEPT_EVERY:
@@ -290,16 +291,17 @@ def _checked(raw, records: int, outputs: str, before: list[np.ndarray], loss: st
     return answer
 
 
-def _stopped(error: Exception, parts: list, done: int, size: int, records: int, path: Path | None) -> MiaError:
+def _stopped(error: Exception, parts: list, done: int, size: int, records: int, kept: _Kept) -> MiaError:
     """What to say when asking stops before the end."""
     what = f"answered with {error}" if isinstance(error, MiaError) else f"failed: {type(error).__name__}: {error}"
     if not done:
         then = ""
-    elif path:
-        then = f" The {done} answers before are in {path}: call it again with the same keep, and it goes on there."
+    elif kept.path and not kept.unwritten:
+        then = f" The {done} answers before are in {kept.path}: call it again with the same keep, and it goes on there."
     else:
-        then = (f" The {done} answers before are this error's `answered`; with keep = 'answers.npz' they would be in a file, "
-                "and the next call would go on there.")
+        then = f" The {done} answers before are this error's `answered`; " + (
+            f"they could not be written to {kept.path}." if kept.path else
+            "with keep = 'answers.npz' they would be in a file, and the next call would go on there.")
     stopped = MiaError(f"function, asked about records {done} to {done + size - 1} of {records}, {what}{then}")
     stopped.answered = np.concatenate(parts) if parts else None
     return stopped
@@ -326,7 +328,7 @@ class _Kept:
         if not isinstance(path, str | Path | None):
             raise MiaError(f"keep is of type {type(path).__name__}: the name of a file that ends in .npz is needed.")
         self.path, self.about, self.parts = Path(path).expanduser() if path else None, about, []
-        self.written = time.monotonic()
+        self.written, self.unwritten = time.monotonic(), False
         if self.path is None:
             return
         if self.path.suffix != ".npz" or not self.path.parent.is_dir():
@@ -345,5 +347,12 @@ class _Kept:
             self.parts[:] = [np.concatenate(self.parts)]
             buffer = io.BytesIO()
             np.savez(buffer, answers=self.parts[0], **{name: np.array(value) for name, value in self.about.items()})
-            store.write(self.path, buffer.getvalue())
             self.written = time.monotonic()
+            try:
+                store.write(self.path, buffer.getvalue())
+                self.unwritten = False
+            except OSError as error:
+                if not self.unwritten:
+                    progress.say(f"The answers cannot be written to {self.path} ({error.strerror}): they are kept in memory, "
+                                 "and written there once there is room.")
+                self.unwritten = True

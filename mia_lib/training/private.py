@@ -30,7 +30,7 @@ import torch
 from mia_lib import models as architectures
 from mia_lib import progress
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, first_line
 from mia_lib.training import devices, ensemble, pool, recipe
 from mia_lib.training.ensemble import Ensemble
 from mia_lib.training.loop import Outcome, Task
@@ -116,16 +116,30 @@ def _epsilon_of_steps(noise: float, rate: float, steps: int, delta: float) -> fl
 
 
 def _check_layers(models: Ensemble) -> None:
-    """Refuse layers that have no gradient of a single record."""
-    if lacking():
-        raise MiaError(f"{lacking()}.")
+    """Refuse a network whose gradients of single records Opacus cannot tell, by its list of layers and on a batch of two."""
+    from opacus.grad_sample import GradSampleModule
+    from opacus.utils.module_utils import trainable_modules
     from opacus.validators import ModuleValidator
 
-    for name, layer in models.untrained().named_modules():
-        if not list(layer.children()) and ModuleValidator.validate(layer):
-            raise MiaError(f"architecture = {models.config.architecture!r} cannot be trained privately: in its layer {name} "
-                           f"({type(layer).__name__}) the records of a batch change each other. Take an architecture without "
-                           "batch normalisation, such as watson_cnn, or put group normalisation in its place.")
+    network, refused = models.untrained(), f"architecture = {models.config.architecture!r} cannot be trained privately"
+    for name, layer in trainable_modules(network):
+        validate = ModuleValidator.VALIDATORS.get(type(layer))
+        if validate and (problems := validate(layer)):
+            raise MiaError(f"{refused}: its layer {name} ({type(layer).__name__}) has no gradients of single records. Take an "
+                           "architecture without it, such as watson_cnn, or put another layer in its place: group "
+                           f"normalisation for batch normalisation, opacus.layers for attention. Opacus says: {problems[0]}")
+    records = np.resize(models.records.x[:2], (2, *models.records.shape))
+    try:
+        with _calm():
+            watched = GradSampleModule(network, loss_reduction="sum")
+            watched(architectures.to_input(records, models.config.scaling)).sum().backward()
+    except Exception as error:
+        raise MiaError(f"{refused}: Opacus cannot differentiate it for single records ({type(error).__name__}: "
+                       f"{first_line(error)}). Take another architecture.") from error
+    for name, weight in network.named_parameters():
+        if weight.requires_grad and getattr(weight, "grad_sample", None) is None:
+            raise MiaError(f"{refused}: its weights {name} have no gradients of single records, for forward does not use the "
+                           "layer, or uses it where Opacus cannot see it. Leave the layer out, or call it in forward.")
 
 
 def _optimizer(weights: list, config: TrainConfig, **private):
@@ -249,7 +263,8 @@ class PrivateEnsemble(Ensemble):
         return {**super().spec(index), "privacy": asdict(self.privacy)}
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
-        _check_layers(self)
+        if lacking():
+            raise MiaError(f"{lacking()}.")
         noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
         diverged, path = [], ensemble.records_file(self.records)
         tasks = [(self._task([m], path), self.privacy, where) for m in todo]
@@ -272,8 +287,9 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, privacy: P
         privacy: of each model.
 
     Raises:
-        MiaError: as for `training.train`; a batch larger than a training set, bfloat16, delta = 1/n with n = 1, batch
-            normalisation. That Opacus is not installed, or no noise suffices, is said before the first model is trained.
+        MiaError: as for `training.train`; a batch larger than a training set, bfloat16, delta = 1/n with n = 1, a network that
+            Opacus cannot differentiate for single records, such as one with batch normalisation. That Opacus is not installed,
+            or no noise suffices, is said before the first model is trained.
     """
     if config.precision != "float32":
         raise MiaError(f"precision = {config.precision!r}: private training needs 'float32', for clipping is to be exact.")

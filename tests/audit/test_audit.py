@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from audits import RECIPE, check
+from audits import COSTS, RECIPE, check
 from safetensors.torch import save_file
 from scipy import stats
 from typer.testing import CliRunner
@@ -75,7 +75,7 @@ def test_a_network_that_knows_its_members_is_found_at_the_confidence_asked_for_t
 def test_changes_of_a_recipe(had):
     """One thing at a time; augmentation of images alone, DP-SGD where Opacus is."""
     pytest.importorskip("opacus")
-    first, *others = plans.list_changes(had)
+    first, *others = plans.list_changes(had, COSTS)
     assert first.config == inputs.reseeded(RECIPE)
     for one in others:
         changed = [name for name in RECIPE.__dataclass_fields__ if getattr(one.config, name) != getattr(first.config, name)]
@@ -210,13 +210,33 @@ def test_an_attack_that_fails_is_said_to_have_failed_in_the_terms_of_an_audit(se
     """A Hessian that bends down further than the damping goes."""
     members, others = sets[0].take(np.arange(120)), sets[1]
     monkeypatch.setattr(attacks.hessian, "exact", lambda network, *given, **how: -np.eye(276))
-    monkeypatch.setattr(plans, "list_changes", lambda inputs: [])
+    monkeypatch.setattr(plans, "list_changes", lambda *given: [])
     monkeypatch.setattr(execution, "train_references", lambda inputs, plan, left: (None, plan))
     found = audit.audit(memorised, members, others, recipe=RECIPE, references=4, minutes=5)
     steps = {one.name: one for one in found.plan.steps}
     assert steps["IHA"].state == plans.FAILED and "smallest eigenvalue is -1, and the audit adds 0.2" in steps["IHA"].why
-    assert steps["LiRA"].state == plans.TOO_DEAR and "LiRA" in found.html(), "references that were not there in time"
+    assert steps["LiRA"].state == plans.IMPOSSIBLE and "LiRA" in found.html(), "references that were not there in time"
     assert "rank_threshold" not in found.html() and "IHA" not in found.scores
+
+
+def test_a_step_that_fails_by_whatever_error_is_a_line_of_the_plan_and_the_others_go_on(sets, memorised, monkeypatch):
+    def broken(*given, **how):
+        raise KeyError("no such thing")
+
+    monkeypatch.setattr(execution, "score_inputs", broken)
+    monkeypatch.setattr(execution, "references", broken)
+    monkeypatch.setattr(attacks.signals, "record_gradients", broken)
+    monkeypatch.setattr(plans.metrics, "compare", broken)  # of all changes but the first
+    monkeypatch.setattr(plans, "_find_private_obstacle", lambda inputs: "it is tested where it is made")
+    found = audit.audit(memorised, *sets[:2], recipe=RECIPE, minutes=30, without=["curvature"])
+    steps = {one.name: (one.state, one.why) for one in found.plan.steps}
+    assert steps[plans.CONTROL] == steps[plans.REFERENCES] == (plans.FAILED, "KeyError: 'no such thing'")
+    assert steps["gradient norm"] == (plans.IMPOSSIBLE, "the model does not do what it asks: KeyError: 'no such thing'")
+    assert steps["LiRA"] == (plans.IMPOSSIBLE, "there are no references") and "MALT" in found.scores
+    assert not found.prices[0].failed and all("no such thing" in price.failed for price in found.prices[1:])
+    page = " ".join(found.html().split())
+    assert "The control did not run; the plan says why. Whether members and non-members differ" in page
+    assert ">ran<" in page and ">runs" not in page and found.data()["control"] is None
 
 
 def test_command_line(sets, memorised, tmp_path, monkeypatch):

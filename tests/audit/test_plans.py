@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from audits import RECIPE, check
+from audits import COSTS, RECIPE, check
 from scipy.special import softmax
 
 from mia_lib.audit import attacks, execution, inputs, plans
-from mia_lib.audit.plans import REFERENCES, RETRAINED, RUNS, TOO_DEAR
-
-COSTS = attacks.MeasuredCosts(answer=1e-5, gradient=1e-4, epoch=1e-3, curve=1e-4, regression=1e-5)
+from mia_lib.audit.plans import CONTROL, FAILED, IMPOSSIBLE, REFERENCES, RETRAINED, RUNS, TOO_DEAR
 
 
 def told(had: inputs.AuditInputs, **options) -> inputs.AuditInputs:
@@ -51,21 +49,38 @@ def test_what_is_lacking_is_said(had):
         assert not any(none) and said in obstacle and bool(said) == bool(obstacle)
     left_out = plans.arrange(told(had, without=("LiRA", "curvature")), COSTS)
     assert [step.name for step in left_out.steps if step.why == "was left out, as was asked for"] == ["LiRA", "curvature"]
+    steps = (CONTROL, REFERENCES, RETRAINED)
+    left_out = plans.arrange(told(had, without=steps), COSTS)
+    assert [step.name for step in left_out.steps if step.why == "was left out, as was asked for"] == [*steps]
+    assert left_out.state("LiRA") == IMPOSSIBLE and left_out.references == 0
     dear = plans.arrange(had, replace(COSTS, gradient=100.0))
     assert dear.state("gradient norm") == TOO_DEAR and all(step.name in str(dear) for step in dear.steps)
     assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
 
 
-class Trained:
-    """An ensemble whose models take `seconds` each, by the clock of `execution`, but for the first `kept`."""
+def test_why_there_is_no_dp_sgd_is_known_before(had):
+    """Such as a batch larger than the training set, or layers that Opacus cannot differentiate."""
+    pytest.importorskip("opacus")
+    wide = told(had, recipe=replace(RECIPE, batch_size=400))
+    costs = plans.measure(wide)
+    why = next(step.why for step in plans.arrange(told(wide, minutes=60), costs).steps if step.name == RETRAINED)
+    assert why.startswith("3 changes of the recipe, and not DP-SGD: batch_size = 400, but a training set has 300 records")
+    assert not any(change.privacy for change in plans.list_changes(wide, costs))
 
-    def __init__(self, clock: list[float], seconds: float, kept: int = 0, rows=range(0)):
-        self.clock, self.seconds, self.kept, self.rows = clock, seconds, kept, rows
+
+class Trained:
+    """An ensemble whose models take `seconds` each, by the clock of `execution`, but for the first `kept`; those from number
+    `spoilt` on cannot be trained."""
+
+    def __init__(self, clock: list[float], seconds: float, kept: int = 0, spoilt: int = 1000, rows=range(0)):
+        self.clock, self.seconds, self.kept, self.spoilt, self.rows = clock, seconds, kept, spoilt, rows
 
     def part(self, rows):
-        return Trained(self.clock, self.seconds, self.kept, rows)
+        return Trained(self.clock, self.seconds, self.kept, self.spoilt, rows)
 
     def fit(self):
+        if self.rows[-1] >= self.spoilt:
+            raise OSError("a process died")
         self.clock[0] += self.seconds * len(self.missing())
 
     def missing(self):
@@ -78,11 +93,11 @@ class Trained:
 @pytest.fixture
 def train(had, monkeypatch):
     """References of a plan by `costs`, and the plan before and after, where each takes `seconds` and the first are `kept`."""
-    def train(seconds: float, costs=COSTS, kept: int = 0, **options):
+    def train(seconds: float, costs=COSTS, kept: int = 0, spoilt: int = 1000, **options):
         clock, given = [0.0], told(had, **options)
         monkeypatch.setenv("MIA_WORKERS", "1")
         monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
-        monkeypatch.setattr(inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept))
+        monkeypatch.setattr(inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept, spoilt))
         planned = plans.arrange(given, costs)
         return planned, *execution.train_references(given, planned, lambda: 60 * given.options.minutes - clock[0])
 
@@ -106,3 +121,11 @@ def test_a_plan_that_was_too_quick_ends_in_time_or_is_done_without_references(tr
     assert planned.references >= 4 and references is None and corrected.state("LiRA") == TOO_DEAR
     planned, references, corrected = train(9.0, kept=64, minutes=5.0, references=64)  # which says nothing of what others take
     assert planned.references == corrected.references == len(references) and corrected.costs == planned.costs
+
+
+def test_references_that_were_trained_before_training_failed_are_used_where_they_are_enough(train):
+    for spoilt, count, state in ((12, 10, RUNS), (2, 0, FAILED)):
+        _, references, found = train(0.1, minutes=5.0, references=64, spoilt=spoilt)
+        step = next(step for step in found.steps if step.name == REFERENCES)
+        assert (0 if references is None else len(references)) == count and step.state == state
+        assert step.why.endswith(", before training failed: OSError: a process died")

@@ -75,6 +75,8 @@ CASES = {  # what is given differently, and what the message says
     "nothing callable": ({"model": 3}, "cannot be called"),
     "training mode": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Dropout(0.5))}, "Call model.eval()"),
     "diverged weights": ({"model": lambda x: np.nan * logits(x)}, "NaN or infinity"),
+    "weights that diverged": ({"model": nn.Linear(6, 3).apply(lambda layer: nn.init.constant_(layer.bias, np.nan)).eval()},
+                              "model, a network, asked about records 0 to 31 of 32, answered with NaN or infinity"),
     "a network for other records": ({"model": nn.Linear(7, 3).eval()}, "does not take"),
     # its outputs: one or two of those that `signals.from_function` refuses, and what an audit alone sees
     "a network with a sigmoid": ({"model": nn.Sequential(nn.Linear(6, 1), nn.Sigmoid()).eval()}, "concatenate([1 - s, s]"),
@@ -205,6 +207,13 @@ def test_classes_of_files_keep_their_order_and_fewer_that_are_numbers_are_not_gu
     assert files.same_classes({"members": five, "non-members": five})["members"].classes == five.classes
 
 
+def test_answers_for_which_there_is_no_folder_are_kept_in_memory(tmp_path, capsys):
+    within_a_file = Path(text(tmp_path / "file", "")) / "answers"
+    target = inputs.check_inputs(logits, MEMBERS, OTHERS, AuditOptions(keep=within_a_file)).target
+    np.testing.assert_array_equal(target.ask(MEMBERS.x, again=False), logits(MEMBERS.x))
+    assert "answers cannot be made (Not a directory)" in capsys.readouterr().err
+
+
 def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     """A call that failed goes on from there."""
     monkeypatch.setattr("mia_lib.audit.target.BATCH", 40)
@@ -279,8 +288,28 @@ def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
     assert (tmp_path / "found" / "audit.json").read_bytes() == before
 
 
+def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path, monkeypatch):
+    """The numbers may be there, or a part of a file, but not the page, which comes last."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mia_lib.audit.options.AuditOptions.without", ["curvature"])
+    paths = {"MODEL": f"{__name__}:logits", "members": saved(tmp_path, "m.npz", MEMBERS),
+             "non-members": saved(tmp_path, "n.npz", OTHERS)}
+    text, _ = run_command(paths, Path("found"), minutes=1)
+    assert "Send on audit.html alone" in text and "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
+    (tmp_path / "found" / "audit.html").unlink()
+    (tmp_path / "found" / ".writing-1-ab").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr("mia_lib.audit.attacks.score", lambda *given: pytest.fail("its scores are kept"))
+        run_command(paths, Path("found"), minutes=1)
+    assert {path.name for path in (tmp_path / "found").iterdir()} == {"answers", "audit.html", "audit.json"}
+
+
 def build() -> nn.Module:
     return nn.Linear(6, 3)
+
+
+def broken() -> nn.Module:
+    return {}["width"]
 
 
 def saved(folder, name: str, of: Dataset, **more):
@@ -299,6 +328,7 @@ FILES = {  # what the command line names, made in a folder, and what the message
     "a pickled state": (lambda f: {"state": text(f / "w.pt", "x")}, "w.pt is a pickle"),
     "a state that is none": (lambda f: {"state": text(f / "bad.safetensors", "x" * 20)}, "is no safetensors file"),
     "a state of another network": (lambda f: {"state": weights(f, nn.Linear(5, 3))}, "size mismatch for weight"),
+    "a factory that fails": (lambda f: {"MODEL": f"{__name__}:broken"}, "broken fails when it is called (KeyError: 'width')"),
     "a class with arguments": (lambda f: {"MODEL": "torch.nn:Linear"}, "cannot be called without arguments"),
     "a class without weights": (lambda f: {"MODEL": "torch.nn:Identity", "state": None}, "without weights"),
     "no such program": (lambda f: {"MODEL": str(f / "m.pt2"), "state": None}, "there is no such file"),

@@ -194,6 +194,27 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
         signals.from_function(again, X, keep=keep)
 
 
+def test_answers_for_which_there_is_no_room_are_kept_in_memory_and_written_once_there_is(tmp_path, monkeypatch, capsys):
+    keep, tried, room = tmp_path / "answers.npz", [], [99]
+
+    def write(path, content, write=from_outputs.store.write):
+        tried.append(path)
+        if len(tried) < room[0]:
+            raise OSError(28, "No space left on device")
+        write(path, content)
+
+    monkeypatch.setattr(from_outputs, "KEPT_EVERY", -1.0)  # after every batch
+    monkeypatch.setattr(from_outputs.store, "write", write)
+    np.testing.assert_allclose(signals.from_function(Endpoint(9), X, batch=6, keep=keep), X @ W)
+    assert capsys.readouterr().err.count("cannot be written to") == 1 and len(tried) > 1 and not keep.exists()
+    with pytest.raises(MiaError, match="are this error's `answered`; they could not be written to") as caught:
+        signals.from_function(Endpoint(2), X, batch=6, keep=keep)
+    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
+    room[0] = len(tried) + 2
+    signals.from_function(Endpoint(9), X, batch=6, keep=keep)
+    np.testing.assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
+
+
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("loss", ["cross_entropy", "brier", "double_softmax"])
 def test_minus_infinity_gives_no_number_that_could_be_believed(loss):

@@ -33,6 +33,23 @@ SILENT = 1e14  # an epsilon that leaves next to no noise
 pytestmark = pytest.mark.usefixtures("isolated_cache")
 
 
+SPARE = {  # a layer -> its sizes, and what is made of it and of records [B, 5]
+    "MultiheadAttention": ((5, 1), lambda layer, x: layer(*3 * [x[None]])[0][0]),
+    "Bilinear": ((5, 5, 5), lambda layer, x: layer(x, x)), "Linear": ((5, 5), lambda layer, x: x)}
+
+
+class WithSpare(torch.nn.Module):
+    """A network with a layer that Opacus does not differentiate, or that is not used."""
+
+    def __init__(self, shape, classes, kind):
+        super().__init__()
+        sizes, self.use = SPARE[kind]
+        self.last, self.spare = torch.nn.Linear(5, classes), getattr(torch.nn, kind)(*sizes)
+
+    def forward(self, x):
+        return self.last(self.use(self.spare, x))
+
+
 def private(epsilon=5.0, config=OF_HALF, records=TABLE, count=2, **how):
     members = membership.balanced_halves(len(records), count)
     return dp.train(records, members, config, Privacy(epsilon), **{"workers": 1, **how})
@@ -205,6 +222,11 @@ def test_what_cannot_be_trained_is_refused_before_any_work(monkeypatch):
         dp.train(TABLE, membership.balanced_halves(80, 2), MLP, Privacy(0.1, delta=1e-9)).fit()
     with pytest.raises(MiaError, match=r"layer body\.0\.1\.1 \(BatchNorm2d\).*watson_cnn.*group normalisation"):
         private(config=TrainConfig("resnet18", batch_size=4), records=IMAGES)
+    for spare, words in (("MultiheadAttention", r"layer spare \(MultiheadAttention\).*opacus.layers for attention"),
+                         ("Linear", "weights spare.weight have no gradients .* forward does not use"),
+                         ("Bilinear", "cannot differentiate it for single records .TypeError: ")):
+        with pytest.raises(MiaError, match=words):
+            private(config=replace(MLP, architecture=partial(WithSpare, kind=spare)))
     monkeypatch.setitem(sys.modules, "opacus", None)
     with pytest.raises(MiaError, match=r"pip install 'mia_lib\[dp\]'.*pip install -e '\.\[dp\]'"):
         private().fit()

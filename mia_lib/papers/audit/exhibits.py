@@ -59,8 +59,9 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
             rates = {f"TPR at {reporting.percent(rate.fpr)} FPR": reporting.tpr(rate) for rate in attack.rates}
             rows.append({**of, "attack": attack.name, "AUC": _span(attack.auc), **rates, "p, corrected": f"{attack.p:.2g}",
                          "epsilon, at least": tables.cell(attack.epsilon.bound, ".2f")})
-        rows.append({**of, "attack": f"*{CONTROL}*", "AUC": _span(result.control.auc),
-                     "p, corrected": f"{result.control.p:.2g}, alone"})
+        if result.control:
+            rows.append({**of, "attack": f"*{CONTROL}*", "AUC": _span(result.control.auc),
+                         "p, corrected": f"{result.control.p:.2g}, alone"})
     return pd.DataFrame(rows).fillna(tables.DASH)
 
 
