@@ -1,5 +1,7 @@
 """YAML and JSON: what is damaged is refused by the name of its file, whatever a parser would have raised."""
 
+import re
+
 import pytest
 
 from mia_lib import documents
@@ -18,6 +20,12 @@ def test_what_is_no_document_of_the_kind_is_refused_by_name(tmp_path, name, cont
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MiaError, match=f"/{name} .*{said}.* Bring it back."):
         documents.load(tmp_path / name, remedy="Bring it back.")
+
+
+def test_files_of_yaml_and_json_are_read_in_one_place(repo):
+    reads = re.compile(r"yaml\.(safe_)?load|json\.load\(|json\.loads\([^\n]*read_(text|bytes)")
+    found = {path.name for path in (repo / "mia_lib").rglob("*.py") if reads.search(path.read_text(encoding="utf-8"))}
+    assert found == {"documents.py"}
 
 
 def test_what_is_no_file_is_refused_by_name(tmp_path):
