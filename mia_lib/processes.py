@@ -16,6 +16,8 @@ import sys
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
+from mia_lib import environment
+
 # `torch._dynamo` is what every optimiser imports when it is first used.
 PRELOADED = ["torch", "torch._dynamo", "mia_lib.signals.outputs"]
 DRIVER = Path("/proc/driver/nvidia/version")
@@ -32,8 +34,8 @@ def context() -> BaseContext:
 def prepare() -> None:
     """Start the template where this process is likely to need it: on Linux, without a graphics card or a cluster, and unless
     it is itself such a process."""
-    elsewhere = ("distributed" in sys.modules or os.environ.get("MIA_CLUSTER") or
-                 DRIVER.exists() and os.environ.get("MIA_DEVICE") != "cpu")
+    elsewhere = ("distributed" in sys.modules or environment.cluster() or
+                 DRIVER.exists() and environment.device() != "cpu")
     if sys.platform == "linux" and not elsewhere and not _is_child():
         _start()
 

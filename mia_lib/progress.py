@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mia_lib import environment
+
 
 def say(text: str) -> None:
     """Tell the person waiting something that is not progress."""
-    if os.environ.get("MIA_PROGRESS"):
+    if environment.progress_file():
         _append({"say": text})
     else:
         print(text, file=sys.stderr, flush=True)
@@ -29,14 +30,14 @@ def say(text: str) -> None:
 def warn(text: str, stacklevel: int = 1) -> None:
     """Warn of what is of this machine and not of a result: where a page is made it reaches the person waiting, not the page.
     The level is as of `warnings.warn`; 1 is the caller."""
-    if os.environ.get("MIA_PROGRESS"):
+    if environment.progress_file():
         _append({"say": text})
     else:
         warnings.warn(text, stacklevel=stacklevel + 1)
 
 
 def _append(line: dict) -> None:
-    with open(os.environ["MIA_PROGRESS"], "a", encoding="utf-8") as out:
+    with open(environment.progress_file(), "a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
 
 
@@ -45,7 +46,7 @@ class Bar:
 
     def __init__(self, label: str, total: int):
         self.label, self.total, self.done = label, total, 0
-        self._told = bool(os.environ.get("MIA_PROGRESS"))
+        self._told = bool(environment.progress_file())
         self._tqdm = None
         if not self._told and total:
             from tqdm import tqdm

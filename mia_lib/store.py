@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import BEGAN, LIBRARY, progress
+from mia_lib import BEGAN, LIBRARY, documents, environment, progress
 from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
@@ -49,11 +49,9 @@ class Entry:
 
 def cache_dir() -> Path:
     """The working cache: `$MIA_CACHE`, or the user's cache folder."""
-    if os.environ.get("MIA_CACHE"):
-        return Path(os.environ["MIA_CACHE"])
     from platformdirs import user_cache_dir
 
-    return Path(user_cache_dir("mia_lib"))
+    return environment.folder("MIA_CACHE") or Path(user_cache_dir("mia_lib"))
 
 
 def size() -> int:
@@ -183,7 +181,7 @@ def look_up(spec: dict) -> Entry | None:
     """The entry under `spec` if the cache holds an undamaged one made by the same code."""
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     try:
-        manifest = json.loads(manifest_path.read_bytes())
+        manifest = documents.parse(manifest_path.read_bytes(), manifest_path)
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")

@@ -206,8 +206,10 @@ FORM = {"dtype": "float16", "shape": [4, 5]}
 
 @pytest.mark.parametrize(("change", "said"), [
     (None, "damaged"), ({"index": [0, 5]}, "index is"), ({"index": [0, 4, 2]}, "damaged"), ({"sha256": 3}, "sha256 is 3"),
-    ({"file": "/etc/hosts"}, "not beside it"), ({"arrays": {}}, "holds margin, members"),
-    ({"arrays": {"margin": FORM}}, "holds margin, members"),
+    ({"file": "/etc/hosts"}, "not beside it"), ({"file": ""}, "not beside it"), ({"file": "a\0b"}, "not beside it"),
+    ({"seconds": float("nan")}, "seconds is nan"), ({"seconds": -1}, "seconds is -1"),
+    ({"parents": [{"name": [], "edition": 1, "sha256": ""}]}, "made from"),
+    ({"arrays": {}}, "holds margin, members"), ({"arrays": {"margin": FORM}}, "holds margin, members"),
     ({"arrays": {"margin": FORM | {"shape": [4, 6]}, "members": FORM | {"dtype": "bool"}}}, "margin is"),
     ({"arrays": {"margin": FORM, "members": {"dtype": "bool", "shape": [4, 50]}}}, "members is")])
 def test_a_manifest_that_was_edited_by_hand_is_said_and_its_models_are_measured_anew(change, said):
@@ -219,6 +221,26 @@ def test_a_manifest_that_was_edited_by_hand_is_said_and_its_models_are_measured_
     with pytest.warns(UserWarning, match=said):
         PARENT.publish(range(4), {})
     assert len(published.load("toy/squares")) == 4
+
+
+def test_a_piece_that_is_said_to_come_from_itself_is_not_used():
+    PARENT.publish(range(2), {})
+    [path] = CHILD.publish(range(2), {})
+    forgotten()
+    of_child = json.loads(path.read_text())
+    for mine in (path, manifests()[1]):  # of itself; of its own child
+        was = json.loads(mine.read_text())
+        mine.write_text(json.dumps(was | {"parents": [{key: of_child[key] for key in ("name", "edition", "sha256")}]}))
+        with pytest.warns(UserWarning, match="made from itself.*not used"):
+            assert CHILD.available({}) == [] and "toy/roots" not in set(published.ls()["name"])
+        mine.write_text(json.dumps(was))
+    path.write_text("[" * 100_000)
+    with pytest.warns(UserWarning, match="damaged"):
+        assert published.ls()["name"].tolist() == ["toy/squares"]
+
+
+def test_of_nothing_that_is_published_the_columns_are_listed():
+    assert published.ls()["name"].tolist() == []
 
 
 def test_a_probe_that_is_damaged_or_gone_stops_publishing():

@@ -11,14 +11,16 @@ import pytest
 import mia_lib
 from mia_lib import LIBRARY
 
-GROUND = {"errors", "checks", "archives"}
+GROUND = {"errors", "checks", "archives", "documents", "environment"}
 BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "errors": set(),
     "checks": {"errors"},
     "archives": {"errors"},
+    "documents": {"errors"},
+    "environment": {"errors"},
     "_torch": set(),
-    "progress": set(),
-    "processes": set(),
+    "progress": {"environment"},
+    "processes": {"environment"},
     "data": GROUND | {"progress"},
     "membership": GROUND,
     "custom": {"errors", "store"},

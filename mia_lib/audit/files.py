@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from mia_lib import data
+from mia_lib import data, documents
 from mia_lib.archives import read_npz
 from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
@@ -219,14 +219,9 @@ def recipe(path: str) -> TrainConfig:
     """A recipe from YAML or JSON, the attributes of `TrainConfig` by name; a `MiaError` of anything else."""
     add_working_folder()  # where an architecture of the user's own may be
     try:
-        import yaml
-
-        values = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))  # of which JSON is a part
-    except Exception as error:
-        raise MiaError(f"--recipe {path} cannot be read ({first_line(error)}): write one `name: value` a line.") from error
-    if not isinstance(values, dict):
-        raise MiaError(f"--recipe {path} holds a {type(values).__name__}: one `name: value` a line is needed, such as "
-                       "architecture: mlp:64.")
+        values = documents.load(Path(path).expanduser(), remedy="Write one `name: value` a line, as architecture: mlp:64.")
+    except MiaError as error:
+        raise MiaError(f"--recipe {error}") from error
     for name in values:
         check_choice(f"--recipe {path}: name", name, [field.name for field in fields(TrainConfig)])
     if "architecture" not in values:

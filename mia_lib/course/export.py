@@ -7,9 +7,8 @@ import shutil
 from pathlib import Path
 
 import jupytext
-import yaml
 
-from mia_lib import store
+from mia_lib import documents, store
 from mia_lib.course import bank
 from mia_lib.course.exercises import Exercise, importable, load_exercises
 from mia_lib.errors import MiaError, check_choice
@@ -70,7 +69,7 @@ def readme(exercises: list[Exercise], root: Path, edition: str) -> str:
     table = "\n".join(f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
                       f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"
                       for exercise in exercises)
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config = documents.load(root / "_config.yml")
     repository = config["repository"]["url"]
     text = (root / "course" / "README.md").read_text(encoding="utf-8").format(
         count=len(exercises), minutes=sum(exercise.about["minutes"] for exercise in exercises), table=table,

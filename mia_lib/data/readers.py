@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import sys
 import tarfile
 from functools import partial
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mia_lib import documents
 from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError, check_range
 from mia_lib.progress import track
@@ -163,7 +163,7 @@ def openml(name: str, folder: str) -> dict:
     from sklearn.datasets import fetch_openml
 
     url = f"https://www.openml.org/api/v1/json/task/{OPENML[name]}"
-    task = json.loads(Path(pooch.retrieve(url, known_hash=None, fname="task.json", path=folder)).read_text()).get("task", {})
+    task = documents.load(pooch.retrieve(url, known_hash=None, fname="task.json", path=folder)).get("task", {})
     source = next((part["data_set"] for part in task.get("input", ()) if part.get("name") == "source_data"), None)
     if str(task.get("task_type_id")) != "1" or source is None:
         raise MiaError(f"{url} describes no classification task ({task.get('task_type', 'of unknown type')}): OpenML has "

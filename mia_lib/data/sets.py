@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mia_lib import LIBRARY
+from mia_lib import LIBRARY, environment
 from mia_lib.archives import read_npz
 from mia_lib.checks import check_finite, check_labels
 from mia_lib.data import readers
@@ -207,11 +207,9 @@ def content(name: str) -> str:
 
 def data_dir() -> Path:
     """Where data sets are looked for and downloaded to: `$MIA_DATA`, or the user's data folder."""
-    if os.environ.get("MIA_DATA"):
-        return Path(os.environ["MIA_DATA"]).expanduser()
     from platformdirs import user_data_dir
 
-    return Path(user_data_dir("mia_lib"))
+    return environment.folder("MIA_DATA") or Path(user_data_dir("mia_lib"))
 
 
 def _find(name: str) -> Path | None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import pandas as pd
-import yaml
 
+from mia_lib import documents
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.evidence import tables
 from mia_lib.metrics.interval import Interval
@@ -22,6 +22,8 @@ REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDIC
     "reproduced", "contradicted", "no difference", "inconclusive", "checked", "not run")
 OWN_DATA, STAND_IN = "the paper's data", "a stand-in"
 MIME = "application/vnd.mia.claims+json"
+NEEDED = {"id", "text", "exhibit", "evidence", "rule"}  # of a claim
+REMEDY = "Bring it back (in a clone: `git checkout -- data/papers`)."
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,12 @@ class Verdict:
 def _file(paper: str) -> dict:
     known = {path.name.removesuffix("_claims.yaml"): path for path in tables.PAPERS.glob("*_claims.yaml")}
     path = known[check_choice("paper", paper, sorted(known))]
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = documents.load(path, remedy=REMEDY)
+    listed = content.get("claims")
+    whole = isinstance(listed, list) and all(isinstance(one, dict) and NEEDED <= one.keys() for one in listed)
+    if not (whole and listed and "title" in content and len({str(one["id"]) for one in listed}) == len(listed)):
+        raise MiaError(f"{path} needs a title, and claims, each with {', '.join(sorted(NEEDED))}, an id once. {REMEDY}")
+    return content
 
 
 @cache

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mia_lib import store
+from mia_lib import documents, store
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, duration
 from mia_lib.publish import outputs, pages, prose, runner, sync
@@ -69,8 +69,10 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
 
 
 def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder: Path) -> Path:
-    bars, index, noted = Bars(), folder / INDEX, folder / "book.seen"
-    before, last = _states(root, folder, preset), json.loads(noted.read_text()) if noted.is_file() and not force else None
+    bars, index, noted = Bars(), folder / INDEX, folder / "seen.json"
+    before, last = _states(root, folder, preset), None
+    if noted.is_file() and not force:
+        last = documents.load(noted, remedy="Remove it, and build again.")
     if last == before and index.is_file():
         bars.say("book: nothing changed, used again")
         return index
@@ -95,7 +97,7 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
     index = render(contents(root, _with_text(executed, root)), root, folder, fresh, bars)
     after = _states(root, folder, preset)
     if after["sources"] == before["sources"]:  # nobody edited while it was built
-        noted.write_text(json.dumps(after))
+        store.write(noted, json.dumps(after).encode())
     return index
 
 
@@ -125,7 +127,7 @@ def _executed(values: dict[str, dict], root: Path, folder: Path) -> dict[str, Pa
 
 def _with_text(executed: dict[str, Path], root: Path) -> dict[str, dict]:
     """Executed notebooks as JSON, with their text as it is now."""
-    return {name: runner.with_current_text(json.loads(path.read_text(encoding="utf-8")), name, root)
+    return {name: runner.with_current_text(documents.load(path), name, root)
             for name, path in executed.items()}
 
 

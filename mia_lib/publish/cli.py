@@ -16,6 +16,7 @@ from pathlib import Path
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mia_lib import environment
 from mia_lib.course import cli as course
 from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import PRESETS, PUBLISHED
@@ -72,24 +73,22 @@ def _limit_measuring(yes: bool) -> None:
     """Lets no measurement of a run take longer than five minutes unless that was asked for."""
     if not yes:
         os.environ.setdefault("MIA_MOST_SECONDS", "300")
+    environment.most_seconds()
 
 
 def _use_device(device: str | None) -> None:
     """Says before any work what is wrong with the device, and with the number of workers."""
-    if name := device or os.environ.get("MIA_DEVICE"):
+    if name := device or environment.device():
         if name != "cpu":  # of which nothing is to be said, and PyTorch takes seconds to import
             from mia_lib.training import devices
 
             devices.pick(device)
         os.environ["MIA_DEVICE"] = name
-    if not re.fullmatch("[1-9][0-9]*", os.environ.get("MIA_WORKERS") or "1"):
-        from mia_lib.training import pool
-
-        pool.default_workers()
+    environment.workers()
 
 
 def _use_cluster(address: str | None) -> None:
-    if address := address or os.environ.get("MIA_CLUSTER"):
+    if address := address or environment.cluster():
         if not re.fullmatch(r"(\w+://)?\S+:\d+", address):
             raise MiaError(f"{address!r} is no address of a cluster: give the one that its scheduler prints when it starts, "
                            "such as tcp://10.0.0.1:8786.")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mia_lib import environment
 from mia_lib.errors import MiaError
 from mia_lib.progress import duration
 from mia_lib.publish.measured import empty_cache
@@ -61,10 +62,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("disk", f"{free / 2**30:.1f} GiB free here; the book needs 0.5", "ok" if free > 2**29 else MISSING)
     yield _checked("repository", lambda: str(find_root()))
     yield _checked("cache", lambda: _cache(store.cache_dir(), store.size()))
-    folder = os.environ.get("MIA_DATA")
-    sets = sorted(p.stem for p in Path(folder).glob("*.npz")) if folder else []
-    yield Finding("$MIA_DATA", f"{folder}: {', '.join(sets) or 'no NAME.npz in it'}" if folder else
-                  "not set; the embedded sets need nothing", "ok" if sets else WITHOUT)
+    yield _checked("$MIA_DATA", _own_sets, WITHOUT)
     yield Finding("Chromium", chromium() or "not found; the browser tests will skip", "ok" if chromium() else WITHOUT)
     yield _checked("torch", _torch)
     yield _checked("torchvision", _torchvision, WITHOUT)
@@ -75,7 +73,8 @@ def _checked(what: str, look: Callable[[], str], otherwise: str = MISSING) -> Fi
     try:
         return Finding(what, look())
     except Exception as error:  # whatever it is, the report says it and goes on
-        return Finding(what, f"{type(error).__name__}: {error}", otherwise)
+        kind = f"{type(error).__name__}: " * (not isinstance(error, MiaError))
+        return Finding(what, f"{kind}{error}", otherwise)
 
 
 def _cache(folder: Path, size: int) -> str:
@@ -84,6 +83,14 @@ def _cache(folder: Path, size: int) -> str:
         raise MiaError(f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
                        "another")
     return f"{folder}, {size / 2**20:.0f} MiB; {shutil.disk_usage(there).free / 2**30:.1f} GiB free there"
+
+
+def _own_sets() -> str:
+    if not (folder := environment.folder("MIA_DATA")):
+        raise MiaError("not set; the embedded sets need nothing")
+    if not (sets := sorted(path.stem for path in folder.glob("*.npz"))):
+        raise MiaError(f"{folder}: no NAME.npz in it")
+    return f"{folder}: {', '.join(sets)}"
 
 
 def _torch() -> str:

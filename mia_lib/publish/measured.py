@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-import yaml
 from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from mia_lib import published
+from mia_lib import documents, published
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import duration
 from mia_lib.publish.parameters import validated
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FAILED = "FAILED: "  # begins what is said of an entry that could not be measured
+EXPONENT = r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"  # in YAML 1.1 a text, without a point or a sign
 FEWEST = 100  # numbers of a model by which it can be told from others
 
 
@@ -88,14 +88,9 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
 
 def read_values(parameters: Mapping[str, str]) -> dict:
     """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text."""
-    values = {}
-    for name, value in parameters.items():
-        try:
-            values[name] = float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError) as error:
-            raise MiaError(f"-p {name} {value}: {getattr(error, 'problem', error)}. Put a text with such signs in quotes of "
-                           "its own, as '\"text\"'.") from error
-    return values
+    remedy = "Put a text with such signs in quotes of its own, as '\"text\"'."
+    return {name: float(value) if re.fullmatch(EXPONENT, value) else documents.parse(value, f"-p {name}", object, remedy)
+            for name, value in parameters.items()}
 
 
 def queue() -> list[Entry]:
@@ -105,12 +100,8 @@ def queue() -> list[Entry]:
         MiaError: it is no list of entries; one of an unknown measurement or parameter, or without what it needs.
     """
     path = published.folder() / "queue.yaml"
-    try:
-        entries = (yaml.safe_load(path.read_text(encoding="utf-8")) or []) if path.is_file() else []
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise MiaError(f"{path} cannot be read: {error}") from error
-    if not isinstance(entries, list):
-        raise MiaError(f"{path}: a list of entries is needed, as `- measurement: bank/cifar10-small`.")
+    remedy = "Write a list of entries, as `- measurement: bank/cifar10-small`; [] is an empty one."
+    entries = documents.load(path, list, remedy) if os.path.lexists(path) else []
     return [validated(Entry, entry, f"entry {number} of {path}") for number, entry in enumerate(entries, 1)]
 
 
@@ -131,11 +122,9 @@ def table() -> pd.DataFrame:
     rows = []
     for entry in entries:
         missing, each = len(entry.lacking()), entry.each()
-        rows.append({
-            "measurement": entry.measurement.name, "models": entry.models, "missing": missing, "parameters": entry.unusual(),
-            "here": "" if not missing else "not known" if each is None else duration(missing * each),
-            "card": entry.planned("card")})
-    return pd.DataFrame(rows)
+        here = "" if not missing else "not known" if each is None else duration(missing * each)
+        rows.append((entry.measurement.name, entry.models, missing, entry.unusual(), here, entry.planned("card")))
+    return pd.DataFrame(rows, columns="measurement models missing parameters here card".split())
 
 
 def page() -> str:

@@ -37,7 +37,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from mia_lib import custom
+from mia_lib import custom, documents
 from mia_lib.errors import MiaError, check_choice
 
 PUBLISHED, QUICK = "published", "quick"
@@ -45,6 +45,8 @@ PRESETS = {  # what each is for; a notebook may have others
     PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
+FORMS = ("Allowed are low..high of a number, even of a whole one, words as a | b, and of a list also not empty, distinct, "
+         "ascending, N items and as many as NAME, another parameter; between two of them a semicolon.")
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,8 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
         return declarations
-    values = _checked(declarations, _load(file), f"preset {preset}: ")
+    given = documents.load(file, remedy="Write one `name: value` a line; the published parameters need no file.")
+    values = _checked(declarations, given, f"preset {preset}: ")
     return [replace(p, default=values[p.name]) for p in declarations]
 
 
@@ -169,19 +172,13 @@ def declared(source: str, where: str) -> list[Parameter]:
             raise MiaError(f"{where}: {declaration.name} has type {declaration.type!r}. Allowed: {', '.join(SCALARS)}, "
                            "list[...] of them.")
         declarations.append(declaration)
+    defaults = {one.name: one.default for one in declarations}
+    for one in declarations:
+        try:
+            _annotation(one, defaults)
+        except (ValueError, LookupError) as error:
+            raise MiaError(f"{where}: brackets of {one.name}, [{one.allowed}], cannot be read: {error}. {FORMS}") from error
     return declarations
-
-
-def _load(path: Path) -> dict:
-    import yaml
-
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise MiaError(f"{path} is not YAML: {' '.join(str(error).split())}. Write one `name: value` a line.") from error
-    if not isinstance(values, dict):
-        raise MiaError(f"{path} holds a {type(values).__name__}. Write one `name: value` a line.")
-    return values
 
 
 # ------------------------------------------------------------------------------------------------------------------- values
@@ -256,10 +253,10 @@ def _annotation(parameter: Parameter, values: Mapping):
     item += [BeforeValidator(_no_truth)] if kind in ("int", "float") else []
     whole = [BeforeValidator(_items)] if parameter.is_list else []
     for clause in parameter.clauses:
-        if ".." in clause:
+        if ".." in clause and kind in ("int", "float"):
             low, high = (SCALARS[kind](end) if end.strip() else None for end in clause.split(".."))
             item.append(Field(ge=low, le=high))
-        elif clause == "even":
+        elif clause == "even" and kind == "int":
             item.append(Field(multiple_of=2))
         elif clause in ("distinct", "ascending"):
             whole.append(AfterValidator(partial(_in_order, clause)))
@@ -269,8 +266,12 @@ def _annotation(parameter: Parameter, values: Mapping):
             other = [None] * int(size[1]) if size[1] else _items(values[size[2]])
             if isinstance(other, list):  # what is none is refused for itself
                 whole.append(Field(min_length=len(other), max_length=len(other)))
-        else:
+        elif kind == "str" and ".." not in clause:
             item.append(AfterValidator(partial(_one_of, _choices(clause), parameter)))
+        else:
+            raise ValueError(f"{clause!r} says nothing of {kind}")
+    if whole and not parameter.is_list:
+        raise ValueError("it is no list")
     each = Annotated[SCALARS[kind], *item] if item else SCALARS[kind]
     return Annotated[list[each], *whole] if parameter.is_list else each
 

@@ -32,9 +32,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
+from mia_lib import documents
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed, render
@@ -379,8 +379,8 @@ def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise MiaError(f"{where}there is no quiz {name!r}: {QUIZZES} has {known}.")
-    return [validated(Question, question, f"{where}{path.name}, question {number}") for number, question in enumerate(
-        yaml.safe_load(path.read_text(encoding="utf-8")), 1)]
+    return [validated(Question, question, f"{where}{path.name}, question {number}")
+            for number, question in enumerate(documents.load(path, list, "Write a list of questions."), 1)]
 
 
 def quiz_page(questions: list[Question]) -> str:

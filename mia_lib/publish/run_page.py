@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_lib import store
+from mia_lib import documents, store
 from mia_lib.progress import Bars
 from mia_lib.publish import build, outputs, pages, prose, runner
 from mia_lib.publish.parameters import as_typed, find_root, own, validate
@@ -45,7 +45,7 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     text, warnings = render(notebook, root)
     for warning in warnings:
         bars.say(warning)
-    for file, report in outputs.displayed(json.loads(notebook.read_text(encoding="utf-8"))).report_files().items():
+    for file, report in outputs.displayed(documents.load(notebook)).report_files().items():
         store.write(notebook.parent / file, report.encode())
     page = notebook.with_suffix(".html")
     store.write(page, text.encode())
@@ -59,7 +59,7 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
         BookFailed: Sphinx stopped.
     """
     root, notebook = find_root(root), Path(notebook).resolve()
-    content = json.loads(notebook.read_text(encoding="utf-8"))
+    content = documents.load(notebook)
     record, built = content["metadata"]["mia"], root.joinpath(*BOOK)
     runner.check_title(content, record["notebook"])
     base = f"{Path(os.path.relpath(built, notebook.parent)).as_posix()}/" if (built / "objects.inv").is_file() else None
@@ -106,18 +106,14 @@ def _links(text: str, base: str | None) -> str:
 
 def _chapter(name: str, root: Path) -> int:
     """The number of a notebook among the numbered chapters of the book; 0 where it has none."""
-    import yaml
-
-    parts = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")).get("parts", [])
+    parts = documents.load(root / "_toc.yml").get("parts", [])
     numbered = [Path(chapter["file"]).name for part in parts if part.get("numbered") for chapter in part["chapters"]]
     return numbered.index(name) + 1 if name in numbered else 0
 
 
 def _config(root: Path, built: Path | None, base: str | None, chapter: int) -> dict:
     """The book's configuration, without buttons that lead to the unchanged notebook."""
-    import yaml
-
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config = documents.load(root / "_config.yml")
     config["launch_buttons"] = {}
     config.pop("repository", None)
     config["html"] = {key: value for key, value in config.get("html", {}).items() if not key.startswith("use_")}

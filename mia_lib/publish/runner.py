@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mia_lib import LIBRARY, custom, published, store
+from mia_lib import LIBRARY, custom, documents, published, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars, Tail, duration
@@ -127,8 +127,8 @@ def check_output(folder: Path) -> None:
 def _metadata(path: Path) -> dict:
     """Of the notebook at `path`; {} when it is missing, partial or damaged."""
     try:
-        return dict(json.loads(Path(path).read_text(encoding="utf-8"))["metadata"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return dict(documents.load(path)["metadata"])
+    except (ValueError, KeyError, TypeError):
         return {}
 
 
@@ -141,7 +141,7 @@ def paces(root: Path) -> dict[str, list[float]]:
     """Seconds of each code cell of a notebook when the book was last published, on two cores: name -> list. They say how much
     of a run is done, and which notebook is to begin first."""
     path = root / PACE
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return documents.load(path) if path.is_file() else {}
 
 
 def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: float) -> float:
@@ -462,7 +462,7 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
                        "is not lost.")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
-        notebook = with_current_text(json.loads(target.read_text(encoding="utf-8")), name, root)
+        notebook = with_current_text(documents.load(target), name, root)
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
         store.write(target, json.dumps(notebook, indent=1).encode())
     else:

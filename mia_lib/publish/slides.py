@@ -32,6 +32,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from mia_lib import documents
 from mia_lib.errors import MiaError
 from mia_lib.evidence import primer
 from mia_lib.publish import build as book
@@ -131,14 +132,12 @@ def deck(path: Path, source: _Source) -> dict:
         MiaError: no head or not what it needs, a fence that is none of the three, or a name that no chapter has; with the file
             and the slide.
     """
-    import yaml
-
     text = path.read_text(encoding="utf-8")
     match = HEAD.match(text)
-    head = yaml.safe_load(match[1]) if match else {}
-    if not isinstance(head, dict) or head.keys() != KEYS:
-        raise MiaError(f"{path.name}: the head has {sorted(head) if isinstance(head, dict) else head!r}; it needs "
-                       f"{', '.join(sorted(KEYS))}, between two lines of ---.")
+    needed = f"it needs {', '.join(sorted(KEYS))}, between two lines of ---."
+    head = documents.parse(match[1], f"{path.name}: the head", remedy=needed.capitalize()) if match else {}
+    if head.keys() != KEYS:
+        raise MiaError(f"{path.name}: the head has {', '.join(map(str, head)) or 'nothing'}; {needed}")
     slides = []
     for number, part in enumerate(re.split(r"^---$", text[match.end():], flags=re.MULTILINE), 1):
         shown, *notes = NOTES.split(part.strip(), maxsplit=1)

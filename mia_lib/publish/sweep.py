@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mia_lib import store
+from mia_lib import documents, store
 from mia_lib.errors import MiaError, check_choice
 from mia_lib.progress import Bars
 from mia_lib.publish import outputs, prose, runner
@@ -129,7 +129,7 @@ def run(name: str, axes: Mapping[str, str], preset: str | None = None, output: P
 
 def read(settings: Mapping, page: Path, root: Path) -> Cell:
     """What the notebook beside `page` displayed when it was run with `settings`, its captions as its numbers have them."""
-    notebook = json.loads(page.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    notebook = documents.load(page.with_suffix(".ipynb"))
     shown = outputs.displayed(prose.resolve_roles(notebook, prose.run_of(notebook, root)))
     return Cell(settings, page, notebook["metadata"]["mia"], list(shown.tables.values()), shown.claims)
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from mia_lib import documents
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.publish import measured, prose, runner
@@ -52,7 +53,7 @@ def readme(check: bool, root: Path) -> list[Path]:
     import pandas as pd
 
     path, staged = root / "README.md", root / "_build" / "book" / FINDINGS
-    book = json.loads(staged.read_text(encoding="utf-8")) if path.is_file() and staged.is_file() else {"preset": ""}
+    book = documents.load(staged) if path.is_file() and staged.is_file() else {"preset": ""}
     if book["preset"] != PUBLISHED:
         return []
     return _between(path, OF_BOOK, tables.markdown_table(pd.DataFrame(book["rows"])), check)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib import custom, progress, store
+from mia_lib import custom, environment, progress, store
 from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.published import pieces as disk
@@ -122,14 +122,15 @@ class Measurement:
 
         return {"name": self.name, "edition": self.edition, "training_edition": training.EDITION}
 
-    def answers(self, manifest: Mapping, parameters: dict | None = None) -> bool:
-        """Whether a piece is of this measurement as it is now, at some parameters, and what it was made from stands."""
+    def answers(self, manifest: Mapping, parameters: dict | None = None, made: frozenset = frozenset()) -> bool:
+        """Whether a piece is of this measurement as it is now, at some parameters, and what it was made from stands; `made`
+        from it are those with these names and hashes."""
         try:
             measured = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
             return False
         same = self.identity().items() <= manifest.items() and (parameters is None or _text(measured) == _text(parameters))
-        return same and manifest.get("own", {}) == _own_content(measured) and _parents_stand(manifest)
+        return same and manifest.get("own", {}) == _own_content(measured) and _parents_stand(manifest, made)
 
     def available(self, parameters: dict) -> list[Piece]:
         """The pieces that answer: published ones first, then of the working cache those made by the code there is now."""
@@ -142,10 +143,10 @@ class Measurement:
         """All pieces of this name, whatever code or edition they are of."""
         return [*disk.pieces(self.name, folder()), *disk.pieces(self.name, disk.cache())]
 
-    def serves(self, parent: Mapping, *, published: bool = False) -> bool:
-        """Whether a piece that another was made from, as the manifest of that names it, is there and answers."""
+    def serves(self, parent: Mapping, *, published: bool = False, made: frozenset = frozenset()) -> bool:
+        """Whether a piece that others were made from, as the manifest of one names it, is there and answers."""
         return any(piece.manifest["sha256"] == parent["sha256"] and (piece.is_published or not published)
-                   and self.answers(piece.manifest) for piece in self._candidates())
+                   and self.answers(piece.manifest, made=made) for piece in self._candidates())
 
     def _published_of(self, parent: Mapping) -> list[dict]:
         """What a manifest says of published pieces that hold what one in the working cache does; [] where none do."""
@@ -185,7 +186,7 @@ class Measurement:
         with store.lock({"kind": "piece", "name": self.name, "parameters": parameters}, what=f"measuring {self.name}"):
             lacking = self.lacking(index, parameters)
             if lacking:
-                cost, most = self.cost_in_words(len(lacking), parameters), float(os.environ.get("MIA_MOST_SECONDS") or "inf")
+                cost, most = self.cost_in_words(len(lacking), parameters), environment.most_seconds()
                 if (self.seconds(len(lacking), parameters, alike=True) or 0) > most:
                     raise MiaError(f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
                                    "begins from models that a laptop trains in a minute, `--yes` measures this.")
@@ -395,11 +396,14 @@ def _runs(numbers: Sequence[int], most: int) -> list[range]:
     return runs
 
 
-def _parents_stand(manifest: Mapping) -> bool:
+def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
     """Whether each piece that this one was made from is still there and served, and so on up to what came first."""
-    parents = manifest.get("parents", ())
+    parents, made = manifest.get("parents", ()), made | {(manifest["name"], manifest["sha256"])}
+    if any((parent["name"], parent["sha256"]) in made for parent in parents):
+        progress.warn(f"{manifest['file']} is damaged (it was made from itself); it is not used.", stacklevel=4)
+        return False
     known = catalogue() if parents else {}
-    return all(parent["name"] in known and known[parent["name"]].serves(parent) for parent in parents)
+    return all(parent["name"] in known and known[parent["name"]].serves(parent, made=made) for parent in parents)
 
 
 def _own_content(parameters: Mapping) -> dict[str, str]:
@@ -511,15 +515,12 @@ def ls() -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame([{
-        "name": measurement.name, "models": len(disk.numbers(pieces)),
-        "dataset": parameters.get("dataset", ""), "parameters": parameters,
-        "arrays": ", ".join(pieces[0].manifest["arrays"]),
-        "device": " and ".join(sorted({piece.manifest["device"] for piece in pieces})),
-        "minutes": round(sum(piece.manifest["seconds"] for piece in pieces) / 60, 1),
-        "date": max(piece.manifest["date"] for piece in pieces),
-        "megabytes": round(sum(piece.manifest["bytes"] for piece in pieces) / 1e6, 1)}
-        for measurement, parameters, pieces in groups()])
+    return pd.DataFrame([(
+        measurement.name, len(disk.numbers(pieces)), parameters.get("dataset", ""), parameters,
+        ", ".join(pieces[0].manifest["arrays"]), " and ".join(sorted({piece.manifest["device"] for piece in pieces})),
+        round(sum(piece.manifest["seconds"] for piece in pieces) / 60, 1), max(piece.manifest["date"] for piece in pieces),
+        round(sum(piece.manifest["bytes"] for piece in pieces) / 1e6, 1)) for measurement, parameters, pieces in groups()],
+        columns="name models dataset parameters arrays device minutes date megabytes".split())
 
 
 def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **parameters) -> Bank:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import subprocess
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import progress, store
+from mia_lib import documents, environment, progress, store
 from mia_lib.errors import MiaError
 
 FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 80_000_000  # bytes of a file, and of all that is published
@@ -23,8 +22,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def folder() -> Path:
     """Where published measurements lie: `$MIA_PUBLISHED`, or data/published of the repository."""
-    path = os.environ.get("MIA_PUBLISHED")
-    return Path(os.path.expanduser(path)) if path else REPOSITORY / "data" / "published"
+    return environment.folder("MIA_PUBLISHED") or REPOSITORY / "data" / "published"
 
 
 def cache() -> Path:
@@ -141,16 +139,16 @@ def decode(content: bytes, file: str, forms: Mapping[str, Mapping]) -> dict[str,
 
 def pieces(name: str, where: Path) -> list[Piece]:
     """The blocks of a measurement in a folder, by their first model; a manifest that cannot be read is said and left out."""
-    ordered = []
+    found = []
     for path in (where / name).parent.glob(f"{Path(name).name}*.json"):
         try:
-            manifest = json.loads(path.read_bytes())
+            manifest = documents.load(path)
             if manifest["name"] == name:
                 _check(manifest, path)
-                ordered.append((list(range(*manifest["index"])), Piece(path, manifest)))
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+                found.append(Piece(path, manifest))
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             progress.warn(f"{path} is damaged ({error}); it is not used.", stacklevel=3)
-    return [piece for _, piece in sorted(ordered, key=lambda pair: (pair[0], str(pair[1].path)))]
+    return sorted(found, key=lambda piece: (piece.manifest["index"], str(piece.path)))
 
 
 NEEDED = {"edition": int, "training_edition": int, "parameters": dict, "index": list, "device_kind": str, "device": str,
@@ -165,13 +163,15 @@ def _check(manifest: dict, path: Path) -> None:
     first, stop = manifest["index"]
     if not 0 <= first < stop or not path.stem.endswith(f"-{first:03}-{stop - 1:03}"):
         raise ValueError(f"index is {manifest['index']}")
-    if Path(manifest["file"]).name != manifest["file"]:
+    if manifest["file"] not in (f"{path.stem}.npz", f"{path.stem}.safetensors"):
         raise ValueError(f"file is {manifest['file']!r}, which is not beside it")
+    if not 0 <= manifest["seconds"] < 1e10:
+        raise ValueError(f"seconds is {manifest['seconds']}")
     for name, form in manifest["arrays"].items():
-        if not isinstance(form["dtype"], str) or form["shape"][0] != stop - first:
+        if not isinstance(form["dtype"], str) or form["shape"][0] != stop - first or {*map(type, form["shape"])} != {int}:
             raise ValueError(f"{name} is {form} of {stop - first} models")
     for parent in manifest.get("parents", []):
-        if not {"name", "edition", "sha256"} <= parent.keys():
+        if not (isinstance(parent["name"], str) and isinstance(parent["sha256"], str) and "edition" in parent):
             raise ValueError(f"it was made from {parent!r}")
 
 
@@ -231,7 +231,7 @@ def processes() -> int:
 
 def elsewhere() -> int:
     """How many models the workers of a cluster train at once; 0 without one."""
-    if not os.environ.get("MIA_CLUSTER"):
+    if not environment.cluster():
         return 0
     from mia_lib.training import pool
 

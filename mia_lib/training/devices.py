@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import torch
 
+from mia_lib import environment
 from mia_lib.errors import MiaError
 
 
@@ -21,7 +22,7 @@ def pick(device: str | None = None) -> torch.device:
     Raises:
         MiaError: any other name, or CUDA on a machine without it.
     """
-    argument, name = ("device", device) if device else ("MIA_DEVICE", os.environ.get("MIA_DEVICE"))
+    argument, name = ("device", device) if device else ("MIA_DEVICE", environment.device())
     if not name:
         return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     kind, _, number = name.partition(":")

@@ -16,8 +16,8 @@ from concurrent.futures.process import BrokenProcessPool
 
 import torch
 
-from mia_lib import processes, progress
-from mia_lib.errors import MiaError, check_range
+from mia_lib import environment, processes, progress
+from mia_lib.errors import MiaError
 
 CONNECT_SECONDS = 20
 MOST_QUEUED = 64  # tasks that have been handed out and are not finished, at most, where it is not known how many run at once
@@ -28,9 +28,9 @@ GUARD = ("This script trains models when it is imported, which the processes tha
 _pools: dict[int, ProcessPoolExecutor] = {}
 
 
-def _start_worker(environment: dict[str, str]) -> None:
+def _start_worker(variables: dict[str, str]) -> None:
     os.environ.clear()  # its own is that of the process it was forked from, as it was when that one started
-    os.environ.update(environment)
+    os.environ.update(variables)
     torch.set_num_threads(1)
     _keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -82,13 +82,8 @@ def _why_died(processes: list, label: str) -> str:
 
 def default_workers() -> int:
     """Processes of the pool: `$MIA_WORKERS`, or one a core this process may use, at most 16."""
-    if os.environ.get("MIA_WORKERS"):
-        try:
-            return check_range("MIA_WORKERS", int(os.environ["MIA_WORKERS"]), 1)
-        except ValueError as error:
-            raise MiaError(f"MIA_WORKERS = {os.environ['MIA_WORKERS']!r}: a whole number from 1 is needed.") from error
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(16, cores)
+    return environment.workers() or min(16, cores)
 
 
 def pool(workers: int | None = None) -> ProcessPoolExecutor:
@@ -156,7 +151,7 @@ def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[in
         close_pools()
         raise MiaError(_why_died(processes, label)) from None
     except CancelledError as error:
-        _clusters.pop(os.environ.get("MIA_CLUSTER", ""), None)
+        _clusters.pop(environment.cluster(), None)
         raise MiaError(f"The scheduler of the cluster went away during '{label}'. What was finished is kept: start it again, "
                        "and run again.") from error
     except BaseException as error:
@@ -179,7 +174,7 @@ def at_once() -> int:
     """Tasks that `run_tasks` runs at the same time: threads of the workers of `$MIA_CLUSTER`, or processes of the pool."""
     if cluster() is None:
         return default_workers()
-    return max(1, sum(_clusters[os.environ["MIA_CLUSTER"]].nthreads().values()))
+    return max(1, sum(_clusters[environment.cluster()].nthreads().values()))
 
 
 def cluster() -> Executor | None:
@@ -193,7 +188,7 @@ def cluster() -> Executor | None:
         MiaError: `dask.distributed` is not installed, nobody answers, there is no worker, or the workers do not see this
             machine's store or have other versions.
     """
-    if not (address := os.environ.get("MIA_CLUSTER")):
+    if not (address := environment.cluster()):
         return None
     if address not in _clusters:
         _clusters[address] = connect(address)

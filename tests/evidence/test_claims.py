@@ -101,6 +101,16 @@ def test_unknown_claims_and_those_left_out_or_given_twice_are_refused(call, word
         call()
 
 
+@pytest.mark.parametrize("text", ["", "title: A", "title: A\nclaims: [", "title: A\nclaims:\n", "title: A\nclaims: [C1]",
+    "title: A\nclaims:\n- {id: C1, text: a}",
+    "title: A\nclaims:\n" + "- {id: C1, text: a, exhibit: b, evidence: c, rule: d}\n" * 2])
+def test_a_file_of_claims_that_is_damaged_is_refused_by_name(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(claims.tables, "PAPERS", tmp_path)
+    (tmp_path / "cut_claims.yaml").write_text(text)
+    with pytest.raises(MiaError, match="cut_claims.yaml .* Bring it back"):
+        claims.claims("cut")
+
+
 def test_verdicts_that_do_not_add_up_are_counted_apart():
     records = [verdict.record() for verdict in all_of_bayes(**{"Table 1": claims.OWN_DATA, "Table 2": claims.STAND_IN})]
     theirs = [one for one in records if one["kind"] == "paper" and one["verdict"] == "reproduced"]

@@ -119,6 +119,9 @@ def test_the_guide_stands_whatever_numbers_of_references_are_asked_for(case):
     frame, _ = study.attack_case(case, 2, [4], draws=2, whole=study.all_with([case], [4], 2))
     assert set(frame["references"]) == {0, 1, 2, 4}
     assert len(study.guide(frame, 2)) == len(exhibits.guide_table(frame, 2)) == len(exhibits.HAVE)
+    frame, _ = study.attack_case(case, 2, [2], draws=2, whole=study.all_with([case], [2], 2))
+    assert list(study.guide(frame, 2)) == list(exhibits.HAVE), "prose names each, also where there are no more than a few"
+    assert len(exhibits.guide_table(frame, 2)) == len(exhibits.HAVE) - 1
 
 
 def test_every_exhibit_has_a_row_an_attack(case, attacked):

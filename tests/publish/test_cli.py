@@ -116,7 +116,8 @@ def test_main_treats_termination_like_ctrl_c(monkeypatch):
 
 
 @pytest.mark.parametrize("name, value, words", [
-    ("MIA_WORKERS", "0", "MIA_WORKERS = '0'"), ("MIA_DEVICE", "nonsense", "MIA_DEVICE"),
+    ("MIA_WORKERS", "0", "MIA_WORKERS = 0"), ("MIA_DEVICE", "nonsense", "MIA_DEVICE"),
+    ("MIA_MOST_SECONDS", "abc", "MIA_MOST_SECONDS = 'abc'"),
     ("MIA_CLUSTER", "nonsense", "'nonsense' is no address of a cluster")])
 def test_variables_are_looked_at_before_anything_runs(tiny, monkeypatch, name, value, words):
     monkeypatch.setenv(name, value)

@@ -165,7 +165,8 @@ def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("- [1", "cannot be read"), ("models: 3", "a list of entries"), ("- toy", "entry 1 of .* valid dictionary"),
+    ("- [1", "queue.yaml is not YAML"), ("models: 3", "a list of entries"), ("", "queue.yaml holds nothing"),
+    ("- toy", "entry 1 of .* valid dictionary"),
     ("- {measurement: bank/cifar10-small, models: many}", "models: .* valid integer"),
     ("- {measurement: bank/cifar10-small, models: 2, minuts: {cpu: 1}}", "minuts: Extra inputs are not permitted"),
     ("- {measurement: bank/cifar10-small, models: 2, minutes: {cpu: 0}}", "minutes.cpu: .* greater than 0"),
@@ -173,6 +174,17 @@ def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
 def test_a_queue_that_is_wrong_is_refused(text, said, own_folder):
     (own_folder / "queue.yaml").write_text(text)
     with pytest.raises(MiaError, match=said):
+        measured.queue()
+
+
+def test_a_queue_that_cannot_be_read_is_refused(own_folder):
+    assert measured.queue() == [] == measured.table()["missing"].tolist()
+    (path := own_folder / "queue.yaml").symlink_to(own_folder / "gone.yaml")
+    with pytest.raises(MiaError, match="queue.yaml cannot be read: No such file"):
+        measured.queue()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(MiaError, match="queue.yaml cannot be read: Is a directory"):
         measured.queue()
 
 

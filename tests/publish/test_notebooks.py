@@ -8,7 +8,7 @@ from inprocess import kernels_replaced
 from test_written import CHAPTERS, ROOT
 
 from mia_lib.evidence import claims, tables
-from mia_lib.publish import outputs, parameters, runner
+from mia_lib.publish import outputs, parameters, prose, runner
 
 LED = re.compile(r"\*\*([^*]+?) of the paper")  # begins the caption of what shows an exhibit of the paper
 
@@ -56,11 +56,18 @@ def test_every_claim_has_a_verdict_everything_with_a_name_is_on_the_page_and_not
             assert len(text) < 500_000 and "<h1>Audit of" in text and not re.search(r'(?:src|href)="(?:https?:)?//', text)
 
 
-def test_a_chapter_measures_what_nobody_published_and_judges_all_its_claims(tmp_path, isolated_cache):
-    path = tmp_path / "iha.ipynb"
+@pytest.mark.parametrize("name", ["iha", "compare"])
+def test_at_its_smallest_a_chapter_measures_what_nobody_published_judges_all_its_claims_and_has_what_pages_name(
+        name, tmp_path, isolated_cache):
+    path = tmp_path / f"{name}.ipynb"
     with kernels_replaced():
-        runner.execute("iha", parameters.validate("iha", {}, "smoke", ROOT), path, preset="smoke", root=ROOT)
+        runner.execute(name, parameters.validate(name, {}, "smoke", ROOT), path, preset="smoke", root=ROOT)
     notebook = json.loads(path.read_text(encoding="utf-8"))
     shown = outputs.displayed(notebook)
-    assert [verdict["claim"] for verdict in shown.claims] == list(claims.claims("iha")) and shown.tables and shown.figures
+    assert [verdict["claim"] for verdict in shown.claims] == list(claims.claims(name)) and shown.tables and shown.figures
     assert not [output for cell in notebook["cells"] for output in cell.get("outputs", []) if output["output_type"] == "error"]
+    run = prose.run_of(prose.resolve_roles(notebook, prose.run_of(notebook, ROOT)), ROOT)
+    for page in (ROOT / "book").rglob("*.md"):
+        for role in prose.ROLE.finditer(page.read_text(encoding="utf-8")):
+            if role[2].startswith(f"{name} ") and role[1] != "printed":
+                assert prose.prose(role[0], page.name, runs={name: run})

@@ -50,7 +50,8 @@ def test_bad_values_are_refused_by_name(tiny, given, says):
 @pytest.mark.parametrize("name, preset, text, says", [
     ("tinny", "published", "", "Did you mean 'tiny'"), ("tiny", "smokey", "", "Did you mean 'smoke'"),
     ("tiny", "smoke", "steps: 99\n", "preset smoke: steps = 99"), ("tiny", "smoke", "stepz: 1\n", "preset smoke: parameter"),
-    ("tiny", "smoke", "[1", "not YAML"), ("tiny", "smoke", "- 1\n", "one `name: value`")])
+    ("tiny", "smoke", "[1", "tiny.smoke.yaml is not YAML"), ("tiny", "smoke", "- 1\n", "one `name: value`"),
+    ("tiny", "smoke", "# steps: 1\n", "holds nothing.*the published parameters need no file")])
 def test_a_bad_notebook_or_preset_is_refused(tiny, name, preset, text, says):
     (tiny / "notebooks" / "presets" / "tiny.smoke.yaml").write_text(text)
     with pytest.raises(MiaError, match=says):
@@ -59,7 +60,11 @@ def test_a_bad_notebook_or_preset_is_refused(tiny, name, preset, text, says):
 
 @pytest.mark.parametrize("line, says", [
     ("a = 1", "is no parameter"), ("a: complex = 1", "has type 'complex'"), ("a: int = f()", "plain value"),
-    ("a: int =", "not Python")])
+    ("a: int =", "not Python"),
+    ("a: int = 1  # how many [a..b]", "brackets of a, .a..b., cannot be read.*low..high"),
+    ("a: list[int] = [1]  # how many [as many as nope]", "brackets of a, .*nope.*as many as NAME, another parameter"),
+    ("a: int = 1  # how many [1..2..3]", "brackets of a"), ("a: int = 1  # how many [few]", "'few' says nothing"),
+    ("a: str = '1'  # which [1..3]", "'1..3' says nothing"), ("a: str = 'b'  # which [not empty]", "it is no list")])
 def test_a_bad_declaration_is_refused(tiny, line, says):
     (tiny / "notebooks" / "bad.py").write_text(f'# %% tags=["parameters"]\n{line}\n')
     with pytest.raises(MiaError, match=says):

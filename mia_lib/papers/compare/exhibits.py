@@ -71,13 +71,13 @@ HAVE = {"labels": "predicted labels", "losses": "losses of the true label", "out
 def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     """What to use with what one has: the attack that finds most members at 1 % FPR on every second target, and what it finds
     on the others, in percent, on each set."""
-    means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), []
+    means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), {}
     for have, name in chosen.items():
         references = means[have][2]
-        rows.append({"you have": HAVE[have].format(references), "attack": name, **{
+        rows[HAVE[have].format(references)] = {"attack": name, **{
             data: results.format_percent(study.reported(frame, name, references, data))
-            for data in of_banks(frame)["data"].unique()}})
-    return pd.DataFrame(rows).set_index("you have")
+            for data in of_banks(frame)["data"].unique()}}
+    return pd.DataFrame(rows.values(), index=pd.Index(rows, name="you have"))
 
 
 NETWORKS = {"CIFAR-10": ("none", "small, 25,000 members"),

@@ -336,12 +336,11 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
 
 
 def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str, ...], int]]:
-    """Rows of the guide: access to the target, kinds of references, and how many."""
+    """Rows of the guide: access to the target, kinds of references, and how many; the most may be `count`."""
     most = int(frame.groupby("data", sort=False)["references"].max().min())
-    rows = {"labels": ("label", ("none",), 0), "losses": ("loss", ("none",), 0), "outputs": ("output vector", ("none",), 0),
+    return {"labels": ("label", ("none",), 0), "losses": ("loss", ("none",), 0), "outputs": ("output vector", ("none",), 0),
             "one": ("output vector", ("out only",), 1), "apart": ("output vector", ("out only",), count),
-            "few": ("output vector", ("in and out",), count)}
-    return rows | ({"many": ("output vector", ("in and out",), most)} if most > count else {})
+            "few": ("output vector", ("in and out",), count), "many": ("output vector", ("in and out",), most)}
 
 
 def reported(frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]) -> metrics.Interval:
