@@ -179,11 +179,11 @@ REFUSED = [
         ({"learning_rate": True}, "learning_rate = True is no number"), ({"learning_rate": np.nan}, "= nan is out of range"),
         ({"weight_decay": np.inf}, "weight_decay = inf"), ({"step_factor": np.nan}, "step_factor"),
         ({"epochs": True}, "epochs = True: a whole number"), ({"nesterov": "no"}, "True or False"))),
-    ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4' is text"),
+    ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4': a whole number is needed, without quotes"),
     # records
     *((f"Dataset: {name}", call, words) for name, call, words in (
-        ("tensors", lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES), r"x is of type torch.Tensor.*x.numpy\(\)"),
-        ("a list", lambda: data.Dataset("t", X, LABELS.tolist(), N, NAMES), r"y is of type builtins.list.*np.array\(y\)"),
+        ("tensors", lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES), r"x is of type Tensor.*x.numpy\(\)"),
+        ("a list", lambda: data.Dataset("t", X, LABELS.tolist(), N, NAMES), r"y is of type list.*np.array\(y\)"),
         ("lengths", lambda: data.Dataset("t", X[1:], LABELS, N - 1, NAMES), r"y has shape \(80,\): \[79\] is needed"),
         ("NaN", lambda: replace(TABLE, x=np.where(X == X[9, 2], np.nan, X)), "1 NaN.*1 of 80 records .numbers 9..*Fill in"),
         ("float images", lambda: replace(TABLE, x=(IMAGES / 255)), r"float64: images uint8.*255 \* x"),

@@ -18,6 +18,7 @@ import numpy as np
 
 from mia_lib.attacks import Needs, baselines, bayes, bayesian, calibration, per_class
 from mia_lib.attacks import curvature as by_curvature
+from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_choice
 
 POPULATION = 2000  # public records of RMIA, at most
@@ -89,9 +90,9 @@ class ArraySignals:
 
 def _read(argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice) -> np.ndarray:
     if signal in values:
-        return np.asarray(values[signal])[rows]
+        return check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
     if signal == "loss" and LOG_ODDS in values:
-        return np.logaddexp(0, -np.asarray(values[LOG_ODDS])[rows].astype(np.float64))
+        return np.logaddexp(0, -_read(argument, values, LOG_ODDS, rows).astype(np.float64))
     raise MiaError(f"{argument} has no {signal!r}, which the attack reads, but {', '.join(values) or 'nothing'}.")
 
 

@@ -54,7 +54,7 @@ def loss_of(margin: np.ndarray) -> np.ndarray:
 
 def log_odds(loss: np.ndarray) -> np.ndarray:
     """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
-    loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)
+    loss = np.maximum(check_numbers("loss", loss).astype(np.float64), np.finfo(np.float32).smallest_subnormal)
     return -(loss + np.log(-np.expm1(-loss)))
 
 
