@@ -158,6 +158,11 @@ REFUSED = [
        "probabilities of 4 classes where views.*from_probabilities")
       for name, call in {"lira": baselines.lira_online, "offline": baselines.lira_offline, "nll": likelihood.nll}.items()),
     # numbers
+    ("the metric last", lambda: metrics.compare(SCORE, P, OWN_MEMBERS, "auc"), "the metric comes first"),
+    ("members first", lambda: metrics.auc(OWN_MEMBERS, SCORE), "the scores come first, then the members"),
+    ("a name for a configuration", lambda: training.train(TABLE, MEMBERS, "mlp:3"), r"training.TrainConfig\(name\)"),
+    ("a name for a network", lambda: hessian.exact("mlp:3", X, LABELS), "model is of type str: Module is needed"),
+    ("records at a time", lambda: hessian.exact(NETWORK, X, LABELS, batch=-1), "batch = -1 is out of range"),
     ("fpr = -0.1", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, -0.1), "fpr = "),
     *((f"fpr = 1: {name}", call, "fpr = .* 0.01 for 1 %") for name, call in {
         "tpr_at_fpr": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 1),
