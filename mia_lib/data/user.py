@@ -46,10 +46,8 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train
-    if not isinstance(n_train, int | np.integer) or isinstance(n_train, bool) or not 0 < n_train <= len(x):
-        raise MiaError(f"n_train = {n_train!r}: the number of training records is needed, 1 to {len(x)}; they come first.")
     x.flags.writeable = y.flags.writeable = False
-    return Dataset(name, x, y, int(n_train), classes)
+    return Dataset(name, x, y, check_whole("n_train", n_train, 1, len(x)), classes)
 
 
 def _records(values) -> np.ndarray:

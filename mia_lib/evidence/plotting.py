@@ -28,7 +28,7 @@ from PIL import Image
 
 from mia_lib import metrics
 from mia_lib.checks import Members, check_flag, check_numbers
-from mia_lib.errors import MiaError, brief, check_type
+from mia_lib.errors import MiaError, check_type
 from mia_lib.evidence import tables
 from mia_lib.metrics import ranking
 
@@ -258,9 +258,11 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
     """
     check_type("printed", printed, str)
     check_flag("band", band)
-    for argument, given in (("scores", scores), ("paper", {} if paper is None else paper)):
-        if not isinstance(given, Mapping) or argument == "scores" and not given:
-            raise MiaError(f"{argument} = {brief(given)}: at least one attack is needed by its name, {{name: {argument}}}.")
+    ranking.check_attacks(scores)
+    marked = check_type("paper", {} if paper is None else paper, Mapping)
+    marked = {str(name): check_numbers("paper", points) for name, points in marked.items()}
+    if any(points.ndim != 2 or points.shape[1] != 2 for points in marked.values()):
+        raise MiaError("paper holds something else than points (FPR, TPR), [n, 2], of an attack.")
     scores, lines, floors = {str(name): of_attack for name, of_attack in scores.items()}, {}, []
     for name, of_attack in scores.items():
         checked, inside_all, _ = ranking.check_scores(of_attack, members)
@@ -271,9 +273,6 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             fpr, tpr, _ = metrics.roc_curve(target, inside)
             each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
         lines[name] = grid, np.array(each)
-    marked = {name: check_numbers(f"paper[{name!r}]", points) for name, points in (paper or {}).items()}
-    if wrong := [name for name, points in marked.items() if points.ndim != 2 or points.shape[1] != 2]:
-        raise MiaError(f"paper[{wrong[0]!r}] has shape {marked[wrong[0]].shape}: points (FPR, TPR) are needed, [n, 2].")
     many = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
     fig, (ax,) = panels(1, 6.2 if many else 5.6, width=5.8)
     x_floor, y_floor = np.min(floors, axis=0)
@@ -289,7 +288,7 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
                             lw=0, step="post")
     for name, points in marked.items():
-        look = style_of(str(name))
+        look = style_of(name)
         ax.plot(*points.T, marker=look["marker"], mec=look["color"], **HOLLOW)
     ax.plot([low, 1], [low, 1], zorder=1, **CHANCE)
     # Above the lines: what is under less than one record is not to be read.

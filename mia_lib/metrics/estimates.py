@@ -144,8 +144,7 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     """
     import pandas as pd
 
-    if not scores:
-        raise MiaError("scores is empty: give at least one attack, {name: scores}.")
+    ranking.check_attacks(scores)
     draws, seed = check_whole("draws", draws, 1), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
     if len(set(shapes.values())) > 1:

@@ -10,14 +10,20 @@ Shapes: N records, T target models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from mia_lib.checks import ALL_KINDS, Members, Numbers, PerTarget, Scores, check_mask, check_numbers
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, brief, check_choice, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
+
+
+def check_attacks(scores) -> None:
+    """Refuse what is no dictionary of scores by the names of attacks, or an empty one."""
+    if not isinstance(scores, Mapping) or not scores:
+        raise MiaError(f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second.")
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -16,7 +16,7 @@ import numpy as np
 from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
 from mia_lib.errors import MiaError, brief, check_range, check_whole
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
-from mia_lib.metrics.ranking import CORES, check_scores, look_up_metric, per_target, resolves, tally
+from mia_lib.metrics.ranking import CORES, check_attacks, check_scores, look_up_metric, per_target, resolves, tally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,8 +238,7 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     """
     import pandas as pd
 
-    if not isinstance(scores, Mapping) or not scores:
-        raise MiaError(f"scores = {brief(scores)}: a dictionary is needed, attack name -> scores; then the members.")
+    check_attacks(scores)
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         raise MiaError(f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}.")
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)

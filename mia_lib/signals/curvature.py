@@ -35,7 +35,7 @@ from torch.autograd import grad
 
 from mia_lib.checks import Labels, check_flag, check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, brief, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, check_choice, check_range, check_type, check_whole
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.signals.mapping import map_models, spread
@@ -260,8 +260,7 @@ def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | 
     first, first and last probe)` gives their terms [k, B]; without `products` from the losses, four a probe."""
     x, batch = _points(x), outputs.check_batch(batch)
     check_whole("first", first, 0, 2**30)
-    if not callable(loss):
-        raise MiaError(f"loss = {brief(loss)}: a function is needed, of inputs [B, ...] to losses [B].")
+    check_type("loss", loss, Callable, "It makes losses [B] of inputs [B, ...].")
     most, losses_each = outputs.batch_size(x.device), 1 if products else 4
     if x.dtype == torch.float64 and x.device.type == "cpu":
         most //= 4  # what stays in its caches, for convolutions lay each number out many times over

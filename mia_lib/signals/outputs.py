@@ -120,9 +120,7 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
-    if not isinstance(model, nn.Module):
-        raise MiaError(f"model is of type {type(model).__name__}: a torch.nn.Module is needed. Of a function give "
-                       "signals.from_function(function, x).")
+    check_type("model", model, nn.Module, "Of a function give signals.from_function(function, x).")
     x = check_records(x)
     model.eval()
     try:

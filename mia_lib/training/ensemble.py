@@ -317,7 +317,6 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         check_whole("workers", workers, 1)
     if executor is not None:
         check_type("executor", executor, Executor)
-    check_type("label", label, str)
     members = np.atleast_2d(check_mask("members", members))
     if members.ndim != 2:
         raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
