@@ -109,11 +109,12 @@ def leave_one_out(members: np.ndarray, records) -> np.ndarray:
     Returns:
         bool [R, N]; row r differs from `members` in record `records[r]` alone.
     """
-    members, records = check_mask("members", members), check_numbers("records", records).astype(int)
-    if records.size and (records.min() < 0 or records.max() >= members.size):
-        raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed is 0 to {members.size - 1}.")
+    members, records = check_mask("members", members), check_numbers("records", records)
+    if records.size and (records.dtype.kind not in "iu" or records.min() < 0 or records.max() >= members.size):
+        raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed are whole numbers from 0 to "
+                       f"{members.size - 1}.")
     turned = np.repeat(members[None], len(records), 0)
-    turned[np.arange(len(records)), records] ^= True
+    turned[np.arange(len(records)), records.astype(int)] ^= True
     return turned
 
 

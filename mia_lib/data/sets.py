@@ -63,7 +63,8 @@ class Dataset:
             given = check_type(name, getattr(self, name), np.ndarray,
                                f"Of a tensor give {name}.numpy(), of a list np.array({name}).")
             object.__setattr__(self, name, check_numbers(name, given, ALL_KINDS))
-        if isinstance(self.classes, str) or not isinstance(self.classes, Sequence) or not self.classes:
+        listed = isinstance(self.classes, Sequence | np.ndarray) and not isinstance(self.classes, str)
+        if not listed or getattr(self.classes, "ndim", 1) != 1 or not len(self.classes):
             raise MiaError(f"classes = {brief(self.classes)}: the names of the classes are needed, for ten of them "
                            "tuple(map(str, range(10))).")
         x, numbers = self.x, self.x.dtype.kind in "biuf"
@@ -331,8 +332,6 @@ def _embedded(name: str, path: Path) -> Dataset:
 
 def gaussian(records: int = 200, dimension: int = 2000, seed: int = 0) -> Dataset:
     """Records of N(0, I), float32 [records, dimension], all of one class (Sablayrolles et al. 2019)."""
-    for name, given, least in (("records", records, 1), ("dimension", dimension, 1), ("seed", seed, 0)):
-        check_whole(name, given, least)
     x = np.random.default_rng(seed).standard_normal((records, dimension), np.float32)
     return _dataset("gaussian", "gaussian", x, np.zeros(records), records)
 
