@@ -272,7 +272,7 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str
 
 def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     """Which of `TERMS`, each once and in their order."""
-    one = isinstance(terms, str) or not isinstance(terms, Sequence)
+    one = isinstance(terms, str) or not np.iterable(terms)
     listed = TERMS if one and check_choice("terms", terms, ("all", *TERMS)) == "all" else (terms,) if one else tuple(terms)
     if not listed:
         raise MiaError(f"terms is empty: allowed are 'all' and any of {', '.join(TERMS)}.")

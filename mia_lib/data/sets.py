@@ -63,8 +63,7 @@ class Dataset:
             given = check_type(name, getattr(self, name), np.ndarray,
                                f"Of a tensor give {name}.numpy(), of a list np.array({name}).")
             object.__setattr__(self, name, check_numbers(name, given, ALL_KINDS))
-        listed = isinstance(self.classes, Sequence | np.ndarray) and not isinstance(self.classes, str)
-        if not listed or getattr(self.classes, "ndim", 1) != 1 or not len(self.classes):
+        if isinstance(self.classes, str) or not np.iterable(self.classes) or not len(self.classes):
             raise MiaError(f"classes = {brief(self.classes)}: the names of the classes are needed, for ten of them "
                            "tuple(map(str, range(10))).")
         x, numbers = self.x, self.x.dtype.kind in "biuf"

@@ -239,7 +239,7 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     import pandas as pd
 
     check_attacks(scores)
-    if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
+    if isinstance(metrics, str) or not np.iterable(metrics) or not len(metrics):
         raise MiaError(f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}.")
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
     rows = []

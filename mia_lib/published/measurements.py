@@ -558,7 +558,7 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     if (lacking := next((m for m in range(models) if m not in numbers), None)) is not None:
         raise MiaError(f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking} is not. "
                        f"`mia publish {name} --models {models}` measures it.")
-    if isinstance(arrays, str) or not isinstance(arrays, Sequence):
+    if isinstance(arrays, str) or not np.iterable(arrays):
         raise MiaError(f"arrays = {brief(arrays)}: a list of names is needed, such as ['margin']; () gives all.")
     for array in arrays:
         check_choice("arrays", array, pieces[0].manifest["arrays"])
