@@ -6,7 +6,6 @@ import os
 import platform
 from collections.abc import Callable
 from contextlib import contextmanager
-from numbers import Integral
 
 import torch
 
@@ -26,7 +25,7 @@ def pick(device: str | int | None = None) -> torch.device:
     argument, name = ("MIA_DEVICE", os.environ.get("MIA_DEVICE")) if device is None else ("device", device)
     if device is None and not name:
         return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-    name = f"cuda:{name}" if isinstance(name, Integral) and not isinstance(name, bool) else str(name)
+    name = f"cuda:{name}" if str(name).isdecimal() else str(name)
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
         raise MiaError(f"{argument} = {brief(name)}: allowed are 'cpu', 'cuda', 'cuda:NUMBER' and the number of a card.")
