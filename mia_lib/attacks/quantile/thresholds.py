@@ -244,7 +244,8 @@ class _Regression:
             if not isinstance(validation, list | tuple) or len(validation) not in (2, 3):
                 raise MiaError(f"validation = {brief(validation)}: (x, score) or (x, score, labels) is needed.")
             validation_x, validation_labels, validation_score = self._checked(
-                validation[0], validation[2] if len(validation) == 3 else None, _scores(validation[1]), "validation")
+                validation[0], validation[2] if len(validation) == 3 else None,
+                _scores(validation[1], "validation: score"), "validation")
             validation_set = validation_x, (validation_score - centre) / scale, validation_labels
         target = (score - centre) / scale
         if self._trees:
