@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, brief
 
 Scores: TypeAlias = npt.ArrayLike  # float [N] or [T, N], higher = more likely a member
 Members: TypeAlias = npt.ArrayLike  # bool [N] or [T, N]
@@ -33,16 +33,30 @@ HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
 
 
+def check_flag(argument: str, value) -> bool:
+    """Whether a switch is on; what is neither True nor False is refused, for any text would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise MiaError(f"{argument} = {brief(value)}: True or False is needed.")
+    return bool(value)
+
+
 def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
-    """Numbers, an array or a list, as an array of any shape and of a kind of NumPy type that is taken; rows of different
-    lengths, text, dates, objects or complex numbers are refused, called by the argument's name."""
+    """Numbers as an array of any shape and of a kind of NumPy type that is taken.
+
+    An array, a list or a tensor is given. Rows of different lengths, masked values, text, dates, objects or complex numbers
+    are refused, called by the argument's name. What is wider than float64 becomes float64.
+    """
+    for part in values if isinstance(values, list | tuple) else (values,):
+        if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):  # arrays forget masks
+            raise MiaError(f"{argument} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, "
+                           f"as by {argument}.filled(...), or leave those records out.")
     try:
-        array = np.asarray(values)
-    except ValueError as problem:
+        array = as_array(values)
+    except (ValueError, TypeError, RuntimeError, OverflowError) as problem:
         raise MiaError(f"{argument} cannot be made an array ({problem}): rows must be equally long.") from problem
     if array.dtype.kind not in kinds:
         raise MiaError(f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed.")
-    return array
+    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
 
 
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:

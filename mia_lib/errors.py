@@ -22,6 +22,19 @@ def first_line(problem: BaseException) -> str:
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0][:200]
 
 
+def brief(value) -> str:
+    """A value as an error shows it: one line, however long an array is."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def check_type(argument: str, value, kind: type, remedy: str = ""):
+    """Return `value` when it is of a type; otherwise a `MiaError` says which one is needed, and then the remedy."""
+    if not isinstance(value, kind):
+        raise MiaError(f"{argument} is of type {type(value).__name__}: {kind.__name__} is needed.{remedy and ' '}{remedy}")
+    return value
+
+
 def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
     """Return `given` when it is one of `allowed`.
 
@@ -31,9 +44,9 @@ def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     if not getattr(given, "shape", ()) and given in allowed:  # an array has no one truth
         return given
-    near = difflib.get_close_matches(str(given), [str(a) for a in allowed], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(given)[:80], [str(a) for a in allowed], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise MiaError(f"{argument} = {given!r} is not known.{hint} Allowed: {', '.join(map(str, allowed))}.")
+    raise MiaError(f"{argument} = {brief(given)} is not known.{hint} Allowed: {', '.join(map(str, allowed))}.")
 
 
 def check_whole(argument: str, value, low=None, high=None) -> int:
@@ -43,7 +56,7 @@ def check_whole(argument: str, value, low=None, high=None) -> int:
         MiaError: otherwise.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise MiaError(f"{argument} = {value!r}: a whole number is needed.")
+        raise MiaError(f"{argument} = {brief(value)}: a whole number is needed{', without quotes' * isinstance(value, str)}.")
     return int(check_range(argument, value, low, high))
 
 
@@ -54,8 +67,9 @@ def check_range(argument: str, value, low=None, high=None):
         MiaError: otherwise; text, True and False are no numbers.
     """
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise MiaError(f"{argument} = {value!r} is {'text' if isinstance(value, str) else 'no number'}: a number is needed"
-                       f"{', without quotes' if isinstance(value, str) else ''}.")
+        text = isinstance(value, str)
+        raise MiaError(f"{argument} = {brief(value)} is {'text' if text else 'no number'}: a number is needed"
+                       f"{', without quotes' * text}.")
     if (low is not None and value < low) or (high is not None and value > high) or value != value:
         span = "any number but NaN" if low is None and high is None else (
             f"from {low} to {high}" if low is not None and high is not None else

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from mia_lib.checks import check_mask
-from mia_lib.errors import MiaError, check_range
+from mia_lib.checks import check_mask, check_numbers
+from mia_lib.errors import MiaError, check_whole
 
 
 def _generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng([0x6D69615F, seed])  # a stream of its own, apart from training's
+    return np.random.default_rng([0x6D69615F, check_whole("seed", seed, 0)])  # a stream of its own, apart from training's
 
 
 def _check(n: int, models: int) -> None:
-    check_range("n (records)", n, 2)
-    check_range("models", models, 1)
+    check_whole("n", n, 2)
+    check_whole("models", models, 1)
 
 
 def random_subsets(n: int, size: int, models: int, seed: int = 0) -> np.ndarray:
     """Independent random training sets of exactly `size` of the n records, bool [models, n]."""
     _check(n, models)
-    if not 1 <= size <= n:
-        raise MiaError(f"size = {size} members cannot be drawn from n = {n} records: allowed is 1 to {n}.")
+    check_whole("size", size, 1, n)
     rng = _generator(seed)
     members = np.zeros((models, n), bool)
     for row in members:
@@ -38,6 +37,7 @@ def random_halves(n: int, models: int, seed: int = 0) -> np.ndarray:
 
     With few models some records are in all or in none of the training sets; `balanced_halves` avoids that.
     """
+    _check(n, models)
     return random_subsets(n, n // 2, models, seed)
 
 
@@ -67,9 +67,9 @@ def references_of(target: int, models: int) -> np.ndarray:
     Returns:
         int [models - 2], indices into the bank.
     """
-    if models % 2 or models < 4:
+    if check_whole("models", models) % 2 or models < 4:
         raise MiaError(f"models = {models}: a bank of complementary pairs needs an even number, at least 4.")
-    check_range("target", target, 0, models - 1)
+    check_whole("target", target, 0, models - 1)
     pair = target - target % 2
     return np.array([m for m in range(models) if m not in (pair, pair + 1)])
 
@@ -86,9 +86,8 @@ def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> 
     Returns:
         members bool [T * (1 + R), n], row t * (1 + R) a target and its references after it; private bool [T, n].
     """
-    check_range("n (records)", n, 4)
-    check_range("repeats", repeats, 1)
-    check_range("references", references, 0)
+    for name, given, least in (("n", n, 4), ("repeats", repeats, 1), ("references", references, 0), ("seed", seed, 0)):
+        check_whole(name, given, least)
     members, private = np.zeros((repeats, 1 + references, n), bool), np.zeros((repeats, n), bool)
     for t in range(repeats):
         rng = np.random.default_rng([0x6D69615F, seed, t])
@@ -110,11 +109,12 @@ def leave_one_out(members: np.ndarray, records) -> np.ndarray:
     Returns:
         bool [R, N]; row r differs from `members` in record `records[r]` alone.
     """
-    members, records = check_mask("members", members), np.asarray(records)
-    if records.size and (records.min() < 0 or records.max() >= members.size):
-        raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed is 0 to {members.size - 1}.")
+    members, records = check_mask("members", members), check_numbers("records", records)
+    if records.size and (records.dtype.kind not in "iu" or records.min() < 0 or records.max() >= members.size):
+        raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed are whole numbers from 0 to "
+                       f"{members.size - 1}.")
     turned = np.repeat(members[None], len(records), 0)
-    turned[np.arange(len(records)), records] ^= True
+    turned[np.arange(len(records)), records.astype(int)] ^= True
     return turned
 
 

@@ -1,21 +1,27 @@
-"""What is odd is taken, or refused by a `MiaError`: public functions are given arrays of any shape, type and content.
+"""What is odd is taken, or refused by a `MiaError`; anything else that is raised is a traceback on somebody's screen.
 
-Anything else that is raised is a traceback on somebody's screen. Arrays are mostly what is asked for, with one argument odd.
+Public functions are given arrays of any shape, type and content, and every promised one each odd value in the place of each of
+its arguments. What would be taken for something else, masked arrays and texts for switches, is refused always.
 """
 
 import inspect
 import tempfile
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+from test_promise import PROMISED, meant
 from torch import nn
 
-from mia_lib import attacks, audit, membership, metrics, signals
-from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class
+from mia_lib import attacks, audit, data, membership, metrics, models, signals, training
+from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class, quantile
+from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.audit import files
 from mia_lib.errors import MiaError
 
@@ -24,14 +30,15 @@ RNG = np.random.default_rng(0)
 SHAPES = ((), (0,), (1,), (2,), (N,), (N, 1), (N, K), (0, K), (R, N), (R, 0), (1, N), (2, 3, N), (R, N, K))
 VALUES = (0, 1, -1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 2**62)
 TYPES = ("float64", "float32", "float16", "int64", "uint8", "bool", "complex128", "O", "U3", "datetime64[s]")
-ODD = (None, "text", 3, -1, 0.5, float("nan"), np.inf, True, [], {}, [[1, 2], [3]], ["a", "b"], object(), b"bytes", 10**30)
+ODD = (None, "text", "", b"bytes", -1, 0, 2, 0.5, float("nan"), np.inf, 1e-320, True, [], {}, [[1, 2], [3]], ["a", "b"],
+       {"a": [1, 2]}, object(), str, np.int64(3), np.int64(-2), np.array(0.5), np.arange(3), np.ones((2, 2)))
 
 
 @st.composite
 def arrays(draw):
     """An array of some shape and type with odd values in it, or something that is none."""
     if draw(st.integers(0, 4)) == 0:
-        return draw(st.sampled_from(ODD))
+        return draw(st.sampled_from((*ODD, 10**30)))
     x = np.random.default_rng(draw(st.integers(0, 3))).standard_normal(draw(st.sampled_from(SHAPES)))
     kind = draw(st.sampled_from(("normal", "constant", "one", "all")))
     if kind == "constant":
@@ -112,3 +119,80 @@ def test_what_is_odd_is_taken_or_refused(call, data):
             function(**arguments | {odd: data.draw(arrays())})
         except MiaError:
             pass
+
+
+def squares(x, y=None):
+    return (x**2).sum(1)
+
+
+X, POINTS = RNG.standard_normal((N, 2)).astype(np.float32), torch.ones(3, 2, dtype=torch.float64)
+RECORDS, CONFIG = data.Dataset("mine", X, LABELS, N, ("a", "b", "c")), training.TrainConfig("logistic_regression", epochs=1)
+GRADIENTS, NETWORK = FITTING["gradients0"], NetworkConfig("mlp:2", (), epochs=1)
+ASKED = FITTING | {  # what promised functions need, by name
+    "classes": ("a", "b", "c"), "config": CONFIG, "gradients": GRADIENTS, "inverse_hessian": np.eye(4), "learning_rate": 0.1,
+    "levels": [0.5, 0.9], "mean_gradient": GRADIENTS[0], "members_known": MEMBERS, "metric": "auc", "model": NETWORK,
+    "models": training.train(RECORDS, MEMBERS, CONFIG, executor=ThreadPoolExecutor(1)), "momentum": 0.9, "n": 30,
+    "n_train": N, "name": "mine", "probes": 2, "records": RECORDS, "weight_decay": 1e-4, "x": X, "y": LABELS}
+OTHERWISE = {  # a promised function -> what it is given in another place, or beside what it needs
+    "data.load": {"name": "gaussian", "records": 3, "dimension": 2, "seed": 0},
+    "membership.random_halves": {"models": 2}, "membership.balanced_halves": {"models": 2},
+    "membership.references_of": {"target": 1, "models": 4}, "training.TrainConfig": {"architecture": "mlp:2"},
+    "training.train": {"members": HALVES}, "published.load": {"name": "bank/cifar10-small", "models": 1, "arrays": ["margin"]},
+    **{f"curvature.{name}": {"loss": squares, "x": POINTS} for name in ("hutchinson_trace", "exact_trace")},
+    "curvature.zero_order_trace": {"loss": squares, "x": POINTS, "iterations": 2, "h": 1e-2},
+    "hessian.exact": {"model": models.build("mlp:2", (2,), K, seed=0)}, "hessian.inverse": {"matrix": np.eye(3)},
+    "hessian.conjugate_gradient": {"product": np.diag([1.0, 3.0]), "right": np.ones((1, 2)), "iterations": 3},
+    "attacks.baselines.shadow_models": {"hidden": 1, "shadow_probabilities": RNG.dirichlet(np.ones(K), (2, N))},
+    "metrics.evaluate": {"scores": {"a": SCORES}, "metrics": ["auc"], "draws": 10}, "metrics.bootstrap": {"draws": 10},
+    "plotting.roc": {"scores": {"a": SCORES}}}
+OPTIONS = {name: (meant(name), OTHERWISE.get(name, {})) for name, _, given, _ in PROMISED if given not in ("", "()")}
+OPTIONS["attacks.quantile.GaussianQuantile.fit"] = quantile.GaussianQuantile(NETWORK).fit, {}
+OPTIONS["audit.audit_scores"] = audit.audit_scores, {
+    "scores": np.tile(SCORES, 2), "members": np.tile(MEMBERS, 2), "fpr": 0.1, "groups": None, "deduplicate": False, "seed": 0}
+
+
+def masked(value):
+    """An array, or each in a dictionary, with a value masked."""
+    if isinstance(value, dict):
+        return {name: masked(one) for name, one in value.items()}
+    return np.ma.masked_array(value, np.arange(value.size).reshape(value.shape) == 1)
+
+
+def other_forms(value):
+    """An array as others hold it."""
+    if not isinstance(value, np.ndarray | torch.Tensor):
+        return ()
+    array, tensor = np.asarray(value), torch.as_tensor(value)
+    learnt = (tensor.clone().requires_grad_(), tensor.bfloat16()) if tensor.is_floating_point() else (tensor,)
+    return *learnt, array.tolist(), *map(array.astype, ("O", "float16", "longdouble", "int8", "uint16"))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_odd_option_of_what_is_promised_is_taken_or_refused(name, monkeypatch, tmp_path, repo):
+    (tmp_path / "bank").mkdir()  # one piece alone, for each call looks at all of them
+    for piece in (repo / "data" / "published" / "bank").glob("cifar10-small-000-*"):
+        (tmp_path / "bank" / piece.name).symlink_to(piece)
+    monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path))
+    function, otherwise = OPTIONS[name]
+    parameters = inspect.signature(function).parameters
+    usual = {one: ASKED.get(one) if known.default is known.empty else known.default for one, known in parameters.items()
+             if known.kind is not known.VAR_KEYWORD} | otherwise
+    failed = []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        function(**usual)
+        for argument, value in usual.items():
+            never = [one for one in ODD if not isinstance(one, bool)] if isinstance(value, bool) else []
+            never += [masked(value)] if isinstance(value, np.ndarray | dict) else []
+            for odd in (*ODD, *other_forms(value), *never):
+                try:
+                    function(**usual | {argument: odd})
+                    refused = False
+                except MiaError:
+                    refused = True
+                except Exception as error:
+                    failed.append(f"{argument} = {odd!r:.40} raises {error!r:.90}")
+                if not refused and any(odd is one for one in never):
+                    failed.append(f"{argument} = {odd!r:.40} is taken")
+                plt.close("all")
+    assert not failed, "\n".join(failed)

@@ -58,10 +58,11 @@ def test_so_many_of_each_kind_are_drawn_from_those_that_are_judged(most, seed):
 
 
 @pytest.mark.parametrize("call,words", [
-    (lambda: membership.random_subsets(10, 11, 1), "11 members cannot be drawn from n = 10"),
-    (lambda: membership.random_halves(1, 1), "n .records. = 1"), (lambda: membership.balanced_halves(10, 3), "even number"),
+    (lambda: membership.random_subsets(10, 11, 1), "size = 11 is out of range: allowed is from 1 to 10"),
+    (lambda: membership.random_halves(1, 1), "n = 1 is out of range"),
+    (lambda: membership.balanced_halves(10, 3), "even number"),
     (lambda: membership.references_of(0, 3), "at least 4"), (lambda: membership.references_of(9, 4), "target = 9"),
-    (lambda: membership.leave_one_out(np.ones(3, bool), [3]), "allowed is 0 to 2")])
+    (lambda: membership.leave_one_out(np.ones(3, bool), [3]), "whole numbers from 0 to 2")])
 def test_bad_input_says_what_was_given_and_what_is_allowed(call, words):
     with pytest.raises(MiaError, match=words):
         call()

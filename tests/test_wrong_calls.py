@@ -158,6 +158,11 @@ REFUSED = [
        "probabilities of 4 classes where views.*from_probabilities")
       for name, call in {"lira": baselines.lira_online, "offline": baselines.lira_offline, "nll": likelihood.nll}.items()),
     # numbers
+    ("the metric last", lambda: metrics.compare(SCORE, P, OWN_MEMBERS, "auc"), "the metric comes first"),
+    ("members first", lambda: metrics.auc(OWN_MEMBERS, SCORE), "the scores come first, then the members"),
+    ("a name for a configuration", lambda: training.train(TABLE, MEMBERS, "mlp:3"), r"training.TrainConfig\(name\)"),
+    ("a name for a network", lambda: hessian.exact("mlp:3", X, LABELS), "model is of type str: Module is needed"),
+    ("records at a time", lambda: hessian.exact(NETWORK, X, LABELS, batch=-1), "batch = -1 is out of range"),
     ("fpr = -0.1", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, -0.1), "fpr = "),
     *((f"fpr = 1: {name}", call, "fpr = .* 0.01 for 1 %") for name, call in {
         "tpr_at_fpr": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 1),
@@ -165,7 +170,6 @@ REFUSED = [
         "bootstrap": lambda: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=1),
         "evaluate": lambda: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=["tpr_at_fpr=1"]),
         "resolves": lambda: metrics.resolves(OWN_MEMBERS, 1)}.items()),
-    ("fpr as text", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, "0.01"), "fpr = '0.01' is text"),
     ("level of 1", lambda: quantile.marginal(SCORE, 1), "1 - alpha: 0.99 for a false positive rate of 1 %"),
     *((f"spread: {name}", lambda call=call: call(LOSS, SCORE), "spread is not above 0 in 80 of 80 records.*np.exp")
       for name, call in {"thresholds": lambda m, s: quantile.gaussian_thresholds(m, s, 0.9),
@@ -176,14 +180,14 @@ REFUSED = [
     *((f"config: {given}", lambda given=given: TrainConfig("mlp:3", **given), words) for given, words in (
         ({"momentum": 0.9}, "momentum = 0.9 is SGD's.*optimizer = 'sgd', or leave momentum out"),
         ({"learning_rate": "0.1"}, "learning_rate = '0.1' is text.*without quotes"),
-        ({"learning_rate": True}, "learning_rate = True is no number"), ({"learning_rate": np.nan}, "= nan is out of range"),
+        ({"learning_rate": np.nan}, "= nan is out of range"),
         ({"weight_decay": np.inf}, "weight_decay = inf"), ({"step_factor": np.nan}, "step_factor"),
         ({"epochs": True}, "epochs = True: a whole number"), ({"nesterov": "no"}, "True or False"))),
-    ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4' is text"),
+    ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4': a whole number is needed, without quotes"),
     # records
     *((f"Dataset: {name}", call, words) for name, call, words in (
-        ("tensors", lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES), r"x is of type torch.Tensor.*x.numpy\(\)"),
-        ("a list", lambda: data.Dataset("t", X, LABELS.tolist(), N, NAMES), r"y is of type builtins.list.*np.array\(y\)"),
+        ("tensors", lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES), r"x is of type Tensor.*x.numpy\(\)"),
+        ("a list", lambda: data.Dataset("t", X, LABELS.tolist(), N, NAMES), r"y is of type list.*np.array\(y\)"),
         ("lengths", lambda: data.Dataset("t", X[1:], LABELS, N - 1, NAMES), r"y has shape \(80,\): \[79\] is needed"),
         ("NaN", lambda: replace(TABLE, x=np.where(X == X[9, 2], np.nan, X)), "1 NaN.*1 of 80 records .numbers 9..*Fill in"),
         ("float images", lambda: replace(TABLE, x=(IMAGES / 255)), r"float64: images uint8.*255 \* x"),

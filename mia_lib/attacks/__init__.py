@@ -125,13 +125,15 @@ def check_own(signal: np.ndarray, reference_signal: np.ndarray,
                        "reference_members, as membership.references_of does in a balanced bank.")
 
 
-def check_loss(argument: str, loss: np.ndarray) -> None:
-    """Warn of a loss [...] that is nowhere above zero: it looks like a score, which is higher for members."""
+def check_loss(argument: str, loss: np.ndarray) -> np.ndarray:
+    """A loss [...] as an array; a warning of one that is nowhere above zero: it looks like a score, which is higher for
+    members."""
     loss = check_numbers(argument, loss)
     if loss.size and loss.max() <= 0 and loss.min() < 0:
         warnings.warn(f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
                       "`losses.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "
                       "negative.", UserWarning, stacklevel=3)
+    return loss
 
 
 def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray, argument: str, higher: bool) -> None:

@@ -19,8 +19,17 @@ from mia_lib.attacks import (
     in_blocks,
     needs,
 )
-from mia_lib.checks import Gradients, Inverse, are_probabilities, check_finite, check_labels, check_mask, check_numbers
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.checks import (
+    Gradients,
+    Inverse,
+    are_probabilities,
+    check_finite,
+    check_flag,
+    check_labels,
+    check_mask,
+    check_numbers,
+)
+from mia_lib.errors import MiaError, brief, check_choice, check_range, check_whole
 
 VARIANTS = ("paper", "released_code")
 
@@ -63,6 +72,7 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
+    hidden, seed = check_whole("hidden", hidden, 1), check_whole("seed", seed, 0, 2**32 - 1)
     probabilities = check_numbers("probabilities", probabilities)
     shadow_probabilities = check_numbers("shadow_probabilities", shadow_probabilities)
     if (shadow_probabilities.ndim != 3 or probabilities.ndim not in (2, 3) or
@@ -191,12 +201,14 @@ def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tu
     return mean, np.where(squares > 0, squares, (count - 1) * pooled) / (count - 1)
 
 
-def _views(signal, reference_signal, reference_members, least: int, online: bool,
+def _views(signal, reference_signal, reference_members, fixed_variance: bool, online: bool,
            own: str = "refuse") -> tuple[np.ndarray, ...]:
-    """Signals as views, [N, A] and [R, N, A], and the mask, where each record has at least so many references of each kind."""
+    """Signals as views, [N, A] and [R, N, A], and the mask, where each record has the references that a Gaussian needs of each
+    kind: one with a fixed variance, else two."""
+    least = 1 if check_flag("fixed_variance", fixed_variance) else 2
     signal, reference_signal, reference_members = check_references(
         signal, reference_signal, reference_members, views=True, own=own)
-    check_present(reference_members, f"LiRA with fixed_variance = {least == 1}", least, least if online else 0)
+    check_present(reference_members, f"LiRA with fixed_variance = {fixed_variance}", least, least if online else 0)
     if not online:
         check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
                         "reference_signal", higher=True)
@@ -206,8 +218,8 @@ def _views(signal, reference_signal, reference_members, least: int, online: bool
 
 def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool, own: str = "refuse"):
     """The target's signals [N, A] and the Gaussians (mean, variance) of OUT references and, online, of IN references."""
-    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members,
-                                                         1 if fixed_variance else 2, online, own)
+    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members, fixed_variance, online,
+                                                         own)
 
     def both(signals, inside):
         return (*moments(signals, ~inside), *(moments(signals, inside) if online else ()))
@@ -290,8 +302,7 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
 
 
 def _released_offline(signal, reference_signal, reference_members, fixed_variance: bool) -> np.ndarray:
-    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members,
-                                                         1 if fixed_variance else 2, online=False)
+    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members, fixed_variance, False)
 
     def fit(signals, inside):
         ranked, count = np.sort(np.where(inside[..., None], np.inf, signals), 0), (~inside).sum(0)  # OUT references first
@@ -307,11 +318,10 @@ def _released_offline(signal, reference_signal, reference_members, fixed_varianc
 def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarray:
     """Levels of quantiles as float64 [L], all above 0 and below 1; a warning where all are below 1/2, as false positive rates
     would be."""
-    levels = np.atleast_1d(np.asarray(levels))
-    levels = levels.astype(np.float64) if levels.dtype.kind in "iuf" else np.full(levels.shape, np.nan)
+    levels = np.atleast_1d(check_numbers(argument, levels)).astype(np.float64)
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
-        raise MiaError(f"{argument} = {levels.tolist()}: at least one is needed, and all above 0 and below 1. A level is "
-                       "1 - alpha: 0.99 for a false positive rate of 1 %.")
+        raise MiaError(f"{argument} = {brief(levels.tolist())}: at least one is needed, and all above 0 and below 1. A level "
+                       "is 1 - alpha: 0.99 for a false positive rate of 1 %.")
     if levels.max() < 0.5:
         warnings.warn(f"{argument} = {levels.tolist()}: a level is 1 - alpha, so the false positive rate is "
                       f"{1 - levels.max():g} or more. For a rate of {levels.max():g} give {1 - levels.max():g}.",
@@ -332,7 +342,7 @@ def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, 
     Raises:
         MiaError: levels out of range; as `lira_offline`.
     """
-    levels, reference_signal = check_levels(levels), np.atleast_2d(reference_signal)
+    levels, reference_signal = check_levels(levels), np.atleast_2d(check_numbers("reference_signal", reference_signal))
     if reference_signal.ndim != 2:
         raise MiaError(f"reference_signal has shape {reference_signal.shape}: [R, N] is needed, a threshold is of one view.")
     unused = np.zeros(reference_signal.shape[1])  # in place of the target's signal, which no threshold depends on
@@ -433,5 +443,4 @@ def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray
     Returns:
         score [N], float64; never positive where A is positive definite.
     """
-    size = len(getattr(inverse_hessian, "vectors", inverse_hessian))  # type: ignore[arg-type]
-    return -iha.forms(gradients, inverse_hessian, np.zeros(size)).influence
+    return -iha.forms(gradients, inverse_hessian, np.zeros(iha.check_inverses(inverse_hessian)[1])).influence

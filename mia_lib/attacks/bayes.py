@@ -28,8 +28,7 @@ def malt(loss: np.ndarray) -> np.ndarray:
     Returns:
         score [..., N].
     """
-    check_loss("loss", loss)
-    loss = np.asarray(loss)
+    loss = check_loss("loss", loss)
     signed = loss if loss.dtype.kind == "f" else loss.astype(np.float64)  # of unsigned numbers there is no negative
     return -signed
 
@@ -99,7 +98,8 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     Returns:
         tau [N].
     """
-    reference_members = check_mask("reference_members", reference_members)
+    reference_loss, reference_members = check_numbers("reference_loss", reference_loss), check_mask(
+        "reference_members", reference_members)
 
     def of_block(losses, members):
         order = np.argsort(losses, 0)
@@ -142,7 +142,8 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
 def matt_second_term(gradients0: np.ndarray, hessian0: np.ndarray) -> np.ndarray:
     """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39), [N] and never positive, from gradients [N, P] and
     the Hessian [P, P], positive definite, of the summed training objective at theta0."""
-    half = solve_triangular(np.linalg.cholesky(hessian0), np.asarray(gradients0).T, lower=True)  # g^T H^-1 g = |L^-1 g|^2
+    gradients0, hessian0 = map(check_numbers, ("gradients0", "hessian0"), (gradients0, hessian0))
+    half = solve_triangular(np.linalg.cholesky(hessian0), gradients0.T, lower=True)  # g^T H^-1 g = |L^-1 g|^2
     return -0.5 * np.square(half).sum(0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_lib.attacks import Needs, check_present, check_references, needs
+from mia_lib.checks import check_numbers
 
 SIGNALS = {  # what attacks have whose score is a signal of the target as it is, and forgetting
     "gradient norm": Needs("parameters", "none", "nothing"),
@@ -41,7 +42,7 @@ def calibrate(score: np.ndarray, reference_scores: np.ndarray, reference_members
             among its references.
     """
     if reference_members is None:
-        reference_members = np.zeros(np.atleast_2d(reference_scores).shape, bool)
+        reference_members = np.zeros_like(np.atleast_2d(check_numbers("reference_scores", reference_scores)), bool)
     score, reference_scores, reference_members = check_references(score, reference_scores, reference_members,
                                                                   names=("score", "reference_scores"), own=own)
     check_present(reference_members, "calibration")

@@ -23,7 +23,7 @@ import numpy as np
 
 from mia_lib.attacks import check_references, in_blocks, needs
 from mia_lib.attacks.baselines import VARIANTS, moments
-from mia_lib.checks import check_numbers
+from mia_lib.checks import check_flag, check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
 LACKING = ("refuse", "drop")
@@ -97,7 +97,7 @@ def _released_lr(fit: _Fit, *_) -> np.ndarray:
 def _scores(rule: Callable, curvature, reference_curvature, reference_members, variant, tied, lacking) -> np.ndarray:
     """Scores [N] by a rule, with arguments as for `nll`."""
     check_choice("variant", variant, VARIANTS)
-    if tied and variant == "released_code":
+    if check_flag("tied", tied) and variant == "released_code":
         raise MiaError("tied = True is allowed with variant = 'paper' alone: the released code has its own variances.")
     check_choice("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
@@ -143,10 +143,11 @@ def likelihood_ratio(curvature: np.ndarray, reference_curvature: np.ndarray, ref
 
     Arguments and errors are those of `nll`. The score [N] is not negative, and NaN for records that are dropped.
     """
-    rule = _released_lr if variant == "released_code" else _nll
+    released = check_choice("variant", variant, VARIANTS) == "released_code"
+    rule = _released_lr if released else _nll
     score = _scores(rule, curvature, reference_curvature, reference_members, variant, tied, lacking)
     with np.errstate(over="ignore", under="ignore"):
-        return score if variant == "released_code" else np.exp(score)
+        return score if released else np.exp(score)
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")

@@ -19,14 +19,14 @@ whatever the damping, and all variants of the attack are sums of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from mia_lib.attacks import check_loss, needs
-from mia_lib.checks import Gradients, Inverse, check_mask
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.checks import Gradients, Inverse, check_flag, check_mask, check_numbers
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
 AUDITOR = "parameters", "none", "all other records and their membership, and how the model was trained"
@@ -98,22 +98,20 @@ def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndar
     Raises:
         MiaError: shapes that do not fit, no record, no inverse or inverses with different vectors.
     """
-    several = isinstance(inverse_hessian, Sequence)
-    spectral = several or hasattr(inverse_hessian, "vectors")
-    inverses = list(inverse_hessian) if several else [inverse_hessian]
-    if not inverses:
-        raise MiaError("inverse_hessian is an empty sequence: at least one inverse is needed.")
-    size = len(inverses[0].vectors) if spectral else len(inverse_hessian)
-    directions = [mean_gradient] if theta is None else [mean_gradient, theta]
-    for name, direction in zip(("mean_gradient", "theta"), directions, strict=False):
-        if np.shape(direction) != (size,):
-            raise MiaError(f"{name} has shape {np.shape(direction)}; the inverse Hessian is for P = {size} parameters.")
-    directions = np.stack(directions).astype(np.float64)
-    of_block = _from_spectrum(inverses, directions) if spectral else _from_matrix(np.asarray(inverse_hessian), directions)
+    inverses, size = check_inverses(inverse_hessian)
+    directions = []
+    for name, direction in (("mean_gradient", mean_gradient), *((("theta", theta),) if theta is not None else ())):
+        directions.append(check_numbers(name, direction).astype(np.float64))
+        if directions[-1].shape != (size,):
+            raise MiaError(f"{name} has shape {directions[-1].shape}; the inverse Hessian is for P = {size} parameters.")
+    spectral = hasattr(inverses[0], "vectors")
+    several = spectral and not hasattr(inverse_hessian, "vectors")
+    of_block = _from_spectrum(inverses, np.stack(directions)) if spectral else _from_matrix(inverses[0], np.stack(directions))
     per_block = []
-    for block in [gradients] if isinstance(gradients, np.ndarray) else gradients:
-        if np.ndim(block) != 2 or block.shape[1] != size:
-            raise MiaError(f"gradients have shape {np.shape(block)}: [N, {size}] is needed, a column for each parameter.")
+    for block in gradients if isinstance(gradients, Iterable) and not hasattr(gradients, "shape") else [gradients]:
+        block = check_numbers("gradients", block)
+        if block.ndim != 2 or block.shape[1] != size:
+            raise MiaError(f"gradients have shape {block.shape}: [N, {size}] is needed, a column for each parameter.")
         per_block.append(of_block(block))
     if not any(newton.size for newton, *_ in per_block):
         raise MiaError("gradients hold no record.")
@@ -121,9 +119,21 @@ def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndar
     return Forms(*joined) if several else Forms(*(part[0] for part in joined))
 
 
+def check_inverses(inverse_hessian: Inverse) -> tuple[list, int]:
+    """The inverses in a list, a matrix as an array, and their number P of parameters."""
+    if isinstance(inverse_hessian, Sequence) and all(hasattr(one, "vectors") for one in inverse_hessian):
+        if not inverse_hessian:
+            raise MiaError("inverse_hessian is an empty sequence: at least one inverse is needed.")
+        return list(inverse_hessian), len(inverse_hessian[0].vectors)
+    if hasattr(inverse_hessian, "vectors"):
+        return [inverse_hessian], len(inverse_hessian.vectors)
+    matrix = check_numbers("inverse_hessian", inverse_hessian)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise MiaError(f"inverse_hessian has shape {matrix.shape}: [P, P] is needed.")
+    return [matrix], len(matrix)
+
+
 def _from_matrix(inverse: np.ndarray, directions: np.ndarray):
-    if inverse.ndim != 2 or inverse.shape[0] != inverse.shape[1]:
-        raise MiaError(f"inverse_hessian has shape {inverse.shape}: [P, P] is needed.")
     along = directions @ inverse
     linear = np.vstack([along, along @ inverse]).T
 
@@ -168,7 +178,8 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray) -> F
     Args:
         x: A^-1 g of each record, [N, P]. along: A^-1 d, [P]. gradients: g, [N, P].
     """
-    x, along, gradients = np.asarray(x, np.float64), np.asarray(along, np.float64), np.asarray(gradients)
+    x, along, gradients = (check_numbers(*each).astype(np.float64, copy=False) for each in (
+        ("x", x), ("along", along), ("gradients", gradients)))
     for name, array, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape)):
         if x.ndim != 2 or array.shape != shape:
             raise MiaError(f"x has shape {x.shape} and {name} {array.shape}: along is to be [P], all others [N, P].")
@@ -200,7 +211,7 @@ def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mea
         MiaError: shapes that do not fit, rates out of range, unknown terms.
     """
     sgd = Sgd(learning_rate, momentum, weight_decay)
-    check_range("n", n, 1)
+    check_whole("n", n, 1)
     _chosen(terms)
     members = check_mask("members_known", members_known)
     products = forms(gradients, inverse_hessian, mean_gradient)
@@ -225,9 +236,9 @@ def split(products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stat
     Raises:
         MiaError: values out of range, forms without theta.
     """
-    check_range("n", n, 1)
+    check_whole("n", n, 1)
     mean, inverse_mean = products.newton_mean, products.inverse_mean
-    if stationary:
+    if check_flag("stationary", stationary):
         if products.newton_theta is None:
             raise MiaError("stationary = True needs forms(..., theta=w), with the parameters.")
         mean = mean + sgd.weight_decay * products.newton_theta
@@ -252,20 +263,21 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str
     chosen = _chosen(terms)
     score = np.zeros(np.shape(parts["I1"]))
     if "loss" in chosen:
-        if np.shape(loss) != score.shape[-1:]:
-            raise MiaError(f"loss has shape {np.shape(loss)}: {score.shape[-1:]} is needed, one for each record.")
-        check_loss("loss", loss)
-        score = score + np.asarray(loss, np.float64) / (1 + sgd.momentum)
+        loss = check_loss("loss", loss)
+        if loss.shape != score.shape[-1:]:
+            raise MiaError(f"loss has shape {loss.shape}: {score.shape[-1:]} is needed, one for each record.")
+        score = score + loss.astype(np.float64) / (1 + sgd.momentum)
     return score - sum(parts[term] for term in chosen if term != "loss") / sgd.learning_rate
 
 
 def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     """Which of `TERMS`, each once and in their order."""
-    listed = TERMS if isinstance(terms, str) and terms == "all" else (terms,) if isinstance(terms, str) else tuple(terms)
+    one = isinstance(terms, str) or not np.iterable(terms)
+    listed = TERMS if one and check_choice("terms", terms, ("all", *TERMS)) == "all" else (terms,) if one else tuple(terms)
     if not listed:
         raise MiaError(f"terms is empty: allowed are 'all' and any of {', '.join(TERMS)}.")
     for term in listed:
-        check_choice("terms", term, ("all", *TERMS) if isinstance(terms, str) else TERMS)
+        check_choice("terms", term, TERMS)
     return tuple(term for term in TERMS if term in listed)
 
 
@@ -285,5 +297,5 @@ def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray |
     Returns:
         score [N].
     """
-    rest = np.asarray(along) - taken_out * np.asarray(squares)
-    return -(2 * rest + np.asarray(squares) / n) / n
+    along, squares = check_numbers("along", along), check_numbers("squares", squares)
+    return -(2 * (along - taken_out * squares) + squares / n) / n

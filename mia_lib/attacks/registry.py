@@ -18,6 +18,7 @@ import numpy as np
 
 from mia_lib.attacks import Needs, baselines, bayes, bayesian, calibration, per_class
 from mia_lib.attacks import curvature as by_curvature
+from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_choice
 
 POPULATION = 2000  # public records of RMIA, at most
@@ -91,9 +92,9 @@ def read_signal(argument: str, values: Mapping[str, np.ndarray], signal: str, ro
     """A signal of some models from arrays with a row a model; the cross-entropy loss follows from the log odds where it is not
     there. What is neither raises `MiaError`."""
     if signal in values:
-        return np.asarray(values[signal])[rows]
+        return check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
     if signal == "loss" and LOG_ODDS in values:
-        return np.logaddexp(0, -np.asarray(values[LOG_ODDS])[rows].astype(np.float64))
+        return np.logaddexp(0, -read_signal(argument, values, LOG_ODDS, rows).astype(np.float64))
     raise MiaError(f"{argument} has no {signal!r}, which the attack reads, but {', '.join(values) or 'nothing'}.")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mia_lib.checks import check_flag
 from mia_lib.errors import MiaError, check_choice, check_range, check_whole, list_few
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ class AuditOptions:
         steps = [name for name in (*ATTACKS, CONTROL, REFERENCES, RETRAINED) if name != base_attack]
         for step in self.without:
             check_choice("without", step, steps)
-        if not isinstance(self.deduplicate, bool):
-            raise MiaError(f"deduplicate = {self.deduplicate!r}: True or False is needed.")
+        check_flag("deduplicate", self.deduplicate)
         check_range("delta", self.delta, 0, 1)
         if not 0.5 <= check_range("confidence", self.confidence) < 1:
             raise MiaError(f"confidence = {self.confidence!r} is out of range: allowed is from 0.5 to below 1, such as 0.95.")
@@ -113,8 +113,8 @@ class AuditOptions:
         """False positive rates, the highest first, each once."""
         if self.fpr is None:
             return RATES
-        several = isinstance(self.fpr, Sequence | np.ndarray) and not isinstance(self.fpr, str)
-        rates = tuple(self.fpr) if several else (self.fpr,)
+        given = self.fpr.tolist() if isinstance(self.fpr, np.ndarray) else self.fpr
+        rates = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
         return tuple(sorted(set(rates), reverse=True)) if all(isinstance(rate, Real) for rate in rates) else rates
 
     def check_resolved(self, others: int) -> None:
@@ -122,7 +122,7 @@ class AuditOptions:
         for rate in self.rates if self.fpr is not None else ():
             if rate * others < 1 - 1e-9:
                 raise MiaError(f"fpr = {rate:g} is below the resolution: of {others} non-members one is {1 / others:.2g}. "
-                               f"Give at least {int(np.ceil(1 / rate - 1e-9))} non-members, or a higher fpr; without fpr the "
+                               f"Give at least {np.ceil(1 / rate - 1e-9):.15g} non-members, or a higher fpr; without fpr the "
                                "page says where it resolves nothing.")
 
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from mia_lib import LIBRARY, environment
 from mia_lib.archives import read_npz
-from mia_lib.checks import check_finite, check_labels
+from mia_lib.checks import ALL_KINDS, check_finite, check_labels, check_numbers
 from mia_lib.data import readers
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, brief, check_choice, check_range, check_type, check_whole
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
 TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
@@ -59,12 +59,11 @@ class Dataset:
 
     def __post_init__(self):
         for name in ("x", "y"):
-            if not isinstance(getattr(self, name), np.ndarray):
-                kind = type(getattr(self, name))
-                raise MiaError(f"{name} is of type {kind.__module__}.{kind.__name__}: a NumPy array is needed. Of a tensor "
-                               f"give {name}.numpy(), of a list np.array({name}).")
-        if isinstance(self.classes, str | int) or not len(self.classes):
-            raise MiaError(f"classes = {self.classes!r}: the names of the classes are needed, for ten of them "
+            given = check_type(name, getattr(self, name), np.ndarray,
+                               f"Of a tensor give {name}.numpy(), of a list np.array({name}).")
+            object.__setattr__(self, name, check_numbers(name, given, ALL_KINDS))
+        if isinstance(self.classes, str) or not np.iterable(self.classes) or not len(self.classes):
+            raise MiaError(f"classes = {brief(self.classes)}: the names of the classes are needed, for ten of them "
                            "tuple(map(str, range(10))).")
         x, numbers = self.x, self.x.dtype.kind in "biuf"
         if not (x.ndim == 2 and numbers or x.ndim == 4 and x.dtype == np.uint8):
@@ -74,8 +73,7 @@ class Dataset:
         check_labels("y", self.y, len(self.classes), len(x))
         if self.y.dtype.kind not in "iu":
             object.__setattr__(self, "y", self.y.astype(np.int64))
-        if not isinstance(self.n_train, int | np.integer) or not 0 <= self.n_train <= len(x):
-            raise MiaError(f"n_train = {self.n_train!r}: the number of training records is needed, 0 to {len(x)}.")
+        check_whole("n_train", self.n_train, 0, len(x))
         if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):  # one pass without a copy
             check_finite("x", x, "records", "Fill in what is missing, as by the mean of its column, or leave them out.")
 
@@ -317,8 +315,6 @@ def _embedded(name: str, path: Path) -> Dataset:
 
 def gaussian(records: int = 200, dimension: int = 2000, seed: int = 0) -> Dataset:
     """Records of N(0, I), float32 [records, dimension], all of one class (Sablayrolles et al. 2019)."""
-    check_range("records", records, 1)
-    check_range("dimension", dimension, 1)
     x = np.random.default_rng(seed).standard_normal((records, dimension), np.float32)
     return _dataset("gaussian", "gaussian", x, np.zeros(records), records)
 
@@ -371,8 +367,8 @@ def load(name: str, **options) -> Dataset:
         if not allowed:
             raise MiaError(f"Data set {name!r} takes no options; given: {option} = {value!r}. Omit it.")
         check_choice(f"option of {name!r}", option, allowed)
-        if not isinstance(value, int) and not (option == "per_class" and value is None):
-            raise MiaError(f"{option} = {value!r}: give a whole number.")
+        if option != "per_class" or value is not None:
+            check_whole(option, value, int(option != "seed"))
     if name == "gaussian":
         return gaussian(**options)
     path = get(name)

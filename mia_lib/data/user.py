@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mia_lib.archives import read_npz
-from mia_lib.checks import check_labels
+from mia_lib.checks import ALL_KINDS, check_labels, check_numbers
 from mia_lib.data import sets
 from mia_lib.data.sets import Dataset
 from mia_lib.errors import MiaError, check_choice, check_whole, list_few
@@ -47,10 +47,8 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train
-    if not isinstance(n_train, int | np.integer) or isinstance(n_train, bool) or not 0 < n_train <= len(x):
-        raise MiaError(f"n_train = {n_train!r}: the number of training records is needed, 1 to {len(x)}; they come first.")
     x.flags.writeable = y.flags.writeable = False
-    return Dataset(name, x, y, int(n_train), classes)
+    return Dataset(name, x, y, check_whole("n_train", n_train, 1, len(x)), classes)
 
 
 def _records(values) -> np.ndarray:
@@ -58,11 +56,7 @@ def _records(values) -> np.ndarray:
     if hasattr(values, "dtypes") and hasattr(values, "columns"):  # a DataFrame, of pandas or another library
         _check_columns(values)
         values = values.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(values, "iloc") else values.to_numpy()
-    _check_unmasked("x", values)
-    try:
-        x = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-    except ValueError as problem:
-        raise MiaError(f"x cannot be made an array ({problem}): rows must be equally long.") from problem
+    x = check_numbers("x", values, ALL_KINDS)
     if x.dtype.kind not in "biuf":
         shown = next(iter(x.ravel().tolist()), None) if x.dtype.kind in "OUS" else x.dtype
         raise MiaError(f"x is of type {x.dtype}, such as {shown!r}: numbers are needed. Text "
@@ -107,14 +101,6 @@ def _records(values) -> np.ndarray:
     return table
 
 
-def _check_unmasked(name: str, array) -> None:
-    """Refuse a masked array that hides something, for arrays forget masks."""
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        hidden = int(np.ma.getmaskarray(array).sum())
-        raise MiaError(f"{name} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, as by "
-                       f"{name}.filled(...), or leave those records out.")
-
-
 def _check_columns(table) -> None:
     """Refuse a DataFrame whose columns are no numbers."""
     import pandas as pd
@@ -134,8 +120,7 @@ def _check_columns(table) -> None:
 
 def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels int64 [N], and the names of the classes."""
-    _check_unmasked("y", labels)
-    y = np.asarray(labels)
+    y = check_numbers("y", labels, ALL_KINDS)
     if classes is not None and (isinstance(classes, str) or np.ndim(classes) != 1):
         raise MiaError(f"classes = {classes!r}: the names of the classes are needed, one for each.")
     if y.ndim == 2 and y.shape[1] == 1 or y.ndim != 1 or len(y) != records:

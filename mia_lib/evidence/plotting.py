@@ -27,8 +27,8 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from mia_lib import metrics
-from mia_lib.checks import Members
-from mia_lib.errors import MiaError
+from mia_lib.checks import Members, check_flag, check_numbers
+from mia_lib.errors import MiaError, check_type
 from mia_lib.evidence import tables
 from mia_lib.metrics import ranking
 
@@ -234,10 +234,15 @@ def _spread(places, gaps, low: float, high: float) -> np.ndarray:
     return out
 
 
+def _plain(name) -> str:
+    """A name as letters, in which no dollar begins mathematics."""
+    return str(name).replace("$", r"\$")
+
+
 def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: str):
     """A bold name at a place given as fractions of the axes."""
     dark = [0.7 * channel for channel in to_rgb(color)]  # letters need more contrast than lines
-    return ax.text(*place, name, transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
+    return ax.text(*place, _plain(name), transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
 
 
 def roc(scores: Mapping[str, np.ndarray], members: Members,
@@ -251,11 +256,14 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
         scores: attack -> [N] or [T, N]. members: bool [N] or [T, N].
         paper: attack -> (FPR, TPR) points that the paper printed, drawn as hollow marks, which a legend calls `printed`.
     """
-    if not scores:
-        raise MiaError("scores is empty: give at least one attack, {name: scores}.")
-    many = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
-    fig, (ax,) = panels(1, 6.2 if many else 5.6, width=5.8)
-    lines, floors = {}, []
+    check_type("printed", printed, str)
+    check_flag("band", band)
+    ranking.check_attacks(scores)
+    marked = check_type("paper", {} if paper is None else paper, Mapping)
+    marked = {str(name): check_numbers("paper", points) for name, points in marked.items()}
+    if any(points.ndim != 2 or points.shape[1] != 2 for points in marked.values()):
+        raise MiaError("paper holds something else than points (FPR, TPR), [n, 2], of an attack.")
+    scores, lines, floors = {str(name): of_attack for name, of_attack in scores.items()}, {}, []
     for name, of_attack in scores.items():
         checked, inside_all, _ = ranking.check_scores(of_attack, members)
         floors.append((1 / (~inside_all).sum(1).min(), 1 / inside_all.sum(1).min()))
@@ -265,6 +273,8 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             fpr, tpr, _ = metrics.roc_curve(target, inside)
             each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
         lines[name] = grid, np.array(each)
+    many = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
+    fig, (ax,) = panels(1, 6.2 if many else 5.6, width=5.8)
     x_floor, y_floor = np.min(floors, axis=0)
     margin = 0.08 if many else 0.05 + 0.016 * max(map(len, scores))  # shaded; the names stand there
     low = min(x_floor, y_floor) ** (1 / (1 - margin))
@@ -272,14 +282,14 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
            xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=name, drawstyle="steps-post", **sparse_markers(place),
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=_plain(name), drawstyle="steps-post", **sparse_markers(place),
                 **look)
         if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
                             lw=0, step="post")
-    for name, points in (paper or {}).items():
+    for name, points in marked.items():
         look = style_of(name)
-        ax.plot(*zip(*points, strict=True), marker=look["marker"], mec=look["color"], **HOLLOW)
+        ax.plot(*points.T, marker=look["marker"], mec=look["color"], **HOLLOW)
     ax.plot([low, 1], [low, 1], zorder=1, **CHANCE)
     # Above the lines: what is under less than one record is not to be read.
     ax.axvspan(low, x_floor, color="#E2E2E2", lw=0, zorder=3)
@@ -326,7 +336,7 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
         xlabel: what the scores are, with their unit.
     """
     thresholds = thresholds or {}
-    fig, axes = panels(list(scores), 3.4, "density")
+    fig, axes = panels(list(map(_plain, scores)), 3.4, "density")
     for ax, (title, of_panel) in zip(axes, scores.items(), strict=True):
         values, members, _ = ranking.check_scores(*of_panel)
         low, high = values.min(), values.max()
@@ -386,7 +396,7 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
             run = np.isfinite(value)  # a line goes on past what only the paper has
             low, high = (points[end].to_numpy(float)[run] for end in ("low", "high"))
             bars = np.maximum([value[run] - low, high - value[run]], 0)  # an interval may leave its estimate out
-            ax.errorbar(at[run], value[run], bars, label=name, capsize=3, elinewidth=1.2, **look)
+            ax.errorbar(at[run], value[run], bars, label=_plain(name), capsize=3, elinewidth=1.2, **look)
             if paper is not None:
                 ax.plot(at, points[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
             last[name] = value[run][-1] if run.any() else chance or 0.0

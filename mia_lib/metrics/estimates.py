@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.checks import check_flag
+from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.metrics import ranking, resampling
 from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 
@@ -143,16 +144,16 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     """
     import pandas as pd
 
-    if not scores:
-        raise MiaError("scores is empty: give at least one attack, {name: scores}.")
+    ranking.check_attacks(scores)
+    draws, seed = check_whole("draws", draws, 1), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
     if len(set(shapes.values())) > 1:
         raise MiaError(f"scores have the shapes {shapes}: all attacks need those of the same targets, [T, N].")
     checked = {attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()}
     inside = next(iter(checked.values()))[1]
     targets = np.arange(len(inside))
-    unit = resampling.units_of_chance(None, inside)[0] if shared else targets
-    positions = np.broadcast_to(np.arange(inside.shape[1]), inside.shape) if records is None else records
+    unit = resampling.units_of_chance(None, inside)[0] if check_flag("shared", shared) else targets
+    positions = resampling.record_positions(records, inside, np.zeros(len(inside), int))
     cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
     drawn = resampling.draw_unit_means(cores, [one for one, _, _ in checked.values()], inside, positions, targets, draws,
                                        seed) if shared else None  # [S, K, T, B]

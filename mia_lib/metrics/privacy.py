@@ -129,7 +129,7 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     scores, members, count = scores[0], members[0], scores.shape[1]
     pairs = _pairs(guesses, count)
     _check_coins(int(members.sum()), count)
-    shuffled = np.random.default_rng(seed).permutation(count)
+    shuffled = np.random.default_rng(check_whole("seed", seed, 0)).permutation(count)
     ranked = members[shuffled[np.argsort(scores[shuffled], kind="stable")[::-1]]]
     bounds = []
     for guessed_in, guessed_out in pairs:
@@ -233,7 +233,7 @@ def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, co
     """
     check_range("delta", delta, 0, 1)
     check_range("confidence", confidence, 0, 1)
-    check_range("splits", splits, 1)
+    splits, seed = check_whole("splits", splits, 1), check_whole("seed", seed, 0)
     scores, members, single = check_scores(scores, members)
     if not single or min(members.sum(), (~members).sum()) < 2:
         raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "

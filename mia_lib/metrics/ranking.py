@@ -10,19 +10,28 @@ Shapes: N records, T target models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mia_lib.checks import Members, Numbers, PerTarget, Scores, check_mask, check_numbers
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.checks import ALL_KINDS, Members, Numbers, PerTarget, Scores, check_mask, check_numbers
+from mia_lib.errors import MiaError, brief, check_choice, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
 
 
+def check_attacks(scores) -> None:
+    """Refuse what is no dictionary of scores by the names of attacks, or an empty one."""
+    if not isinstance(scores, Mapping) or not scores:
+        raise MiaError(f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second.")
+
+
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
-    scores, members = check_numbers("scores", scores), check_mask("members", members)
+    scores, given = check_numbers("scores", scores), check_numbers("members", members, ALL_KINDS)
+    if scores.dtype == bool != given.dtype and given.dtype.kind == "f":
+        raise MiaError("scores are True and False, and members are numbers: the scores come first, then the members.")
+    members = check_mask("members", given)
     scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
     if scores.ndim not in (1, 2) or not scores.size:
         raise MiaError(f"scores of shape {scores.shape}: allowed are [N] and [T, N], not empty.")
@@ -299,8 +308,7 @@ def best_threshold(scores: Scores, members: Members) -> float:
     if best in (0, len(thresholds) - 1):
         return float(thresholds[best])
     high, low = float(thresholds[best]), float(thresholds[best + 1])
-    kind = np.asarray(scores).dtype
-    kind = kind if kind.kind == "f" else np.dtype(float)
+    kind = check_scores(scores, members)[0].dtype
     middle = float(kind.type(low + (high - low) / 2))  # to which scores of this type are compared
     return middle if low < middle <= high else high
 
@@ -311,10 +319,10 @@ def accuracy_at_threshold(scores: Scores, members: Members, threshold: float) ->
     It equals the AUC of the 0/1 score `scores >= threshold`, which is how to bootstrap it. Scores or a threshold that are not
     a number, and shapes that do not fit, are refused.
     """
-    check_scores(scores, members)
-    if check_numbers("threshold", threshold).ndim or np.isnan(threshold):
-        raise MiaError(f"threshold = {threshold!r} is not a number: no score reaches it.")
-    return auc(np.asarray(scores) >= threshold, members)
+    check_range("threshold", threshold)
+    scores, members, single = check_scores(scores, members)
+    values = auc(scores >= threshold, members)
+    return float(values[0]) if single else values
 
 
 def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -323,6 +331,7 @@ def rehearsed_accuracy(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
     The attacker plays the game with splits and models of their own and carries the threshold over; the membership that is
     judged has no say in it. Scores, and members, are [T, N], comparable between games; a single game is refused.
     """
+    scores, members, _ = check_scores(scores, members)
     games = len(scores)
     if games < 2:
         raise MiaError(f"{games} game leaves none to rehearse in: at least 2 are needed.")
@@ -352,7 +361,10 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
 def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float, float]]:
     """Full name, function of (tp, fp) and range of a metric given as function, "auc" or "tpr_at_fpr=0.01"."""
     text = getattr(metric, "__name__", metric)
-    name, _, rate = str(text).partition("=")
+    if not isinstance(text, str):
+        raise MiaError(f"metric is of type {type(metric).__name__}: the metric comes first, such as 'auc', then the scores, "
+                       "then the members.")
+    name, _, rate = text.partition("=")
     check_choice("metric", name, CORES)
     core, low_high = CORES[name], RANGES[name]
     if not name.endswith("_at_fpr"):

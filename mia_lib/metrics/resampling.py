@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
-from mia_lib.errors import MiaError, check_range
+from mia_lib.errors import MiaError, brief, check_range, check_whole
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
-from mia_lib.metrics.ranking import CORES, check_scores, look_up_metric, per_target, resolves, tally
+from mia_lib.metrics.ranking import CORES, check_attacks, check_scores, look_up_metric, per_target, resolves, tally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,11 +86,11 @@ def record_positions(records, members: np.ndarray, banks: np.ndarray) -> np.ndar
     """The record in each place, int [T, N]: as given, or the same ones in the same order for all targets of a bank."""
     if records is None:
         return banks[:, None] * members.shape[1] + np.arange(members.shape[1])
-    records = np.asarray(records)
+    records = np.atleast_2d(check_numbers("records", records))
     if records.shape != members.shape or records.dtype.kind not in "iu" or records.min() < 0:
         raise MiaError(f"records of shape {records.shape} and type {records.dtype} for scores of {members.shape}: give the "
                        "number of the record in each place, whole and from 0.")
-    return records
+    return records.astype(np.int64)
 
 
 def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
@@ -132,7 +132,7 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
     if check_range("level", level, 0, 1) < 0.5:
         warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
                       UserWarning, stacklevel=3)
-    check_range("draws", draws, 10)
+    draws, seed = check_whole("draws", draws, 10), check_whole("seed", seed, 0)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
     attacks, inside = zip(*(check_scores(score, members)[:2] for score in ((scores,) if minus is None else (scores, minus))),
                           strict=True)
@@ -141,8 +141,7 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
                        "needs the same targets and records.")
     unit, kind = units_of_chance(groups, inside[0])
     targets, count = len(unit), np.bincount(unit)
-    places = record_positions(None if records is None else np.atleast_2d(records), inside[0],
-                              unit if kind == "banks" else np.zeros(targets, int))
+    places = record_positions(records, inside[0], unit if kind == "banks" else np.zeros(targets, int))
     drawn = draw_unit_means(cores, attacks, inside[0], places, unit, draws, seed)
     values = np.array([per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside[0]).T for score in attacks])
     same = minus is not None and np.array_equal(*attacks)  # what differs by nothing does so by no matter of chance
@@ -239,10 +238,9 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
     """
     import pandas as pd
 
-    if not isinstance(scores, Mapping):
-        raise MiaError(f"scores is of type {type(scores).__name__}: a dictionary is needed, attack name -> scores.")
-    if not len(metrics):
-        raise MiaError(f"metrics = {metrics!r}: name at least one of {', '.join(CORES)}.")
+    check_attacks(scores)
+    if isinstance(metrics, str) or not np.iterable(metrics) or not len(metrics):
+        raise MiaError(f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}.")
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():

@@ -20,7 +20,7 @@ import numpy as np
 
 from mia_lib import custom, environment, progress, store
 from mia_lib.archives import read_npz
-from mia_lib.errors import MiaError, check_choice, check_whole
+from mia_lib.errors import MiaError, brief, check_choice, check_whole
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
 
@@ -552,9 +552,11 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     [(values, pieces)] = meant
     numbers = disk.numbers(pieces)
     models = len(numbers) if models is None else check_whole("models", models, 1)
-    if lacking := sorted(set(range(models)) - numbers):
-        raise MiaError(f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking[0]} is not. "
+    if (lacking := next((m for m in range(models) if m not in numbers), None)) is not None:
+        raise MiaError(f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking} is not. "
                        f"`mia publish {name} --models {models}` measures it.")
+    if isinstance(arrays, str) or not np.iterable(arrays):
+        raise MiaError(f"arrays = {brief(arrays)}: a list of names is needed, such as ['margin']; () gives all.")
     for array in arrays:
         check_choice("arrays", array, pieces[0].manifest["arrays"])
     used, rows = [piece for piece in pieces if piece.index.start < models], {}

@@ -30,9 +30,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from mia_lib.checks import check_finite, check_labels
+from mia_lib.checks import check_finite, check_flag, check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_range
+from mia_lib.errors import MiaError, brief, check_whole
 from mia_lib.signals import outputs
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices
@@ -81,7 +81,8 @@ def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, s
         MiaError: x of another type; labels of another shape; no budget, or too small a one; evaluations below 2 or
             starts below 0; one bound alone, or records outside; `predict` gives anything but a class for each input.
     """
-    labels = torch.from_numpy(np.array(check_labels("labels", labels.cpu() if isinstance(labels, torch.Tensor) else labels)))
+    labels = torch.from_numpy(np.array(check_labels("labels", labels)))
+    check_flag("signed", signed), check_whole("seed", seed, 0)
     box = _checked(x, labels, queries, low, high, evaluations, starts)
     model = _Model(predict, x.flatten(1), labels.to(x.device).long(), queries, x.shape[1:])
     walks = model.right | signed
@@ -126,7 +127,8 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
         MiaError: a budget that does not pay for a walk, or for so many `starts`.
     """
     check_budget(queries, math.prod(records.shape), 100, starts)
-    how = {"queries": int(queries), "seed": int(seed), "signed": bool(signed), "starts": int(starts)}
+    how = {"queries": int(queries), "seed": check_whole("seed", seed, 0), "signed": check_flag("signed", signed),
+           "starts": int(starts)}
     results = map_models(_task, models, {"kind": "boundary", **how}, "boundary distances", records=records, judged=judged,
                          **how)
     distances, used = (spread(results, name, judged) for name in Distances._fields)
@@ -249,12 +251,12 @@ def _tolerance(size: int) -> tuple[float, int]:
 
 def check_budget(queries, size: int, evaluations: int = 100, starts: int = 100) -> None:
     """Refuse a budget that is none, or too small for one step with records of `size` inputs, and name the least."""
-    check_range("evaluations", evaluations, 2)
-    check_range("starts", starts, 0)
+    check_whole("evaluations", evaluations, 2)
+    check_whole("starts", starts, 0)
     least = 2 + starts + evaluations + 2 * _tolerance(size)[1]
     if not isinstance(queries, int | np.integer) or queries < least:
-        raise MiaError(f"queries = {queries!r}: give the number of predictions to ask for each record, at least {least} for "
-                       f"{size} inputs; 2,500 is usual.")
+        raise MiaError(f"queries = {brief(queries)}: give the number of predictions to ask for each record, at least {least} "
+                       f"for {size} inputs; 2,500 is usual.")
 
 
 def _checked(x, labels, queries, low, high, evaluations, starts):

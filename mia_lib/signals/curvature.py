@@ -33,9 +33,9 @@ import numpy as np
 import torch
 from torch.autograd import grad
 
-from mia_lib.checks import Labels, check_labels
+from mia_lib.checks import Labels, check_flag, check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_choice, check_whole
+from mia_lib.errors import MiaError, check_choice, check_range, check_type, check_whole
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.signals.mapping import map_models, spread
@@ -81,7 +81,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
     """
     check_choice("variant", variant, VARIANTS)
-    _check(iterations, "iterations", h)
+    _check("iterations", iterations, seed, h)
 
     def terms(losses, part, start, low, high):
         u, v = _pairs(part, seed, start, low, high)
@@ -105,7 +105,7 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
     Returns:
         float64 [N].
     """
-    _check(iterations, "iterations")
+    _check("iterations", iterations, seed)
 
     def terms(times_hessian, part, start, low, high):
         u, v = _pairs(part, seed, start, low, high)
@@ -126,7 +126,7 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     Returns:
         float64 [N].
     """
-    _check(probes, "probes")
+    _check("probes", probes, seed)
 
     def terms(times_hessian, part, start, low, high):
         v = _probes(part, seed, start, low, high)
@@ -144,14 +144,14 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
     Returns:
         float64 [N].
     """
-    x = torch.as_tensor(x)
+    x = _points(x)
 
     def terms(times_hessian, part, start, low, high):
         unit = torch.eye(part[0].numel(), dtype=part.dtype, device=part.device)[low:high]
         products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
         return products[:, :, low:high].diagonal(dim1=0, dim2=2).mT
 
-    return _streamed(terms, loss, x, y, batch, 0, x[0].numel() if len(x) else 1)
+    return _streamed(terms, loss, x, y, batch, 0, x[0].numel())
 
 
 # ------------------------------------------------------------------------------------------------------------- an ensemble
@@ -176,8 +176,9 @@ def traces(models: Ensemble, records: Dataset, variant: str = "paper", iteration
     """
     check_choice("variant", variant, VARIANTS)
     check_choice("dtype", dtype, outputs.PRECISIONS)
-    _check(iterations, "iterations", h)
-    how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": check_whole("seed", seed)}
+    _check("iterations", iterations, seed, h)
+    check_flag("warn", warn), check_flag("precise", precise)
+    how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": int(seed)}
     spec = {"kind": "curvature", "dtype": dtype, "precise": precise, **how}
     return spread(map_models(_task, models, spec, "curvature", records=records, dtype=dtype, how=how, warn=warn,
                              precise=precise), "curvature", None)
@@ -246,9 +247,10 @@ def _task(networks, x, labels, loss, dtype, how, warn, precise):
 # ---------------------------------------------------------------------------------------------------------------- the parts
 
 
-def _check(count: int, name: str, h: float | None = None) -> None:
+def _check(name: str, count: int, seed: int, h: float = 1.0) -> None:
     check_whole(name, count, 1)
-    if h is not None and not 0 < h < np.inf:
+    check_whole("seed", seed, 0)
+    if not 0 < check_range("h", h) < np.inf:
         raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
 
 
@@ -256,16 +258,14 @@ def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | 
               products: bool = True) -> np.ndarray:
     """Sums over the probes of one slice of records after the other, float64 [N]: `terms(times_hessian, inputs, number of the
     first, first and last probe)` gives their terms [k, B]; without `products` from the losses, four a probe."""
-    if batch is not None:
-        check_whole("batch", batch, 1)
-    x = torch.as_tensor(x)
-    if x.dtype not in outputs.PRECISIONS.values():
-        raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")
+    x, batch = _points(x), outputs.check_batch(batch)
+    check_whole("first", first, 0, 2**30)
+    check_type("loss", loss, Callable, "It makes losses [B] of inputs [B, ...].")
     most, losses_each = outputs.batch_size(x.device), 1 if products else 4
     if x.dtype == torch.float64 and x.device.type == "cpu":
         most //= 4  # what stays in its caches, for convolutions lay each number out many times over
     if y is not None:
-        labels = check_labels("y", y.cpu() if isinstance(y, torch.Tensor) else y, records=len(x))
+        labels = check_labels("y", y, records=len(x))
         y = torch.as_tensor(np.array(labels), device=x.device)
 
     def part(start: int, stop: int) -> np.ndarray:
@@ -281,6 +281,14 @@ def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | 
         return np.concatenate([np.empty(0), *devices.stream(part, len(x), batch)])
 
 
+def _points(x) -> torch.Tensor:
+    """The records as a tensor of float32 or float64, of which none other is taken."""
+    x = torch.as_tensor(outputs.check_records(x))
+    if x.dtype not in outputs.PRECISIONS.values():
+        raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")
+    return x
+
+
 def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
     """The loss as a function of several points a record, [k, B, ...] -> [k, B]."""
     def losses(points: torch.Tensor) -> torch.Tensor:
@@ -289,9 +297,10 @@ def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
         else:
             values = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
         wanted = points.shape[0] * points.shape[1] // len(values)
-        if values[0].shape != (wanted,):
-            raise MiaError(f"loss gave an array of shape {tuple(values[0].shape)} for {wanted} inputs: it must give "
-                           f"[{wanted}], a number for each and not their mean.")
+        shape = tuple(values[0].shape) if isinstance(values[0], torch.Tensor) else type(values[0]).__name__
+        if shape != (wanted,):
+            raise MiaError(f"loss gave an array of shape {shape} for {wanted} inputs: it must give [{wanted}], a number for "
+                           "each and not their mean.")
         return torch.cat(values).view(points.shape[:2])
 
     return losses

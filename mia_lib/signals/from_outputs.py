@@ -28,7 +28,7 @@ from mia_lib.checks import (
     explain_not_probabilities,
     explain_single_output,
 )
-from mia_lib.errors import MiaError, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, check_choice, check_range, check_type, check_whole
 
 OUTPUTS = ("logits", "probabilities")
 KEPT_EVERY = 5.0  # seconds
@@ -54,7 +54,7 @@ def loss_of(margin: np.ndarray) -> np.ndarray:
 
 def log_odds(loss: np.ndarray) -> np.ndarray:
     """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
-    loss = np.maximum(np.asarray(loss, np.float64), np.finfo(np.float32).smallest_subnormal)
+    loss = np.maximum(check_numbers("loss", loss).astype(np.float64), np.finfo(np.float32).smallest_subnormal)
     return -(loss + np.log(-np.expm1(-loss)))
 
 
@@ -220,9 +220,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     Warns:
         UserWarning: all records got the same answer.
     """
-    if not callable(function):
-        raise MiaError(f"function is of type {type(function).__name__}: a function is needed that answers for records, such "
-                       "as model.predict_proba (without brackets).")
+    check_type("function", function, Callable, "It answers for records, as model.predict_proba (without brackets) does.")
     check_choice("outputs", outputs, OUTPUTS)
     check_choice("loss", loss, LOSSES)
     check_whole("batch", batch, 1)

@@ -30,8 +30,8 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev, jvp, vmap
 
 from mia_lib import models
-from mia_lib.checks import Records, check_labels
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.checks import Records, check_flag, check_labels, check_numbers
+from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 from mia_lib.signals import outputs as signals
 from mia_lib.training import devices
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -66,8 +66,8 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
             parameters or of one output; the function: vectors of another shape.
     """
     check_choice("loss", loss, LOSSES)
-    network, device = signals.in_precision(model, dtype), signals.device_of(model)
-    scaling = signals.scaling_of(model, x, scaling)
+    network, x, batch = signals.in_precision(model, dtype), signals.check_records(x), signals.check_batch(batch)
+    device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
     sizes = [w.numel() for w in weights.values()]
 
@@ -83,9 +83,10 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
     several = vmap(product, in_dims=(0, None, None))
 
     def apply(vectors: np.ndarray) -> np.ndarray:
-        if np.ndim(vectors) != 2 or np.shape(vectors)[1] != sum(sizes):
-            raise MiaError(f"vectors has shape {np.shape(vectors)}: [k, {sum(sizes)}] is needed, a column for each parameter.")
-        vectors = torch.tensor(np.asarray(vectors), dtype=signals.PRECISIONS[dtype], device=device)
+        vectors = check_numbers("vectors", vectors)
+        if vectors.ndim != 2 or vectors.shape[1] != sum(sizes):
+            raise MiaError(f"vectors has shape {vectors.shape}: [k, {sum(sizes)}] is needed, a column for each parameter.")
+        vectors = torch.tensor(vectors, dtype=signals.PRECISIONS[dtype], device=device)
         total = torch.zeros_like(vectors)
         size = batch or max(1, 8 * signals.batch_size(device) // max(4, min(len(vectors), VECTORS)))
         for k in range(0, len(vectors), VECTORS):
@@ -101,8 +102,6 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
 
 
 def _labels(network: nn.Module, x, y, device: torch.device, scaling: str | tuple) -> torch.Tensor:
-    if len(x) != len(y) or not len(x):
-        raise MiaError(f"x has {len(x)} records and y {len(y)} labels: at least one record is needed, and a label for each.")
     labels = check_labels("y", y, signals.classes_of(network, x, scaling), len(x))
     return torch.from_numpy(np.array(labels)).to(device)
 
@@ -142,8 +141,8 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
         MiaError: what `operator` raises; a matrix that would not fit into memory together with its decomposition.
     """
     check_choice("loss", loss, LOSSES)
-    network, device = signals.in_precision(model, dtype), signals.device_of(model)
-    scaling = signals.scaling_of(model, x, scaling)
+    network, x, batch = signals.in_precision(model, dtype), signals.check_records(x), signals.check_batch(batch)
+    device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     labels, layers = _labels(network, x, y, device, scaling), shallow(network)
     size = sum(w.numel() for w in network.parameters())
     _check_memory(size, dtype, device)
@@ -319,8 +318,9 @@ class Inverse:
 
     def apply(self, v: np.ndarray) -> np.ndarray:
         """The inverse times each vector, [..., P] -> [..., P]."""
-        if not np.ndim(v) or np.shape(v)[-1] != len(self.weights):
-            raise MiaError(f"v has shape {np.shape(v)}: [..., {len(self.weights)}] is needed, a column for each parameter.")
+        v = check_numbers("v", v)
+        if not v.ndim or v.shape[-1] != len(self.weights):
+            raise MiaError(f"v has shape {v.shape}: [..., {len(self.weights)}] is needed, a column for each parameter.")
         return (v @ self.vectors * self.weights) @ self.vectors.T
 
     def matrix(self) -> np.ndarray:
@@ -370,7 +370,7 @@ def _rounding(size: np.ndarray) -> float:
     return 10 * float(np.finfo(size.dtype).eps) * float(size.max())
 
 
-def spectrum(matrix: np.ndarray, device: str | None = None, overwrite: bool = False) -> Spectrum:
+def spectrum(matrix: np.ndarray, device: str | int | None = None, overwrite: bool = False) -> Spectrum:
     """The eigendecomposition of a Hessian: the one costly step, about 9 P^3 operations, for every damping and every rank.
 
     Args:
@@ -379,7 +379,7 @@ def spectrum(matrix: np.ndarray, device: str | None = None, overwrite: bool = Fa
         overwrite: let the eigenvectors take the memory of the matrix, which must be symmetric to the last bit, as of `exact`;
             a fourth of what this needs.
     """
-    matrix, where = _checked(matrix), devices.pick(device)
+    matrix, where, overwrite = _checked(matrix), devices.pick(device), check_flag("overwrite", overwrite)
     if where.type == "cpu":  # measured on 4,780 parameters: two thirds of PyTorch's time, a quarter of driver "evr"
         matrix = matrix.T if overwrite else matrix  # in Fortran's order it is not copied
         return Spectrum(*linalg.eigh(matrix, driver="evd", check_finite=False, overwrite_a=overwrite))
@@ -388,7 +388,7 @@ def spectrum(matrix: np.ndarray, device: str | None = None, overwrite: bool = Fa
 
 
 def _checked(matrix: np.ndarray) -> np.ndarray:
-    matrix = np.asarray(matrix)
+    matrix = check_numbers("matrix", matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise MiaError(f"matrix has shape {matrix.shape}: a square one [P, P] is needed.")
     matrix = np.ascontiguousarray(matrix, np.float32 if matrix.dtype == np.float32 else np.float64)
@@ -463,16 +463,16 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
         MiaError: shapes that do not fit, `right` not finite, numbers out of range.
     """
     check_range("damping", damping, 0.0)
-    check_range("iterations", iterations, 1)
-    if not 0 < tolerance < 1:
+    check_whole("iterations", iterations, 1)
+    if not 0 < check_range("tolerance", tolerance) < 1:
         raise MiaError(f"tolerance = {tolerance!r} is out of range: allowed is above 0 and below 1.")
-    right = np.asarray(right)
+    right = check_numbers("right", right)
     right = right if right.dtype == np.float32 else right.astype(np.float64)
     if right.ndim != 2 or not np.isfinite(right).all():
         raise MiaError(f"right has shape {right.shape} and {(~np.isfinite(right)).sum():,} entries that are not finite: rows "
                        "of finite numbers [k, P] are needed.")
-    multiply = product if callable(product) else _checked(product).__rmatmul__
-    if not callable(product) and np.shape(product)[0] != right.shape[1]:
+    multiply, size = (product, right.shape[1]) if callable(product) else (_checked(product).__rmatmul__, len(product))
+    if size != right.shape[1]:
         raise MiaError(f"right has shape {right.shape}, product {np.shape(product)}: as many columns are needed.")
     x, residual, direction = np.zeros_like(right), right.copy(), right.copy()
     square = _dot(residual, residual)
@@ -482,7 +482,10 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
         rows = np.flatnonzero(active)
         if not len(rows):
             break
-        along = np.asarray(multiply(direction[rows]), right.dtype) + right.dtype.type(damping) * direction[rows]
+        along = check_numbers("product", multiply(direction[rows])).astype(right.dtype)
+        if along.shape != direction[rows].shape:
+            raise MiaError(f"product gave {along.shape} for vectors {direction[rows].shape}: H v of each is needed.")
+        along += right.dtype.type(damping) * direction[rows]
         taken[rows] += 1
         curvature = _dot(direction[rows], along)
         upward = curvature > 0

@@ -24,7 +24,7 @@ from mia_lib import models as architectures
 from mia_lib import progress, store, training
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, check_type
 from mia_lib.training import Ensemble, devices, ensemble, pool
 from mia_lib.training.loop import STACKED_BELOW
 from mia_lib.training.stacking import stackable
@@ -58,6 +58,9 @@ def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict]
     Raises:
         MiaError: records of another shape, or `judged` of another than [T, N].
     """
+    check_type("models", models, Ensemble, "training.train describes one.")
+    if records is not None:
+        check_type("records", records, Dataset, "data.from_arrays makes one.")
     index = ensemble.numbers_of(range(len(models)) if index is None else index, len(models))
     specs, rows = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index)
     records, label = models.records if records is None else records, f"{label} of {models.label}"

@@ -28,9 +28,9 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from mia_lib import models as architectures
-from mia_lib.checks import check_labels
+from mia_lib.checks import check_labels, check_numbers
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_choice, first_line
+from mia_lib.errors import MiaError, check_choice, check_type, check_whole, first_line
 from mia_lib.signals.from_outputs import scalars
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
@@ -49,6 +49,19 @@ def device_of(model: nn.Module) -> torch.device:
     """Where a model's parameters are, or its buffers; the CPU for one that has neither."""
     tensor = next(model.parameters(), next(model.buffers(), None))
     return torch.device("cpu") if tensor is None else tensor.device
+
+
+def check_records(x):
+    """Records [N, ...], at least one, as an array or as a tensor that needs no gradient."""
+    x = x.detach() if isinstance(x, torch.Tensor) else check_numbers("x", x)
+    if x.ndim < 2 or not len(x):
+        raise MiaError(f"x has shape {tuple(x.shape)}: at least one record is needed, [N, ...].")
+    return x
+
+
+def check_batch(batch: int | None) -> int | None:
+    """Records at a time; None leaves them to the function."""
+    return None if batch is None else check_whole("batch", batch, 1)
 
 
 def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32,
@@ -107,9 +120,8 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
     Warns:
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
-    if not isinstance(model, nn.Module):
-        raise MiaError(f"model is of type {type(model).__name__}: a torch.nn.Module is needed. Of a function give "
-                       "signals.from_function(function, x).")
+    check_type("model", model, nn.Module, "Of a function give signals.from_function(function, x).")
+    x = check_records(x)
     model.eval()
     try:
         return _batched(lambda part: architectures.logits_of(model, model(part)), model, x,
@@ -133,6 +145,7 @@ def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndar
     if not hasattr(model, "body"):
         raise MiaError(f"model = {type(model).__name__} has no body, the part that gives features [B, F]: wrap it as "
                        "models.Network(body, head), or give model_outputs the body alone.")
+    x = check_records(x)
     model.eval()
     return _batched(lambda part: architectures.features(model, part), model, x, scaling_of(model, x, scaling)).numpy()
 
@@ -163,6 +176,7 @@ def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
 def in_precision(model: nn.Module, dtype: str) -> nn.Module:
     """A copy of a model that computes in float32 or float64, in evaluation mode, its parameters constant."""
     check_choice("dtype", dtype, PRECISIONS)
+    check_type("model", model, nn.Module, "models.build makes one, and models.model(0) is the first of an ensemble.")
     return architectures.give_logits(copy.deepcopy(model).eval()).to(PRECISIONS[dtype]).requires_grad_(False)
 
 
@@ -286,9 +300,9 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
         UserWarning: a network from elsewhere is given uint8 images without a scaling.
     """
     check_choice("loss", loss, LOSSES)
-    check_choice("dtype", dtype, PRECISIONS)
-    scaling, network = scaling_of(model, x, scaling), in_precision(model, dtype)
-    labels = check_labels("y", y, classes_of(network, x, scaling) if len(x) else None, len(x))
+    network, x, batch = in_precision(model, dtype), check_records(x), check_batch(batch)
+    scaling = scaling_of(model, x, scaling)
+    labels = check_labels("y", y, classes_of(network, x, scaling), len(x))
     return _gradients(network, x, labels, loss, dtype, lambda named: torch.cat([g.flatten(1) for g in named.values()], 1),
                       batch, scaling)
 

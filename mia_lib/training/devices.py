@@ -10,24 +10,26 @@ from contextlib import contextmanager
 import torch
 
 from mia_lib import environment
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, brief
 
 
-def pick(device: str | None = None) -> torch.device:
+def pick(device: str | int | None = None) -> torch.device:
     """The device to compute on.
 
     Args:
-        device: "cpu", "cuda" or "cuda:1"; None for `$MIA_DEVICE`, or else a graphics card where there is one.
+        device: "cpu", "cuda", "cuda:1" or 1, the number of a card; None for `$MIA_DEVICE`, or else a graphics card where there
+            is one.
 
     Raises:
         MiaError: any other name, or CUDA on a machine without it.
     """
-    argument, name = ("device", device) if device else ("MIA_DEVICE", environment.device())
-    if not name:
+    argument, name = ("MIA_DEVICE", environment.device()) if device is None else ("device", device)
+    if device is None and not name:
         return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    name = f"cuda:{name}" if str(name).isdecimal() else str(name)
     kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
-        raise MiaError(f"{argument} = {name!r}: allowed are 'cpu', 'cuda' and 'cuda:NUMBER'.")
+    if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise MiaError(f"{argument} = {brief(name)}: allowed are 'cpu', 'cuda', 'cuda:NUMBER' and the number of a card.")
     if kind == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():

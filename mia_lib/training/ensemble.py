@@ -24,9 +24,9 @@ from torch import nn
 
 from mia_lib import custom, store
 from mia_lib import models as architectures
-from mia_lib.checks import check_labels, check_mask
+from mia_lib.checks import check_labels, check_mask, check_numbers
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, brief, check_type, check_whole
 from mia_lib.training import devices, gpu, pool
 from mia_lib.training.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
 from mia_lib.training.recipe import TrainConfig
@@ -72,9 +72,10 @@ def weights_among(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def numbers_of(rows: Sequence[int], count: int) -> list[int]:
     """Numbers of some of so many models, which may be given as a mask."""
-    rows = np.asarray(rows)
-    if rows.dtype == bool and rows.shape != (count,):
-        raise MiaError(f"a mask of shape {rows.shape} is for {len(rows)} models, and there are {count}.")
+    rows = check_numbers("models", rows)
+    if rows.ndim != 1 or rows.dtype.kind == "f" and rows.size or rows.dtype == bool and rows.shape != (count,):
+        raise MiaError(f"models are named by an array of shape {rows.shape} and type {rows.dtype}: numbers of some of {count} "
+                       f"models are needed, or a mask of shape ({count},).")
     return [int(row) for row in (np.flatnonzero(rows) if rows.dtype == bool else rows)]
 
 
@@ -135,7 +136,7 @@ class Ensemble:
     label: str = "models"
     workers: int | None = None
     executor: Executor | None = field(default=None, repr=False)
-    device: str | None = None
+    device: str | int | None = None
     validation: np.ndarray | None = field(default=None, repr=False)
     start: tuple[Ensemble, Sequence[int]] | None = field(default=None, repr=False)
     numbers: tuple[int, ...] = field(default=(), repr=False)
@@ -288,7 +289,7 @@ class Ensemble:
 
 
 def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: str = "models",
-          workers: int | None = None, executor: Executor | None = None, device: str | None = None,
+          workers: int | None = None, executor: Executor | None = None, device: str | int | None = None,
           validation: np.ndarray | None = None, start: tuple[Ensemble, Sequence[int]] | None = None) -> Ensemble:
     """Describe an ensemble; nothing is trained before it is needed.
 
@@ -299,7 +300,8 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         label: what progress bars call the models.
         workers: processes of the local pool, one a core by default.
         executor: any `concurrent.futures.Executor` whose processes share this file system, in the pool's place.
-        device: "cpu", "cuda" or "cuda:1"; by default `$MIA_DEVICE`, or a graphics card where there is one.
+        device: "cpu", "cuda", "cuda:1" or 1, the number of a card; by default `$MIA_DEVICE`, or a graphics card where there is
+            one.
         validation: bool [M, N], for each model equally many records, none of its training set; a model keeps the weights of
             the epoch with the best accuracy on them.
         start: an ensemble, and for each of the M models the number of its model to go on from instead of random weights.
@@ -309,6 +311,12 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
             architecture that cannot take these records, a device that is not there, validation records that are members, a
             start of another kind.
     """
+    check_type("records", records, Dataset, "data.from_arrays makes one.")
+    check_type("config", config, TrainConfig, "Of the name of an architecture make training.TrainConfig(name).")
+    if workers is not None:
+        check_whole("workers", workers, 1)
+    if executor is not None:
+        check_type("executor", executor, Executor)
     members = np.atleast_2d(check_mask("members", members))
     if members.ndim != 2:
         raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
@@ -337,6 +345,8 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
             raise MiaError(f"validation: {int((validation & members).sum())} records are in the training set that they are to "
                            "validate. Leave them out.")
     if start is not None:
+        if not isinstance(start, list | tuple) or len(start) != 2 or not isinstance(start[0], Ensemble):
+            raise MiaError(f"start = {brief(start)}: a pair is needed, an ensemble and the numbers of its models.")
         start = start[0], numbers_of(start[1], len(start[0]))
         _check_start(*start, members, records, config)
     return Ensemble(records, members, config, label, workers, executor, device, validation, start)

@@ -16,6 +16,7 @@ from torch import nn
 
 from mia_lib import custom
 from mia_lib import models as architectures
+from mia_lib.checks import check_flag
 from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 from mia_lib.training.losses import LOSSES
 
@@ -87,8 +88,7 @@ class TrainConfig:
             object.__setattr__(self, "stop_epoch", check_whole("stop_epoch", self.stop_epoch, 0, self.epochs))
         for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
             object.__setattr__(self, name, float(check_range(name, getattr(self, name), 0.0, most)))  # 1 and 1.0: one key
-        if not isinstance(self.nesterov, bool):
-            raise MiaError(f"nesterov = {self.nesterov!r}: True or False is needed.")
+        object.__setattr__(self, "nesterov", check_flag("nesterov", self.nesterov))
         custom.parse_augmentation(self.augmentation)
         if self.momentum and self.optimizer == "adam":
             raise MiaError(f"momentum = {self.momentum!r} is SGD's, and optimizer = 'adam' would not use it: give "

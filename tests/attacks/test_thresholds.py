@@ -273,7 +273,7 @@ def test_bad_input_is_named(work, message):
     ((X, SCORE[:30]), "score has length 30, x has 40"), ((X, np.ones(40)), "nothing to regress"),
     ((X, SCORE, None, (X, INFINITE)), "validation: score holds 1"),
     ((X, SCORE, None, (X[:9], SCORE)), "validation: score has length"),
-    ((X, SCORE, None, (X,)), "1 parts"), ((X, SCORE, None, (X[:, :2], SCORE)), "x has"),
+    ((X, SCORE, None, (X,)), "validation = "), ((X, SCORE, None, (X[:, :2], SCORE)), "x has"),
 ])
 def test_public_records_that_do_not_fit_are_refused(given, message):
     for regression in (GaussianQuantile(MLP), PinballQuantile(TREES, GRID)):

@@ -81,7 +81,7 @@ REFUSED = [
     ("classes as one text", lambda: (ROWS, Y, "abc"), "names of the classes"),
     ("two classes of a name", lambda: (ROWS, Y, ("a", "b", "a")), "a name of its own"),
     ("classes of words", lambda: (ROWS, ["a", "b"] * 3, ("b", "a")), "Leave classes out"),
-    ("no split", lambda: (ROWS, Y, None, 0), "n_train = 0: the number of training records is needed, 1 to 6"),
+    ("no split", lambda: (ROWS, Y, None, 0), "n_train = 0 is out of range: allowed is from 1 to 6"),
 ]
 
 

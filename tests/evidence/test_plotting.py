@@ -142,8 +142,14 @@ def test_roc_labels_five_curves_where_they_enter_and_gives_more_a_legend():
     six = plotting.roc({**five, "LiRA": scores}, members)
     assert {text.get_text() for text in six.legends[0].get_texts()} == {*five, "LiRA"}
     assert_tidy(six)
-    with pytest.raises(MiaError, match="scores is empty"):
+    with pytest.raises(MiaError, match="at least one attack"):
         plotting.roc({}, members)
+
+
+def test_roc_writes_names_as_they_are():
+    scores, members = gaussian(targets=1)
+    named = {"$\\frac$ or $x$": scores, 0: scores + members}
+    assert_tidy(plotting.roc(named, members), r"\$\frac\$ or \$x\$", "0")
 
 
 def test_a_lineplot_over_a_number_with_the_papers_values():

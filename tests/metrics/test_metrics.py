@@ -410,8 +410,8 @@ def test_bad_input_is_refused(scores, members, says):
     (lambda s, m: metrics.epsilon_lower_bound([1, 2], [True, False]), "one target"),
     (lambda s, m: metrics.precision(0.5, 0.1, 50), "share = 50"),
     (lambda s, m: metrics.precision(np.array([0.5, 50]), 0.1, 0.5), "tpr = 50"),
-    (lambda s, m: metrics.evaluate({"a": s}, m, metrics=[]), "name at least one of auc"),
-    (lambda s, m: metrics.accuracy_at_threshold(s, m, np.nan), "not a number"),
+    (lambda s, m: metrics.evaluate({"a": s}, m, metrics=[]), "at least one of auc"),
+    (lambda s, m: metrics.accuracy_at_threshold(s, m, np.nan), "any number but NaN"),
     (lambda s, m: metrics.accuracy_at_threshold(np.full(4, np.nan), m, 0.0), "NaN")])
 def test_bad_options_are_refused(call, says):
     with pytest.raises(MiaError, match=says):

@@ -271,7 +271,8 @@ def test_a_replayed_step_does_what_the_step_does(monkeypatch, config):
 
 def test_a_machine_without_a_card_says_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for device, words in (("cuda:1", "device = 'cuda:1', but there is no CUDA here.*Say 'cpu'"), ("tpu", "allowed are 'cpu'")):
+    for device, words in (("cuda:1", "device = 'cuda:1', but there is no CUDA here.*Say 'cpu'"), ("tpu", "allowed are 'cpu'"),
+                          (0, "device = 'cuda:0', but there is no CUDA here"), (-1, "allowed are .* the number of a card")):
         with pytest.raises(MiaError, match=words):
             training.train(TABLE, MEMBERS, TrainConfig("mlp:4"), device=device)
     monkeypatch.delenv("MIA_DEVICE")

@@ -173,7 +173,7 @@ def test_a_process_that_dies_at_work_or_idle_is_reported_and_the_pool_recovers()
     (lambda: TrainConfig("mlp:4", augmentation="flip_crop:x"), "must be a number"),
     (lambda: TrainConfig("mlp:4", augmentation="flip_resized_crop:2"), "out of range"),
     (lambda: TrainConfig("mlp:4", augmentation="flip_crop:0.9"), "whole pixels"),
-    (lambda: bank().part(np.array([True, False])), "a mask of shape .2,. is for 2 models, and there are 4"),
+    (lambda: bank().part(np.array([True, False])), "shape .2,. and type bool: numbers of some of 4 models"),
     (lambda: training.train(TABLE, np.ones((1, 7), bool), FAST), "7 columns, but there are 80"),
     (lambda: training.train(TABLE, np.zeros((2, 80), bool), FAST), "row 0 has no member"),
     (lambda: bank(data.Dataset("one class", TABLE.x, np.zeros(80, int), 80, ("only",))), "at least 2"),

@@ -25,7 +25,8 @@ from torch import nn
 
 from mia_lib import models
 from mia_lib.attacks.quantile.trees import is_installed
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.checks import check_flag, check_numbers
+from mia_lib.errors import MiaError, brief, check_choice, check_range, check_whole
 from mia_lib.training import devices
 
 PRETRAINED = ("efficientnet_lite0", "convnext_tiny")
@@ -68,17 +69,17 @@ class NetworkConfig:
         if ":" in self.backbone and self.backbone.partition(":")[0] in PRETRAINED:
             raise MiaError(f"backbone = {self.backbone!r}: a pretrained one has no widths. "
                            f"Write {self.backbone.partition(':')[0]!r}.")
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        for width in self.hidden:
-            check_range("hidden", width, 1)
-        for name in ("epochs", "batch_size"):
-            check_range(name, getattr(self, name), 1)
-        if not 0 < self.learning_rate < float("inf"):
+        if not isinstance(self.hidden, list | tuple):
+            raise MiaError(f"hidden = {brief(self.hidden)}: the widths of layers are needed, such as (64,), or ().")
+        object.__setattr__(self, "hidden", tuple(check_whole("hidden", width, 1) for width in self.hidden))
+        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
+            check_whole(name, getattr(self, name), least)
+        if not 0 < check_range("learning_rate", self.learning_rate) < float("inf"):
             raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0.")
         check_range("weight_decay", self.weight_decay, 0.0)
-        check_range("seed", self.seed, 0)
+        check_flag("frozen", self.frozen)
         if self.image_size is not None:
-            check_range("image_size", self.image_size, 32)
+            check_whole("image_size", self.image_size, 32)
             if self.backbone not in PRETRAINED:
                 raise MiaError(f"image_size = {self.image_size}: only pretrained backbones resize images, "
                                f"{self.backbone!r} takes them as they are. Leave it None.")
@@ -241,7 +242,7 @@ def _pretrained(config: NetworkConfig) -> bool:
 
 def _records(x, labels, shape: tuple | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Records of the form that networks take, and labels, as tensors."""
-    x = np.asarray(x)
+    x = check_numbers("x", x)
     if not ((x.ndim == 4 and x.dtype == np.uint8) or x.ndim == 2) or not len(x):
         raise MiaError(f"x has shape {x.shape} and type {x.dtype}: give uint8 images [N, H, W, C] or tables [N, D], not "
                        "empty.")
@@ -295,10 +296,10 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
     x, labels = _records(x, labels)
-    target, validation_set = torch.as_tensor(np.array(target, np.float32)), None
+    target, validation_set = torch.as_tensor(check_numbers("target", target).astype(np.float32)), None
     if validation is not None:
         validation_set = (*_records(validation[0], validation[2], x.shape[1:]),
-                          torch.as_tensor(np.array(validation[1], np.float32)))
+                          torch.as_tensor(check_numbers("target", validation[1]).astype(np.float32)))
     where = _where(config)
     model = Regressor(config, tuple(x.shape[1:]), classes, outputs).to(where)
     x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))

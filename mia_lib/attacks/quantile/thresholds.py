@@ -25,8 +25,8 @@ from scipy.special import ndtri
 from mia_lib.attacks import needs
 from mia_lib.attacks.baselines import check_levels
 from mia_lib.attacks.quantile import trees
-from mia_lib.checks import Regressor, check_labels
-from mia_lib.errors import MiaError, check_range
+from mia_lib.checks import Regressor, check_labels, check_numbers
+from mia_lib.errors import MiaError, brief, check_whole
 
 LEAST = 20  # public records to fit a regression to
 PUBLIC = "labelled records of the same distribution outside the training set"
@@ -34,7 +34,7 @@ PUBLIC = "labelled records of the same distribution outside the training set"
 
 def _scores(score, argument: str = "score") -> np.ndarray:
     """Scores as float64 [N], all finite."""
-    score = np.asarray(score, np.float64)
+    score = check_numbers(argument, score).astype(np.float64)
     if score.ndim != 1:
         raise MiaError(f"{argument} has shape {score.shape}: [N] is needed, a number for each record.")
     bad = int((~np.isfinite(score)).sum())
@@ -76,7 +76,7 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 
 def _positive(spread) -> np.ndarray:
     """Spreads as float64, none 0 or below; NaN, of a regression that failed, gives NaN."""
-    spread = np.asarray(spread, np.float64)
+    spread = check_numbers("spread", spread).astype(np.float64)
     if (spread <= 0).any():
         raise MiaError(f"spread is not above 0 in {(spread <= 0).sum()} of {spread.size} records (the least is "
                        f"{np.nanmin(spread):.4g}): a standard deviation is needed. Of its logarithm give np.exp.")
@@ -85,17 +85,17 @@ def _positive(spread) -> np.ndarray:
 
 def gaussian_thresholds(mean: np.ndarray, spread: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     """mean + spread * Phi^-1(level), [L, N] for mean and spread [N], all spreads above 0."""
-    return np.asarray(mean, np.float64) + ndtri(check_levels(levels))[:, None] * _positive(spread)
+    return check_numbers("mean", mean).astype(np.float64) + ndtri(check_levels(levels))[:, None] * _positive(spread)
 
 
 def gaussian_position(score: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """(score - mean) / spread, [N], all spreads above 0."""
-    return (np.asarray(score, np.float64) - mean) / _positive(spread)
+    return (check_numbers("score", score).astype(np.float64) - check_numbers("mean", mean)) / _positive(spread)
 
 
 def _quantiles(quantiles, fitted_levels, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles [L0, N], each record's sorted, and Phi^-1 of their levels [L0]."""
-    fitted, quantiles = check_levels(fitted_levels, "fitted_levels"), np.asarray(quantiles, np.float64)
+    fitted, quantiles = check_levels(fitted_levels, "fitted_levels"), check_numbers("quantiles", quantiles).astype(np.float64)
     if (np.diff(fitted) <= 0).any():
         raise MiaError(f"fitted_levels = {fitted.tolist()}: they must rise.")
     if len(fitted) < least:
@@ -121,7 +121,7 @@ def pinball_thresholds(quantiles: np.ndarray, fitted_levels: Sequence[float], le
         MiaError: shapes that do not fit, levels outside the fitted ones.
     """
     ranked, z = _quantiles(quantiles, fitted_levels)
-    levels, fitted = check_levels(levels), np.asarray(fitted_levels, np.float64).ravel()
+    levels, fitted = check_levels(levels), check_levels(fitted_levels)
     outside = (levels < fitted[0] - 1e-12) | (levels > fitted[-1] + 1e-12)
     if outside.any():
         raise MiaError(f"levels = {levels[outside].tolist()} lie outside the fitted ones, {fitted[0]:g} to {fitted[-1]:g}: "
@@ -151,7 +151,7 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
         MiaError: shapes that do not fit, fewer than two levels.
     """
     ranked, z = _quantiles(quantiles, fitted_levels, least=2)
-    score = np.asarray(score, np.float64)
+    score = check_numbers("score", score).astype(np.float64)
     if score.shape != ranked.shape[1:]:
         raise MiaError(f"score has shape {score.shape} and quantiles {ranked.shape}: [N] and [L0, N] are needed.")
     reached = (ranked <= score).sum(0)
@@ -179,12 +179,12 @@ class _Regression:
             from mia_lib.attacks.quantile import networks
 
             if not isinstance(model, networks.NetworkConfig):
-                raise MiaError(f"model = {model!r}: a networks.NetworkConfig or a trees.TreeConfig is needed.")
+                raise MiaError(f"model = {brief(model)}: a networks.NetworkConfig or a trees.TreeConfig is needed.")
             missing = "" if model.frozen else networks.lacking(model.backbone)
         if missing:
             raise MiaError(missing)
         if classes is not None:
-            check_range("classes", classes, 2)
+            check_whole("classes", classes, 2)
         self.model, self.classes, self.fitted = model, classes, None
         self.centre, self.scale = 0.0, 1.0
 
@@ -194,7 +194,10 @@ class _Regression:
 
     def _checked(self, x, labels, score=None, of: str = ""):
         """Records, labels and scores that fit each other."""
-        x, of = np.asarray(x), of and f"{of}: "
+        of = of and f"{of}: "
+        x = check_numbers(f"{of}x", x)
+        if not x.ndim:
+            raise MiaError(f"{of}x has no records: [N, ...] is needed.")
         if (labels is None) != (self.classes is None):
             raise MiaError(of + ("labels were given to q(x), which sees none: leave them out, or give classes." if
                                  self.classes is None else
@@ -230,7 +233,7 @@ class _Regression:
             MiaError: fewer than 20 records, scores that are infinite or all equal, lengths that differ, labels missing or not
                 wanted, CatBoost absent.
         """
-        x, labels, score = self._checked(x, labels, score)
+        x, labels, score = self._checked(x, labels, _scores(score))
         if len(x) < LEAST:
             raise MiaError(f"{type(self).__name__} was given {len(x)} public records to fit: at least {LEAST} are needed.")
         centre, scale = float(score.mean()), float(score.std())
@@ -238,10 +241,11 @@ class _Regression:
             raise MiaError(f"score is {centre:g} for all {len(score)} public records: there is nothing to regress.")
         validation_set = None
         if validation is not None:
-            if len(validation) not in (2, 3):
-                raise MiaError(f"validation has {len(validation)} parts: (x, score) or (x, score, labels) is needed.")
+            if not isinstance(validation, list | tuple) or len(validation) not in (2, 3):
+                raise MiaError(f"validation = {brief(validation)}: (x, score) or (x, score, labels) is needed.")
             validation_x, validation_labels, validation_score = self._checked(
-                validation[0], validation[2] if len(validation) == 3 else None, validation[1], "validation")
+                validation[0], validation[2] if len(validation) == 3 else None,
+                _scores(validation[1], "validation: score"), "validation")
             validation_set = validation_x, (validation_score - centre) / scale, validation_labels
         target = (score - centre) / scale
         if self._trees:

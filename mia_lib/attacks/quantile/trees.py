@@ -12,8 +12,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from mia_lib.checks import check_labels
-from mia_lib.errors import MiaError, check_range
+from mia_lib.checks import check_labels, check_numbers
+from mia_lib.errors import MiaError, check_range, check_whole
 
 GAUSSIAN = "RMSEWithUncertainty"  # CatBoost's loss
 L2 = 3.0  # penalty on leaves: CatBoost's own, which where it is said turns CatBoost's choice of a learning rate off
@@ -53,10 +53,10 @@ class TreeConfig:
     seed: int = 0
 
     def __post_init__(self):
-        check_range("iterations", self.iterations, 1)
-        check_range("depth", self.depth, 1, 16)
-        check_range("seed", self.seed, 0)
-        if self.learning_rate is not None and not 0 < self.learning_rate <= 1:
+        check_whole("iterations", self.iterations, 1)
+        check_whole("depth", self.depth, 1, 16)
+        check_whole("seed", self.seed, 0)
+        if self.learning_rate is not None and not 0 < check_range("learning_rate", self.learning_rate) <= 1:
             raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0, to 1, or "
                            "None for 0.03.")
 
@@ -88,7 +88,7 @@ def _fitted(model, x, target, **options):
 
 
 def _table(x, columns: int | None = None) -> np.ndarray:
-    x = np.asarray(x)
+    x = check_numbers("x", x)
     if x.ndim != 2 or not len(x) or (columns is not None and x.shape[1] != columns):
         wanted = "[N, D]" if columns is None else f"[N, {columns}]"
         raise MiaError(f"x has shape {x.shape}: boosted trees need a table {wanted}, not empty. Images become one by "
