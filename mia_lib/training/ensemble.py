@@ -26,7 +26,7 @@ from mia_lib import custom, store
 from mia_lib import models as architectures
 from mia_lib.checks import check_labels, check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, check_whole
 from mia_lib.training import devices, gpu, pool
 from mia_lib.training.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
 from mia_lib.training.recipe import TrainConfig
@@ -328,6 +328,8 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
     if config.augmentation != "none" and not records.is_image:
         raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
     devices.pick(device)
+    if workers is not None:
+        check_whole("workers", workers, 1)
     if validation is not None:
         validation = np.atleast_2d(check_mask("validation", validation, "a record to validate on"))
         if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):

@@ -179,6 +179,7 @@ def test_a_process_that_dies_at_work_or_idle_is_reported_and_the_pool_recovers()
     (lambda: bank(data.Dataset("one class", TABLE.x, np.zeros(80, int), 80, ("only",))), "at least 2"),
     (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("tanh_cnn")), "image"),
     (lambda: training.train(TABLE, np.ones((1, 80), bool), TrainConfig("mlp:4", augmentation="flip")), "needs images"),
+    (lambda: training.train(TABLE, np.ones((1, 80), bool), FAST, workers=0), "workers = 0"),
     (lambda: training.fit(IMAGES.x[:5], IMAGES.y[:9], 3, FAST), "y .*9.*5"),
     (lambda: training.fit(IMAGES.x[:0], IMAGES.y[:0], 3, FAST), "at least one record")])
 def test_bad_input_is_refused_before_any_work(call, words):
