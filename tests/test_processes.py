@@ -39,7 +39,7 @@ def test_workers_are_forked_from_the_template_in_our_environment_and_end_with_us
     assert mine == process.pid and len(others) >= 2 and all(map(psutil.pid_exists, others))
     process.kill()
     process.wait()
-    deadline = time.time() + 60
+    deadline = time.time() + 600
     while any(map(psutil.pid_exists, others)) and time.time() < deadline:
         time.sleep(0.1)
     assert not any(map(psutil.pid_exists, others))

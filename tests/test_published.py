@@ -3,9 +3,9 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -329,9 +329,12 @@ from mia_lib import published
 from mia_lib.published import measurements as machinery
 
 def slow(index: range):
-    time.sleep(0.2)
-    with open(sys.argv[1], "a") as log:
+    time.sleep(0.1)
+    with open(sys.argv[1], "a+") as log:
         print(*index, file=log, flush=True)
+        log.seek(0)
+        if len(log.readlines()) == 4:
+            os.kill(os.getpid(), 9)
     return {"margin": np.array(index, float)[:, None]}
 
 one = published.measurement("toy/slow", probe={"index": range(1)}, chunk=1, block=6)(slow)
@@ -341,33 +344,28 @@ if __name__ == "__main__":
 """
 
 
-def processes(tmp_path, count: int) -> list[subprocess.Popen]:
+def processes(tmp_path, count: int) -> list[int]:
+    """Exit codes of processes that publish at once. Whichever measures for the fourth time, probes included, is killed."""
     (tmp_path / "slow.py").write_text(SCRIPT)
     repository = str(Path(published.__file__).parents[2])
-    return [subprocess.Popen([sys.executable, str(tmp_path / "slow.py"), str(tmp_path / "log")],
-                             env=os.environ | {"PYTHONPATH": repository}) for _ in range(count)]
+    started = [subprocess.Popen([sys.executable, str(tmp_path / "slow.py"), str(tmp_path / "log")],
+                                env=os.environ | {"PYTHONPATH": repository}) for _ in range(count)]
+    return [one.wait(timeout=600) for one in started]
 
 
 def test_where_one_was_killed_in_the_middle_of_a_block_two_at_once_go_on_and_measure_each_model_once(tmp_path):
-    [first] = processes(tmp_path, 1)
-    log = tmp_path / "log"
-    while not log.exists() or len(log.read_text().split()) < 4:  # the probe and three models
-        time.sleep(0.05)
-    first.kill()
-    first.wait()
-    before = len(log.read_text().split())
-    assert manifests() == []
-    assert [one.wait(timeout=120) for one in processes(tmp_path, 2)] == [0, 0]
-    anew = [int(line) for line in log.read_text().split()][before:]
-    assert anew.count(0) <= 2, "the probe of each"
-    rest = sorted(number for number in anew if number)
-    assert rest and rest == list(range(rest[0], 6)) and rest[0] >= 2, "what was not finished, once"
+    assert processes(tmp_path, 1) == [-signal.SIGKILL] and manifests() == []
+    assert processes(tmp_path, 2) == [0, 0]
+    before, anew = np.split(np.loadtxt(tmp_path / "log", int), [4])
+    assert before.tolist() == [0, 0, 1, 2], "the probe and three models, of which the last was not finished"
+    assert sorted(anew) == [0, 0, 2, 3, 4, 5], "the probe of each, and what was not finished, once"
     assert [path.name for path in manifests()] == ["slow-000-005.json"]
 
 
 def test_models_are_measured_as_long_as_there_is_time(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(machinery.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(machinery.time, "perf_counter", lambda: now[0])
 
     def slow(index: range):
         now[0] += 10 * len(index)
@@ -417,7 +415,7 @@ def test_a_file_is_of_one_device(monkeypatch):
         ("squares-000-001.json", False), ("squares-002-003.json", True)]
 
 
-def test_models_that_were_found_count_with_what_they_took():
+def test_models_that_were_found_count_with_what_they_took(monkeypatch):
     spec = {"kind": "model", "m": 1, "code": "x"}
     store.keep(spec, {"w": np.zeros(1)}, seconds=30.0)
 
@@ -425,5 +423,6 @@ def test_models_that_were_found_count_with_what_they_took():
         store.look_up(spec), store.look_up(spec)
         return {"margin": np.zeros((len(index), 1))}
 
+    monkeypatch.setattr(machinery.time, "perf_counter", lambda: 0.0)
     [manifest] = made(asks, "toy/asks")(1).manifests
-    assert manifest["seconds"] == pytest.approx(30 / pieces.processes(), abs=0.1)
+    assert manifest["seconds"] == pytest.approx(30 / pieces.processes(), rel=0.005)

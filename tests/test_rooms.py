@@ -31,7 +31,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "published": GROUND | {"progress", "store", "custom", "training"},  # and by name the modules `measure` of the chapters
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
-    "metrics": GROUND,
+    "metrics": GROUND | {"progress"},
     "evidence": GROUND | {"metrics"},
     "evidence.primer": GROUND | {"data", "membership", "metrics"},
     "game": GROUND | {"attacks", "metrics"},

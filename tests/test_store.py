@@ -190,7 +190,7 @@ print(store.fetch({"kind": "test", "race": 1, "code": "of the race"}, compute).s
 
 def test_two_processes_that_want_the_same_entry_compute_it_once():
     racers = [subprocess.Popen([sys.executable, "-c", RACER], stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    printed = [r.communicate(timeout=60)[0].split() for r in racers]
+    printed = [r.communicate(timeout=600)[0].split() for r in racers]
     assert sorted(map(tuple, printed)) == [("cache",), ("cache",), ("computing", "computed")]
 
 

@@ -49,43 +49,30 @@ def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     return scores, np.broadcast_to(members, scores.shape), single
 
 
-def tally(scores, members, weights=None, work: dict | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rank(scores: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Records from the highest score to the lowest.
+
+    Returns:
+        order: int [N], the records. inside: bool [N], which of them are members. last: int [U], where each tie ends.
+    """
+    order = np.argsort(scores)[::-1]
+    ranked = scores[order]
+    return order, members[order].astype(bool), np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+
+
+def tally(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count members and non-members at or above each distinct score.
 
     Args:
         scores: float [N], higher = more likely a member. members: bool [N].
-        weights: [B, N] how often each record counts, whole numbers; once each by default. Fastest in one byte each, with those
-            of a record side by side in memory.
-        work: keeps the arrays of one call for the next, which writes over them: fresh memory costs more than the sums in it.
 
     Returns:
-        tp, fp: [U + 1] or [B, U + 1], from nobody called a member to everybody, for U distinct scores; and
-        the thresholds [U + 1], falling from infinity. A record is called a member when score >= threshold.
+        tp, fp: [U + 1], from nobody called a member to everybody, for U distinct scores; and the thresholds [U + 1], falling
+        from infinity. A record is called a member when score >= threshold.
     """
-    order = np.argsort(scores)[::-1]
-    ranked, inside = scores[order], members[order].astype(bool)
-    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # the last record of each tie
-    thresholds = np.append(np.inf, ranked[last])
-    if weights is None:
-        tp = np.append(0, np.cumsum(inside)[last])
-        return tp, np.append(0, last + 1) - tp, thresholds
-    if weights.dtype.kind not in "iu":
-        raise MiaError(f"weights are of type {weights.dtype}: whole numbers are needed, how often each record counts.")
-    work, layout = {} if work is None else work, (weights.shape, weights.dtype)
-    if work.get("layout") != layout:
-        count = np.int32 if weights.dtype.itemsize == 1 else np.int64
-        work |= {"layout": layout, "by_record": np.empty(weights.shape[::-1], weights.dtype), "by_score": np.empty(*layout),
-                 "counts": np.zeros((2, len(weights), len(order) + 1), count)}
-    by_record, by_score, (tp, fp) = work["by_record"], work["by_score"], work["counts"]
-    weights.T.take(order, axis=0, out=by_record, mode="clip")  # all weights of a record at once, which lie together
-    by_score[:] = by_record.T
-    by_score.cumsum(axis=1, dtype=fp.dtype, out=fp[:, 1:])
-    by_score *= inside
-    by_score.cumsum(axis=1, dtype=tp.dtype, out=tp[:, 1:])
-    fp -= tp
-    if len(last) == len(order):
-        return tp, fp, thresholds
-    return *(count.take(np.append(0, last + 1), axis=1) for count in (tp, fp)), thresholds
+    order, inside, last = rank(scores, members)
+    tp = np.append(0, np.cumsum(inside)[last])
+    return tp, np.append(0, last + 1) - tp, np.append(np.inf, scores[order[last]])
 
 
 def _auc(tp, fp):

@@ -16,18 +16,51 @@ import numpy as np
 from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
 from mia_lib.errors import MiaError, brief, check_range, check_whole
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
-from mia_lib.metrics.ranking import CORES, check_attacks, check_scores, look_up_metric, per_target, resolves, tally
+from mia_lib.metrics.ranking import CORES, check_attacks, check_scores, look_up_metric, per_target, rank, resolves
+from mia_lib.progress import track
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
+LONG = 10**8  # scores in all resamples of a call from which on it takes more than seconds, and has a bar
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
     """How often each of `count` things is drawn in `draws` resamples with replacement, [count, draws]."""
     drawn = rng.integers(0, count, (draws, count)) * draws + np.arange(draws)[:, None]
     return np.bincount(drawn.ravel(), minlength=count * draws).reshape(count, draws)
+
+
+def rank_records(scores: np.ndarray, members: np.ndarray, records: np.ndarray) -> tuple:
+    """A target's ranking: the record in each place, int [N]; whether it is a member, bool [N]; and how many places each
+    threshold calls members, int [U + 1], or None where no scores tie."""
+    order, inside, last = rank(scores, members)
+    ends = np.append(0, last + 1).astype(np.int32) if len(last) < len(order) else None
+    return records[order].astype(np.int32), inside, ends
+
+
+def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarray:
+    """Members and non-members in B resamples at or above each distinct score, int [2, B, U + 1], as `tally` counts them.
+
+    Args:
+        ranking: of `rank_records`.
+        weights: whole numbers [records, B], how often each record counts. Fastest in one byte each.
+        work: keeps the arrays of one call for the next, which writes over them: fresh memory costs more than the sums in it.
+    """
+    (places, inside, ends), draws = ranking, weights.shape[1]
+    layout = (draws, len(places)), weights.dtype
+    if work.get("layout") != layout:
+        work |= {"layout": layout, "by_record": np.empty(layout[0][::-1], weights.dtype), "by_score": np.empty(*layout),
+                 "counts": np.zeros((2, draws, len(places) + 1), np.int32)}
+    by_record, by_score, counts = work["by_record"], work["by_score"], work["counts"]
+    weights.take(places, axis=0, out=by_record, mode="clip")  # all weights of a record at once, which lie together
+    by_score[:] = by_record.T
+    by_score.cumsum(axis=1, dtype=np.int32, out=counts[1, :, 1:])
+    by_score *= inside
+    by_score.cumsum(axis=1, dtype=np.int32, out=counts[0, :, 1:])
+    counts[1] -= counts[0]
+    return counts if ends is None else counts.take(ends, axis=2)
 
 
 def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, records: np.ndarray, unit: np.ndarray,
@@ -40,24 +73,25 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
         unit: int [T].
     """
     rng, count, pool = np.random.default_rng(seed), np.bincount(unit), 1 + records.max()
+    sides = [np.flatnonzero(np.bincount(records[0][members[0] == side])) for side in (True, False)]
+    rankings = [[rank_records(*of_target) for of_target in zip(score, members, records, strict=True)] for score in scores]
     chunks: list = []
     work: dict = {}
-    for start in range(0, draws, step := max(1, CELLS // pool)):
+    starts = range(0, draws, step := max(1, CELLS // pool))
+    for start in track(starts, "resampling records") if draws * len(scores) * members.size >= LONG else starts:
         size = min(step, draws - start)
         if len(unit) == 1:  # members and non-members apart
             weights = np.zeros((pool, size), int)
-            for side in (True, False):
-                drawn = np.unique(records[0][members[0] == side])
+            for drawn in sides:
                 weights[drawn] = _weights(rng, size, len(drawn))
         else:
             weights = _weights(rng, size, pool)
         weights = weights.astype(np.int8 if weights.max() < 128 else np.int32)
         means = np.zeros((len(scores), len(cores), len(count), size))
         with np.errstate(invalid="ignore", divide="ignore"):
-            for t, u in enumerate(unit):
-                of_target = weights[records[t]].T
-                for attack, score in zip(means, scores, strict=True):
-                    tp, fp, _ = tally(score[t], members[t], of_target, work)
+            for attack, of_attack in zip(means, rankings, strict=True):
+                for u, ranking in zip(unit, of_attack, strict=True):
+                    tp, fp = tally_resamples(ranking, weights, work)
                     attack[:, u] += np.array([core(tp, fp) for core in cores]) / count[u]
         chunks.append(means)
     drawn = np.concatenate(chunks, axis=3)
@@ -182,6 +216,9 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
     The value is the mean of unit means: the mean over targets where units are equally large. Draws are recentred on the
     estimate, intervals clipped to the range of the metric. A metric at the end of its range (a perfect attack) has no spread
     to resample: its interval has no width and counts as `degenerate`. A peak accuracy has no interval at all.
+
+    Scores are sorted once, and time grows as records and draws do: seconds for a million records and 100 draws. Memory holds,
+    beside the scores, up to 9 bytes for each of them, and 40 MB of resamples, or 70 bytes a record where one takes more.
 
     Args:
         metric: a metric of `mia_lib.metrics` or its name; "tpr_at_fpr=0.01" carries its rate.

@@ -70,7 +70,7 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
 
     def each(self) -> float | None:
         """Seconds a model on this device: from the nearest manifest of such models, else from the queue, else from any."""
-        if alike := self.measurement.seconds(1, self.parameters, alike=True):
+        if (alike := self.measurement.seconds(1, self.parameters, alike=True)) is not None:
             return alike
         planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
         return 60 * planned / self.models if planned else self.measurement.seconds(1, self.parameters)
@@ -168,7 +168,7 @@ def next_of_queue(minutes: float) -> Iterator[str]:
                    f"{room:.1f} MB are left of what may be published")
             continue
         lacking = lacking[:int(room / size)] if size else lacking
-        fits = len(lacking) if each is None else min(len(lacking), int(left / each))
+        fits = min(len(lacking), int(left / each)) if each else len(lacking)
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
         yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
         try:

@@ -192,7 +192,8 @@ class Measurement:
                                    "begins from models that a laptop trains in a minute, `--yes` measures this.")
                 progress.say(cost)
             for run in _runs(lacking, self.chunk * -(-disk.elsewhere() // self.chunk) or self.chunk):
-                estimate = self.seconds(len(run), parameters) or len(run) * (each or 0)
+                known = self.seconds(len(run), parameters)
+                estimate = known if known is not None else len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:
                     return
                 self._measure_chunk(run, parameters)
@@ -213,7 +214,7 @@ class Measurement:
         if own_content != _own_content(parameters):
             raise MiaError(f"A file or module of your own was edited while {self.name} was measured of it: run again.")
         manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
-                    "seconds": round(seconds, 1), "code": code, "own": own_content, "parents": list(map(_named, parents))}
+                    "seconds": seconds, "code": code, "own": own_content, "parents": list(map(_named, parents))}
         store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
@@ -267,7 +268,7 @@ class Measurement:
                     parents |= {piece["sha256"]: piece for piece in public}
                 seconds = sum(manifest["seconds"] * len({*run} & {*range(*manifest["index"])}) / len(range(*manifest["index"]))
                               for manifest in bank.manifests)
-                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": round(seconds, 1),
+                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": seconds,
                             "parents": list(parents.values())}
                 del manifest["code"]  # what it was, git knows
                 written.append(disk.write(folder(), self._stem(run, parameters), self.suffix, bank.arrays, manifest).path)
@@ -358,7 +359,8 @@ class Measurement:
             if unlike := _unlike(parameters, nearest[1]):
                 name = unlike[0]
                 cost += f", if {name} {parameters[name]} takes what {nearest[1].get(name)} does"
-        what = ", ".join(f"{name} {parameters[name]}" for name in ("dataset", "records", "epochs") if parameters.get(name))
+        told = {name: parameters.get(name) for name in ("dataset", "records", "epochs")}
+        what = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
         return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({what})' * bool(what)}: {cost}"
 
 

@@ -184,7 +184,8 @@ def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray],
     packed = {name: np.packbits(array, axis=-1) if array.dtype == bool else array for name, array in arrays.items()}
     content = store.encode(packed, suffix)
     path = where / f"{stem}.json"
-    manifest = {**manifest, "file": f"{path.stem}{suffix}", "bytes": len(content),
+    manifest = {**manifest, "seconds": float(f"{manifest['seconds']:.3g}"),
+                "file": f"{path.stem}{suffix}", "bytes": len(content),
                 "arrays": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()},
                 "sha256": hashlib.sha256(content).hexdigest()}
     if where == folder():

@@ -336,6 +336,8 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
     if config.augmentation != "none" and not records.is_image:
         raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
     devices.pick(device)
+    if workers is not None:
+        check_whole("workers", workers, 1)
     if validation is not None:
         validation = np.atleast_2d(check_mask("validation", validation, "a record to validate on"))
         if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):

@@ -30,7 +30,7 @@ import torch
 from mia_lib import models as architectures
 from mia_lib import progress
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, first_line
+from mia_lib.errors import MiaError, check_whole, first_line
 from mia_lib.training import devices, ensemble, pool, recipe
 from mia_lib.training.ensemble import Ensemble
 from mia_lib.training.loop import Outcome, Task
@@ -188,7 +188,7 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
     Raises:
         MiaError: as for `noise_multiplier`.
     """
-    size = size or len(x)
+    size = len(x) if size is None else check_whole("size", size, 1)
     began, rate, noise = time.perf_counter(), config.batch_size / size, noise_multiplier(privacy, size, config)
     from opacus.grad_sample import GradSampleModule
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler

@@ -229,11 +229,11 @@ def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
     (lambda text: text[:500], "no Jupyter notebook"),
     (lambda text: "[]", "no Jupyter notebook"),
     (lambda text: text.replace("import numpy as np", "import numpy as np, os; os._exit(3)"), "ended Python"),
-    (lambda text: text.replace("import numpy as np", "import numpy as np, time; time.sleep(60)"), "never ends")])
+    (lambda text: text.replace("import numpy as np", "import numpy as np, time; time.sleep(600)"), "never ends")])
 def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change, said):
     path = tmp_path / "malt_mast.ipynb"
     path.write_text(change((exported["student"] / "malt_mast.ipynb").read_text()))
-    made = marking.mark(path, ROOT, seconds=3 if "never" in said else 60)
+    made = marking.mark(path, ROOT, seconds=3 if "never" in said else 600)
     assert made.refused and said in made.remarks[0]
 
 
@@ -265,7 +265,7 @@ CELLS = [cell.source for cell in MALT._without_answers().cells
 def mark(tmp_path, text: str) -> marking.Mark:
     path = tmp_path / "malt_mast.py"
     path.write_text(text)
-    return marking.mark(path, ROOT, seed=1, seconds=60)
+    return marking.mark(path, ROOT, seed=1, seconds=600)
 
 
 def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
@@ -319,7 +319,7 @@ def shown(exported):
     cells = {one.name: [cell.source for cell in one._without_answers().cells
                         if cell.cell_type == "code" and not exercises.CHECK.search(cell.source)] for one in ALL}
     done = subprocess.run([sys.executable, "-c", SOLVED], input=json.dumps(cells), cwd=exported["student"],
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("AUC") >= 10 and "nan" not in done.stdout
     return json.loads(done.stdout)

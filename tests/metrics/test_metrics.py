@@ -14,6 +14,7 @@ from sklearn import metrics as sk
 from mia_lib import metrics
 from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking, resampling
+from mia_lib.progress import Tail
 
 NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "conformal_tpr_at_fpr=0.2", "precision_at_fpr=0.2",
          "average_precision", "average_precision_non_members"]
@@ -82,12 +83,10 @@ def test_weights_equal_duplicated_records(pair, data):
     scores, members = pair
     weights = data.draw(hnp.arrays(int, (3, len(scores)), elements=st.integers(0, 3)))
     weights[:, :2] += 1  # both kinds stay
-    tp, fp, _ = metrics.tally(scores, members, weights)
+    tp, fp = resampling.tally_resamples(resampling.rank_records(scores, members, np.arange(len(scores))), weights.T, {})
     for name in NAMED:
         twins = [value(name, np.repeat(scores, w), np.repeat(members, w)) for w in weights]
         assert_allclose(ranking.look_up_metric(name)[1](tp, fp), twins)
-    with pytest.raises(MiaError, match="float64: whole numbers are needed"):
-        metrics.tally(scores, members, weights / 2)
 
 
 # invariances, limits, values by hand
@@ -258,6 +257,17 @@ def test_two_units_have_no_interval_and_say_so():
     same = metrics.compare("auc", scores, scores, members)
     assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance
     assert not np.isnan(metrics.bootstrap("auc", *gaussian(3, 60, 1, targets=3)).low)
+
+
+def test_scores_are_sorted_once_for_all_resamples_and_many_have_a_bar(tmp_path, monkeypatch):
+    scores, members = gaussian(7, 50, 1, targets=3)
+    at_once, ranked, rank = metrics.bootstrap("auc", scores, members, draws=40), [], resampling.rank
+    monkeypatch.setenv("MIA_PROGRESS", str(tmp_path / "bars"))
+    monkeypatch.setattr(resampling, "CELLS", 200)
+    monkeypatch.setattr(resampling, "LONG", 1)
+    monkeypatch.setattr(resampling, "rank", lambda *given: ranked.append(given) or rank(*given))
+    assert metrics.bootstrap("auc", scores, members, draws=40) == at_once
+    assert len(ranked) == 3 and [bar["done"] for bar in Tail(tmp_path / "bars")] == list(range(11))
 
 
 def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():

@@ -171,9 +171,16 @@ def opened(browser, html, name: str, ready: str = ".mia-chart svg .said_marks te
         assert not tab.elsewhere
 
 
+def numbers(text: str) -> list[int]:
+    return [int(number) for found in SAID.findall(text) for number in found]
+
+
 def counts(page) -> list[int]:
-    lines = page.locator(".said_marks tspan").all_text_contents()
-    return [int(number) for number in SAID.search(". ".join(lines)).groups()]
+    return numbers(". ".join(page.locator(".said_marks tspan").all_text_contents()))
+
+
+def within(inner: dict, outer: dict) -> bool:
+    return outer["x"] <= inner["x"] and inner["x"] + inner["width"] <= outer["x"] + outer["width"] + 1
 
 
 def right(attack: str, step: int) -> list[int]:
@@ -191,22 +198,20 @@ def test_a_chart_is_moved_by_keyboard_counts_follow_and_stay_and_print_has_the_p
         slider.focus()
         for _ in range(7):
             page.keyboard.press("ArrowRight")
-        page.wait_for_timeout(500)
-        assert int(slider.input_value()) == start + 7 and counts(page) == right("MALT", start + 7)
-        told = SAID.search(page.get_by_role("status").text_content())
-        assert [int(n) for n in told.groups()] == counts(page), "said aloud"
+        assert tab.until(lambda: int(slider.input_value()) == start + 7 and counts(page) == right("MALT", start + 7))
+        aloud = page.get_by_role("status")
+        assert tab.until(lambda: numbers(aloud.text_content()) == counts(page)), "said aloud"
         page.keyboard.press("Home")
-        assert counts(page)[1::2] == [0, 0]
+        assert tab.until(lambda: counts(page)[1::2] == [0, 0])
         page.keyboard.press("Shift+Tab")
         assert choice.evaluate("one => one === document.activeElement")
         page.keyboard.press("ArrowDown")
-        assert choice.input_value() == "MAST" and counts(page) == right("MAST", 0)
+        assert tab.until(lambda: choice.input_value() == "MAST" and counts(page) == right("MAST", 0))
         slider.fill("120")
         for theme, width in LOOKS:  # dark and narrow in the end: what a reader moved stays
             tab.look(theme, width)
-            page.wait_for_timeout(700)
-            svg, live = (page.locator(f"#fig-live {part}").bounding_box() for part in (".mia-chart svg", ".mia-live"))
-            assert live["x"] <= svg["x"] and svg["x"] + svg["width"] <= live["x"] + live["width"] + 1
+            assert tab.until(lambda: within(*(page.locator(f"#fig-live {part}").bounding_box()
+                                              for part in (".mia-chart svg", ".mia-live"))))
             assert counts(page) == right("MAST", 120) and choice.input_value() == "MAST"
             tab.check_is_accessible()
         assert page.locator(".mia-chart").get_attribute("aria-label") == ALT
@@ -299,19 +304,18 @@ def test_a_whole_game_is_played_by_keyboard_judged_as_the_metrics_judge_and_acce
 def test_two_attacks_are_chosen_and_moved_by_keyboard(browser, html):
     with opened(browser, html, "book/index") as tab:
         page = tab.page
-        page.wait_for_timeout(500)
         page.get_by_label("Cost of a wrong accusation").focus()
         page.keyboard.press("Home")
         for label, choice in (("Second attack", "LiRA"), ("First attack", "MALT"), ("Case", "tables")):
             page.get_by_label(label).select_option(choice)
         page.get_by_label("False positive rate allowed").fill("-1")
-        page.wait_for_timeout(700)
         allowed, curves = explore.rates_allowed(CASES)
-        told, place = page.get_by_role("status").text_content(), len(allowed) - 1 - explore.PER_DECADE
+        told, place = page.get_by_role("status"), len(allowed) - 1 - explore.PER_DECADE
         for row in (row for row in curves if row["case"] == "tables"):
             tpr, fpr = row["tpr"][place], row["fpr"][place]
-            assert f"{row['attack']}: net gain {500 * tpr:+,.1f}" in told
-            assert f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed" in told
+            for said in (f"{row['attack']}: net gain {500 * tpr:+,.1f}",
+                         f"{500 * fpr:,.1f} wrong, {500 * (1 - tpr):,.1f} missed"):
+                assert tab.until(lambda said=said: said in told.text_content())
         for theme, width in LOOKS:
             tab.look(theme, width)
             tab.check_is_accessible()

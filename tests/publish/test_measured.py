@@ -124,6 +124,11 @@ def test_what_a_piece_of_another_kind_took_tells_nothing_and_what_does_not_fit_i
                           for changed in ({"epochs": 2}, {"architecture": "mlp:4"})))
     first, second = measured.queue()
     assert first.each() < 60 and second.each() == 900
+    [path] = (own_folder / "bank").glob("*.json")
+    manifest = json.loads(path.read_text())
+    assert manifest["seconds"] > 0
+    path.write_text(json.dumps(manifest | {"seconds": 0}))  # less than any clock tells is known, too
+    assert first.each() == 0 and "4 fit (about 0 s)" in next(measured.next_of_queue(9))
 
 
 def test_models_measured_again_are_the_same_and_others_are_told(own_folder):

@@ -62,7 +62,7 @@ def test_workflows_run_the_projects_own_commands(repo):
             ran.setdefault(place, set()).update(step.split()[1:] if step.startswith(".ci/run") else ())
     assert all(named <= STEPS for named in ran.values())
     assert ran[("tests", "tests")] >= {"test"} and ran[("tests", "book")] >= {"book"}, "together they are .ci/run"
-    done = subprocess.run([repo / ".ci" / "run", "tests"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([repo / ".ci" / "run", "tests"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 2 and not done.stdout, "what it does not know is refused before it installs"
     assert "tests is none of setup, lint, test and book" in done.stderr
 
@@ -102,7 +102,7 @@ def script(clone: Path, name: str, *arguments, **environment) -> subprocess.Comp
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(Path(mia_lib.__file__).parents[1]),
                    "MIA_CACHE": str(clone.parent / "store"), **environment}
-    return subprocess.run([clone / "binder" / name, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([clone / "binder" / name, *arguments], env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_binder_begins_with_the_results_that_a_release_packed_or_without(clone, tmp_path):

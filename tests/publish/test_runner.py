@@ -199,7 +199,7 @@ def ended(child: int) -> bool:
 def test_a_dead_kernel_is_explained_by_a_real_process_that_exits_1(tiny, repo):
     (tiny / "notebooks" / "dies.py").write_text(TITLE + "# %%\nimport os\n\n# %%\nos.kill(os.getpid(), 9)\n")
     mia = mia_run("dies", repo)
-    said = " ".join(mia.communicate(timeout=120)[1].split())
+    said = " ".join(mia.communicate(timeout=600)[1].split())
     assert mia.returncode == 1 and re.search(r"cell \[2\].*the kernel died", said) and "Traceback" not in said
 
 
@@ -214,7 +214,7 @@ def test_ctrl_c_ends_the_kernel_and_its_children(tiny, repo):
     started = kernels(psutil.Process(mia.pid))
     time.sleep(0.5)
     mia.send_signal(signal.SIGINT)
-    said = mia.communicate(timeout=60)[1]
+    said = mia.communicate(timeout=600)[1]
     assert mia.returncode == 130
     assert "Finished models are kept in the store" in said and "Traceback" not in said
     assert started and not any(p.is_running() for p in started) and ended(int(pids.read_text()))

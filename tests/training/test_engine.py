@@ -357,7 +357,7 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
     monkeypatch.setattr(store, "keep", lambda spec, *given, **notes: kept.append(spec["kind"]) or keep(spec, *given, **notes))
 
     def run_tasks(*given, **options):
-        deadline = time.time() + 60
+        deadline = time.time() + 600
         while not said and time.time() < deadline:  # until the other waits
             time.sleep(0.01)
         return real(*given, **options)
@@ -389,12 +389,11 @@ def dask(tmp_path):
 
     scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0")
     workers = [start("worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path)) for _ in range(2)]
-    deadline = time.time() + 60
-    while not file.is_file() and time.time() < deadline:
+    while not (file.is_file() and file.read_text().endswith("}")) and scheduler.poll() is None:
         time.sleep(0.1)
     address = json.loads(file.read_text())["address"]
     with distributed.Client(address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=120)
+        client.wait_for_workers(2, timeout=600)
     # On a machine that is busy otherwise nobody is to be given up but who was killed.
     with config.set({"distributed.comm.timeouts.tcp": "300s", "distributed.comm.timeouts.connect": "300s"}):
         yield address, workers

@@ -239,6 +239,7 @@ def test_what_cannot_be_trained_is_refused_before_any_work(monkeypatch):
     (lambda: private(config=replace(MLP, batch_size=41)), "batch_size = 41, but .* 40 records.*at most 40"),
     (lambda: private(config=replace(MLP, precision="bfloat16")), "precision = 'bfloat16'.*'float32'"),
     (lambda: dp.train(TABLE, np.eye(80, dtype=bool)[:1], replace(MLP, batch_size=1), Privacy(1)), "1 record: give delta"),
+    (lambda: dp.fit(TABLE.x, TABLE.y, 3, MLP, Privacy(1), size=0), "size = 0"),
     (lambda: dp.train(TABLE, np.ones((1, 3), bool), MLP, Privacy(1)), "members has 3 columns")])
 def test_bad_input_is_refused_before_any_work(call, words):
     with pytest.raises(MiaError, match=words):
