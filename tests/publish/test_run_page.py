@@ -172,6 +172,12 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     assert "**Your own:** `/home/me/mine.npz`; the paper's" in run_page.banner(record, changes, "small.ipynb", None)
 
 
+def test_a_page_for_which_the_disk_had_no_room_is_none_though_sphinx_went_on(small, monkeypatch):
+    monkeypatch.setattr(build, "JUPYTER_BOOK", "import os; print('WARNING: not copied:', OSError(28, os.strerror(28)))")
+    with pytest.raises(OSError, match="No space left on device: '/.*book'"):
+        RENDER(small / "small.ipynb", small)
+
+
 def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, monkeypatch):
     monkeypatch.setattr(build, "sphinx", lambda *_: (2, ["Sphinx: ERROR: broken"]))
     with pytest.raises(build.BookFailed, match="broken") as error:
