@@ -201,10 +201,10 @@ def title(name: str) -> str:
 
 
 def plain_name(text: str) -> str:
-    """The name of a file as text that is no markup on a page, in a table or in a chart: a hyphen stands for each of its signs
-    but letters, digits, spaces and . + - and underscores within a word."""
+    """The name of a file as text that is no markup on a page, in a table or in a chart: letters, digits, spaces, dots, plus
+    signs and underscores within a word stay, and a hyphen stands for whatever is between them."""
     printable = "".join(letter if letter.isprintable() else "-" for letter in text)
-    return re.sub(r"(?![\w .+-])[\0-\x7f]|\b_+|_+\b", "-", printable)
+    return re.sub(r"((?![\w .+])[\0-\x7f]|\b_+|_+\b)+", "-", printable)
 
 
 def content(name: str) -> str:

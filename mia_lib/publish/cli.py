@@ -392,11 +392,15 @@ def serve(port: int = typer.Option(8000, min=0, max=65535, help="0 takes any fre
 
     from mia_lib.publish.parameters import find_root
 
+    class Handler(SimpleHTTPRequestHandler):
+        def translate_path(self, path):
+            return super().translate_path(path).replace("\0", "-")  # no file has it, and to ask for it is an error
+
     folder = find_root() / "_build" / "book" / "_build" / "html"
     if not (folder / "index.html").is_file():
         raise MiaError(f"There is no book in {folder} yet. Run `mia build` or `make book` first.")
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), functools.partial(SimpleHTTPRequestHandler, directory=folder))
+        server = ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler, directory=folder))
     except OSError as error:
         raise MiaError(f"port = {port} cannot be used ({error.strerror}). Give another, or 0 for any.") from error
     typer.echo(f"http://127.0.0.1:{server.server_port}/  (Ctrl-C ends it)")

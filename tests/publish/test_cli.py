@@ -4,6 +4,7 @@ import errno
 import http.server
 import re
 import signal
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,11 +116,16 @@ def test_serve_shows_the_built_book_to_this_machine_only(tiny, monkeypatch):
 
     def serve(self):
         seen.append(self.server_address)
+        with socket.create_connection(self.server_address) as client:
+            client.sendall(b"GET /.%00. HTTP/1.0\r\n\r\n")
+            self.handle_request()
+            seen.append(client.makefile().readline())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", serve)
     done = mia("serve", "--port", "0")
     assert done.exit_code == 0 and seen[0][0] == "127.0.0.1" and f":{seen[0][1]}/" in done.stdout
+    assert " 404 " in seen[1]
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), None) as taken:
         done = mia("serve", "--port", str(taken.server_port))
     assert done.exit_code == 2 and "cannot be used" in done.stderr
