@@ -46,12 +46,13 @@ def _is_child() -> bool:
 
 
 def _start() -> None:
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     server = forkserver._forkserver
     if server._preload_modules == ["__main__"]:  # else whoever uses this process chose
         forkserver.set_forkserver_preload(PRELOADED)
     # Ctrl-C is ours to handle; what stands here is handed down, and the template would only ignore it once it has imported.
+    resource_tracker.ensure_running()  # which lifts the block when it starts, so it is to be there before
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()

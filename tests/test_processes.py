@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process is started from nothing")
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 
 from mia_lib import training
 from mia_lib.training import pool
@@ -27,6 +27,9 @@ if __name__ == "__main__":
     from multiprocessing import forkserver
     assert {one[1] for one in found} == {forkserver._forkserver._forkserver_pid}
     assert all(one[2:] == (os.environ["LATER"], True) for one in found)
+    with open(f"/proc/{forkserver._forkserver._forkserver_pid}/status") as status:
+        [blocked] = [int(line.split()[1], 16) for line in status if line.startswith("SigBlk")]
+    assert blocked & 1 << signal.SIGINT - 1, "Ctrl-C while it imports is not its to explain"
     print(os.getpid(), forkserver._forkserver._forkserver_pid, *sorted({one[0] for one in found}), flush=True)
     time.sleep(600)
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -192,8 +193,15 @@ def names() -> list[str]:
 
 
 def title(name: str) -> str:
-    """What tables call a set: of a file of the reader's own its name, without folder and ending."""
-    return TITLES.get(name) or (Path(name).stem if name.endswith(".npz") else name)
+    """What tables call a set: of a file of the reader's own its `plain_name`, without folder and ending."""
+    return TITLES.get(name) or (plain_name(Path(name).stem) if name.endswith(".npz") else name)
+
+
+def plain_name(text: str) -> str:
+    """The name of a file as text that is no markup on a page, in a table or in a chart: letters, digits, spaces, dots, plus
+    signs and underscores within a word stay, and a hyphen stands for whatever is between them."""
+    printable = "".join(letter if letter.isprintable() else "-" for letter in text)
+    return re.sub(r"((?![\w .+])[\0-\x7f]|\b_+|_+\b)+", "-", printable)
 
 
 def content(name: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from mia_lib.archives import read_npz
 from mia_lib.checks import ALL_KINDS, check_labels, check_numbers
 from mia_lib.data import sets
-from mia_lib.data.sets import Dataset
+from mia_lib.data.sets import Dataset, plain_name
 from mia_lib.errors import MiaError, check_choice, check_whole, list_few
 from mia_lib.progress import track
 
@@ -168,14 +168,15 @@ def from_npz(path: str | Path, name: str | None = None) -> Dataset:
     which refuses what does not fit.
 
     Args:
-        path: of the file, as `np.savez` writes it; nothing in it is unpickled. name: the file's when None.
+        path: of the file, as `np.savez` writes it; nothing in it is unpickled.
+        name: the file's when None, in signs that are no markup.
     """
     path = _file(path)
     arrays = read_npz(path, str(path), ("x", "y"), ("n_train", "classes"),
                       "Save it by np.savez(path, x=x, y=y).")
     if unknown := {key: value for key, value in arrays.items() if key == "n_train" and np.shape(value) not in ((), (1,))}:
         raise MiaError(f"{path} cannot be used: n_train has shape {unknown['n_train'].shape}, where one number is needed.")
-    return _from(path, arrays.pop("x"), arrays.pop("y"), name or path.stem,
+    return _from(path, arrays.pop("x"), arrays.pop("y"), name or plain_name(path.stem),
                  **{key: value.tolist() if key == "classes" else value.ravel()[0] for key, value in arrays.items()})
 
 
@@ -225,7 +226,7 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     Args:
         path: of the file.
         label: the column to be predicted, texts or whole numbers; its sorted values are the classes.
-        name: the file's when None.
+        name: the file's when None, in signs that are no markup.
 
     Raises:
         MiaError: no such file or column, missing values (the columns are named), texts of so many values that they are names
@@ -263,7 +264,7 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     parts = [pd.get_dummies(table[column].astype(str), prefix=column, dtype=np.float64) if column in texts
              else table[column].astype(np.float64) for column in table]
     named, y = np.unique(labels.astype(str) if not pd.api.types.is_integer_dtype(labels) else labels, return_inverse=True)
-    return _from(path, pd.concat(parts, axis=1), y, name or path.stem, [str(value) for value in named])
+    return _from(path, pd.concat(parts, axis=1), y, name or plain_name(path.stem), [str(value) for value in named])
 
 
 def from_folder(path: str | Path, name: str | None = None, image_size: int | None = None) -> Dataset:
@@ -274,7 +275,7 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
 
     Args:
         path: of the folder.
-        name: the folder's when None.
+        name: the folder's when None, in signs that are no markup.
         image_size: height and width in pixels, to which the shorter side is scaled and the centre cut out. When None all
             images must have one size.
 
@@ -313,7 +314,8 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
     coloured = any(image.ndim == 3 for image in images)
     x = np.stack([np.repeat(image[..., None], 3, 2) if image.ndim == 2 and coloured else
                   image[..., None] if image.ndim == 2 else image for image in images])
-    return _from(path, x, np.array([label for _, label in files]), name or path.resolve().name, classes, len(splits[0]))
+    y = np.array([label for _, label in files])
+    return _from(path, x, y, name or plain_name(path.resolve().name), classes, len(splits[0]))
 
 
 def _files(path: Path) -> tuple[list[str], list[list[tuple[Path, int]]]]:

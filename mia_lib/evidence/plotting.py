@@ -160,6 +160,11 @@ def set_style() -> None:
     })
 
 
+def plain(name) -> str:
+    """A name of an attack, a class or a set as text that is no formula, whatever stands in it."""
+    return str(name).replace("$", r"\$")
+
+
 def panels(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "", rows: int = 1, width: float = WIDTH,
            **shared) -> tuple[Figure, np.ndarray]:
     """A figure of panels side by side, and its axes in the order of reading, those of empty places last.
@@ -175,7 +180,7 @@ def panels(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "
     for axis in axes[:, 0]:
         axis.set_ylabel(ylabel)
     for axis, title in zip(axes.flat, () if isinstance(titles, int) else titles, strict=False):
-        axis.set_title(title)
+        axis.set_title(plain(title))
     for axis in axes.flat[count:]:
         axis.axis("off")
     return figure, axes.ravel()
@@ -204,7 +209,7 @@ def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None,
 
 def ticks(axis: Axis, at: Sequence[float], names: Sequence[str] | None = None) -> None:
     """Ticks of an axis (`axes.xaxis`) at these places and nowhere else, by default named by their numbers."""
-    axis.set_ticks(at, [f"{value:g}" for value in at] if names is None else names)
+    axis.set_ticks(at, [f"{value:g}" for value in at] if names is None else list(map(plain, names)))
     axis.set_minor_locator(plt.NullLocator())
 
 
@@ -234,15 +239,10 @@ def _spread(places, gaps, low: float, high: float) -> np.ndarray:
     return out
 
 
-def _plain(name) -> str:
-    """A name as letters, in which no dollar begins mathematics."""
-    return str(name).replace("$", r"\$")
-
-
 def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: str):
     """A bold name at a place given as fractions of the axes."""
     dark = [0.7 * channel for channel in to_rgb(color)]  # letters need more contrast than lines
-    return ax.text(*place, _plain(name), transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
+    return ax.text(*place, plain(name), transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
 
 
 def roc(scores: Mapping[str, np.ndarray], members: Members,
@@ -282,7 +282,7 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
            xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=_plain(name), drawstyle="steps-post", **sparse_markers(place),
+        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=plain(name), drawstyle="steps-post", **sparse_markers(place),
                 **look)
         if band and len(each) > 1:
             ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
@@ -336,7 +336,7 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
         xlabel: what the scores are, with their unit.
     """
     thresholds = thresholds or {}
-    fig, axes = panels(list(map(_plain, scores)), 3.4, "density")
+    fig, axes = panels(list(scores), 3.4, "density")
     for ax, (title, of_panel) in zip(axes, scores.items(), strict=True):
         values, members, _ = ranking.check_scores(*of_panel)
         low, high = values.min(), values.max()
@@ -396,7 +396,7 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
             run = np.isfinite(value)  # a line goes on past what only the paper has
             low, high = (points[end].to_numpy(float)[run] for end in ("low", "high"))
             bars = np.maximum([value[run] - low, high - value[run]], 0)  # an interval may leave its estimate out
-            ax.errorbar(at[run], value[run], bars, label=_plain(name), capsize=3, elinewidth=1.2, **look)
+            ax.errorbar(at[run], value[run], bars, label=plain(name), capsize=3, elinewidth=1.2, **look)
             if paper is not None:
                 ax.plot(at, points[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
             last[name] = value[run][-1] if run.any() else chance or 0.0
@@ -429,7 +429,7 @@ def pictures(records, rows: Mapping[str, Sequence[int]]) -> Figure:
     figure, axes = panels(sum(map(len, rows.values())), 1.3 * len(rows), rows=len(rows))
     for axis, record in zip(axes, [record for row in rows.values() for record in row], strict=True):
         axis.imshow(records.x[record].squeeze(), cmap="gray")
-        axis.set_title(records.classes[records.y[record]], fontsize=7.5)
+        axis.set_title(plain(records.classes[records.y[record]]), fontsize=7.5)
         axis.set(xticks=[], yticks=[])
         axis.grid(False)
     for axis, title in zip(axes[::len(axes) // len(rows)], rows, strict=True):

@@ -6,6 +6,7 @@ exist there. Nothing in it is edited by hand, and no output flows back into the 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -287,4 +288,7 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
     with open(log, "wb") as out:
         process = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    return process.returncode, outputs.without_colours(log.read_text(encoding="utf-8", errors="replace")).splitlines()
+    said = outputs.without_colours(log.read_text(encoding="utf-8", errors="replace"))
+    if (full := os.strerror(errno.ENOSPC)) in said:  # where Sphinx may have gone on without a style, or with half a page
+        raise OSError(errno.ENOSPC, full, str(staged))
+    return process.returncode, said.splitlines()

@@ -8,6 +8,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import that an older Python cannot read
     raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from mia_lib.errors import MiaError
 from mia_lib.publish.parameters import PRESETS, PUBLISHED
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
+FULL = ("The disk is full: {}. Free some space, where results go or in the folder for temporary files (TMPDIR), and give the "
+        "same command again. What was finished is kept.")
 
 
 class Mia(TyperGroup):
@@ -34,6 +37,10 @@ class Mia(TyperGroup):
             code, text = 2, str(error)
         except KeyboardInterrupt:
             code, text = 130, STOPPED
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            code, text = 2, FULL.format(error)
         except ModuleNotFoundError as error:
             code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
                              "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
@@ -388,11 +395,15 @@ def serve(port: int = typer.Option(8000, min=0, max=65535, help="0 takes any fre
 
     from mia_lib.publish.parameters import find_root
 
+    class Handler(SimpleHTTPRequestHandler):
+        def translate_path(self, path):
+            return super().translate_path(path).replace("\0", "-")  # no file has it, and to ask for it is an error
+
     folder = find_root() / "_build" / "book" / "_build" / "html"
     if not (folder / "index.html").is_file():
         raise MiaError(f"There is no book in {folder} yet. Run `mia build` or `make book` first.")
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), functools.partial(SimpleHTTPRequestHandler, directory=folder))
+        server = ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler, directory=folder))
     except OSError as error:
         raise MiaError(f"port = {port} cannot be used ({error.strerror}). Give another, or 0 for any.") from error
     typer.echo(f"http://127.0.0.1:{server.server_port}/  (Ctrl-C ends it)")

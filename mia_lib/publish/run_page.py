@@ -85,10 +85,10 @@ def render(notebook: Path, root: Path | None = None) -> tuple[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="mia-page-") as scratch:
         staged = Path(scratch) / "book"
         build.stage(files, staged)
-        _, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
+        code, output = build.sphinx(staged, Path(scratch) / "log", root, "-n")
         page = staged / "_build" / "html" / f"{place}.html"
         lines = [line.replace(f"{staged}{os.sep}", "") for line in output if "WARNING" in line or "ERROR" in line]
-        if not page.is_file():
+        if code or not page.is_file():
             raise build.BookFailed("\n".join(["The page could not be drawn:", *(lines or output[-20:]),
                                              f"Nothing of the run is lost: it is in {notebook}."]))
         return _in_one_file(page), lines

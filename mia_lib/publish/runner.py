@@ -8,13 +8,13 @@ notebook under the same key is never run again; text and comments that changed s
 from __future__ import annotations
 
 import ast
-import errno
 import hashlib
 import importlib.metadata
 import json
 import math
 import os
 import platform
+import re
 import shutil
 import signal
 import sys
@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from mia_lib import LIBRARY, custom, documents, published, store
@@ -192,8 +192,8 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
     """Execute notebooks, whatever was run before, `at_once` of them side by side.
 
     Args:
-        jobs: of each its name, all its parameters, as `validate` returns them, and where the executed notebook goes. It is
-            written while it runs, so that a partial one is kept. When one fails, or at Ctrl-C, the others are ended, too.
+        jobs: of each its name, all its parameters, as `validate` returns them, and where the executed notebook goes, with what
+            ran until then when a cell fails. When one fails, or at Ctrl-C, the others are ended, too.
         preset: name for the records.
 
     Yields:
@@ -202,7 +202,8 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
 
     Raises:
         NotebookFailed: a cell raised, or the kernel died.
-        MiaError: a notebook without a title, before anything runs; the disk is full; a data set cannot be had.
+        MiaError: a notebook without a title, before anything runs; a data set cannot be had.
+        OSError: the disk is full.
         KeyboardInterrupt: after the kernels and their child processes have ended.
     """
     root, waiting, running = find_root(root), list(jobs), []
@@ -247,9 +248,8 @@ class _Session:
         self.key, self.began = key(name, values, root), time.monotonic()
         self.cell_began = self.began
         self.date = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        with _disk_may_be_full(self.output):
-            self.output.parent.mkdir(parents=True, exist_ok=True)
-            self.scratch = Path(tempfile.mkdtemp(prefix="mia-"))
+        self.output.parent.mkdir(parents=True, exist_ok=True)
+        self.scratch = Path(tempfile.mkdtemp(prefix="mia-"))
         self.tail = Tail(self.scratch / "progress.jsonl")
         self.bars.say(f"{name}: running {self.cells} cells")
         self.worker = threading.Thread(target=self.work, daemon=True)
@@ -285,22 +285,21 @@ class _Session:
 
         self.end()
         self.bars.update(f"{self.name}, cells", self.cells, self.cells)
-        with _disk_may_be_full(self.output):
-            if self.error is not None:
-                raise self.explained() from self.error
-            code = self.key
-            if key(self.name, self.values, self.root) != code:
-                self.bars.say(f"{self.name}: its source changed while it ran, so this page is of neither; the next run makes "
-                              "it anew")
-                code = CHANGED_MEANWHILE
-            record = {
-                "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.changed,
-                "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
-                "seconds_of_cells": [round(seconds, 1) for seconds in self.seconds[bool(self.changed):]],
-                "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
-            }
-            self.result.metadata["mia"] = record
-            store.write(self.output, nbformat.writes(self.result).encode())
+        if self.error is not None:
+            raise self.explained() from self.error
+        code = self.key
+        if key(self.name, self.values, self.root) != code:
+            self.bars.say(f"{self.name}: its source changed while it ran, so this page is of neither; the next run makes it "
+                          "anew")
+            code = CHANGED_MEANWHILE
+        record = {
+            "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.changed,
+            "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
+            "seconds_of_cells": [round(seconds, 1) for seconds in self.seconds[bool(self.changed):]],
+            "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
+        }
+        self.result.metadata["mia"] = record
+        store.write(self.output, nbformat.writes(self.result).encode())
         return record
 
     def work(self) -> None:
@@ -308,11 +307,13 @@ class _Session:
         import logging
 
         logging.getLogger("papermill").setLevel(logging.CRITICAL)
+        partial = self.output.with_name(f".{self.name}-{os.getpid()}.ipynb")  # no half of it is to stand at `output`
         try:
             import papermill
 
             self.result = papermill.execute_notebook(
-                self.notebook, self.output, parameters=self.changed, kernel_name="python3", language="python",
+                self.notebook, re.sub("([{}])", r"\1\1", str(partial)),  # braces, else, are filled in with parameters
+                parameters=self.changed, kernel_name="python3", language="python",
                 request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
                 progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
@@ -320,6 +321,10 @@ class _Session:
             _tidy(self.result)
         except BaseException as error:  # handed to the main thread, which raises it
             self.error = error
+            if hasattr(error, "exec_count"):  # a cell's, after which Papermill has written the notebook
+                os.replace(partial, self.output)
+        finally:
+            partial.unlink(missing_ok=True)
 
     def _begin_cell(self, cell, cell_index) -> None:
         if self.stopped:
@@ -394,9 +399,9 @@ class _Session:
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 
-        error = self.error
+        error, kept = self.error, ""
         if isinstance(error, PapermillExecutionError):
-            number, source = error.exec_count, error.source
+            number, source, kept = error.exec_count, error.source, f" What ran until then is kept in {self.output}."
             last = (error.evalue or "").strip().splitlines() or [""]
             what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
         elif isinstance(error, DeadKernelError) and self.cell is not None:
@@ -404,21 +409,9 @@ class _Session:
             what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
         else:
             return error
-        kept = f" What ran until then is kept in {self.output}." * self.output.is_file()
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
                               f"{outputs.without_colours(what).rstrip('.')}.{kept}")
-
-
-@contextmanager
-def _disk_may_be_full(output: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        raise MiaError(f"The disk is full: {output} could not be written. Free some space (`make clean` removes _build and "
-                       "runs) and give the same command again; finished models are kept.") from error
 
 
 def _tidy(notebook) -> None:

@@ -233,11 +233,10 @@ def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[s
             continue
         x, *others = axes
         panel = part[others].astype(str).apply(lambda row: ", ".join(map(" = ".join, row.items())), axis=1) if others else ""
-        part = part.assign(panel=panel, line=part["row"].str.replace("$", r"\$"))  # a name with a dollar in it is no formula
+        part = part.assign(panel=panel)
         part = part[part["row"].isin(part["row"].unique()[:LINES]) & part["panel"].isin(part["panel"].unique()[:PANELS])]
         svg = io.BytesIO()
-        figure = plotting.lineplot(part, x, "value", "line", panel="panel" if others else None,
-                                   ylabel=column.replace("$", r"\$"))
+        figure = plotting.lineplot(part, x, "value", "row", panel="panel" if others else None, ylabel=plotting.plain(column))
         figure.savefig(svg, format="svg", metadata={"Date": None})
         plt.close(figure)
         ends = [f"{row} from {line['value'].iloc[0]:.4g} at {line[x].iloc[0]} to {line['value'].iloc[-1]:.4g} at "

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from mia_lib import documents
+from mia_lib import documents, store
 from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.publish import measured, prose, runner
@@ -44,7 +44,7 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
         if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
             stale.append(pair)
             if not check:
-                pair.write_text(text, encoding="utf-8")
+                store.write(pair, text.encode())
     return stale + [pair for pair in sorted(folder.glob("*.ipynb")) if check and pair.stem not in names]
 
 
@@ -71,8 +71,8 @@ def pace(check: bool, root: Path) -> list[Path]:
     if check or known == runner.paces(root):
         return []
     path = root / runner.PACE
-    path.write_text("{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known)) + "\n}\n",
-                    encoding="utf-8")
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known))
+    store.write(path, f"{{\n{lines}\n}}\n".encode())
     return [path]
 
 
@@ -108,5 +108,5 @@ def _between(path: Path, begin: str, text: str, check: bool) -> list[Path]:
         raise MiaError(f"{path} lacks the marks {begin} and {END}, between which `mia sync` writes.")
     now = f"{before}{begin}\n\n{text}\n\n{END}{after}"
     if now != whole and not check:
-        path.write_text(now, encoding="utf-8")
+        store.write(path, now.encode())
     return [path] if now != whole else []

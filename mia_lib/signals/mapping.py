@@ -91,7 +91,7 @@ def _in_pool(tasks, models, records, where, at_once, label, keep):
     recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
     calls = ((call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks)
     pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, models.workers, models.executor,
-                   [1] * len(tasks))
+                   [1] * len(tasks), models.config.architecture)
 
 
 def _task(call, network, path, labels, rows):

@@ -234,7 +234,7 @@ class Ensemble:
                 store.discard(slot)
 
         pool.run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor,
-                       [len(group) for group in groups])
+                       [len(group) for group in groups], self.config.architecture)
         return diverged
 
     def _groups(self, todo: list[int]) -> list[list[int]]:

@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import multiprocessing.connection
 import os
+import platform
 import signal
 import sys
 import threading
@@ -14,10 +15,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+import numpy as np
 import torch
 
-from mia_lib import environment, processes, progress
-from mia_lib.errors import MiaError
+from mia_lib import __version__, custom, environment, processes, progress, store
+from mia_lib.errors import MiaError, first_line
 
 CONNECT_SECONDS = 20
 MOST_QUEUED = 64  # tasks that have been handed out and are not finished, at most, where it is not known how many run at once
@@ -113,8 +115,36 @@ def _with_paths(paths: list[str], function: Callable, *task):
     return function(*task)
 
 
+def versions(architecture: str = "") -> dict[str, str]:
+    """What bears on the result of a task besides the task, by name: packages, the code of the library and that of an
+    architecture of the user's own."""
+    code = store.code_of(store.PIECES)
+    try:
+        store.check_unedited(code)
+    except MiaError:
+        code += ", edited since this process began"
+    own = {architecture: store.code_of((), *files)} if (files := custom.sources(architecture)) else {}
+    return {"Python": ".".join(platform.python_version_tuple()[:2]), "PyTorch": torch.__version__.partition("+")[0],
+            "NumPy": np.__version__, "mia_lib": f"{__version__} (code {code})", **own}
+
+
+def _refuse_others(where: str, found: dict[str, str], wanted: dict[str, str]) -> None:
+    """Refuse a process, `where`, of other versions than are wanted."""
+    if different := [name for name in wanted if found.get(name) != wanted[name]]:
+        theirs, ours = (", ".join(f"{name} {of.get(name, 'none')}" for name in different) for of in (found, wanted))
+        raise MiaError(f"{where} has {theirs}, and who gives it work has {ours}: install the same there and start it again, "
+                       "for models are to come out the same.")
+
+
+def _alike(wanted: dict[str, str], architecture: str, function: Callable, *task):
+    """A task in a process that may have joined a cluster after it was met, or be older than the code."""
+    _refuse_others(f"Process {os.getpid()} on {platform.node()}", versions(architecture), wanted)
+    return function(*task)
+
+
 def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[int, object], None], label: str,
-              workers: int | None = None, executor: Executor | None = None, weights: list[int] | None = None) -> None:
+              workers: int | None = None, executor: Executor | None = None, weights: list[int] | None = None,
+              architecture: str = "") -> None:
     """Run `function(*task)` for every task and hand each result over as it comes.
 
     Args:
@@ -124,21 +154,24 @@ def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[in
         workers: processes of the local pool.
         executor: any `concurrent.futures.Executor` in the place of the pool, or of the cluster that `$MIA_CLUSTER` names.
         weights: how far each task moves the bar; one each by default, where there is a list of tasks.
+        architecture: of the networks of the tasks.
 
     Raises:
-        MiaError: a task's own, or that a process died. Results handed over before are not lost.
+        MiaError: a task's own, that a process died, or that one elsewhere has other `versions`. Results handed over before
+            are not lost.
     """
     refuse_unguarded()
     weights = [1] * len(tasks) if weights is None else weights
     elsewhere = executor or cluster()
     ahead = max(MOST_QUEUED, 2 * at_once()) if elsewhere else 2 * (workers or default_workers())
+    wanted = versions(architecture) if elsewhere else {}
     futures: dict = {}
     paths, numbered_tasks = [os.path.abspath(path) for path in sys.path], enumerate(tasks)
     try:
         with progress.Bar(label, sum(weights)) as bar:
             while True:
                 for position, task in itertools.islice(numbered_tasks, ahead - len(futures)):
-                    futures[elsewhere.submit(function, *task) if elsewhere else
+                    futures[elsewhere.submit(_alike, wanted, architecture, function, *task) if elsewhere else
                             pool(workers).submit(_with_paths, paths, function, *task)] = position
                 if not futures:
                     break
@@ -215,30 +248,27 @@ def connect(address: str):
     return client
 
 
-def _greet(path: str) -> tuple[bool, str]:
-    """What a worker is asked before it gets work: whether it sees a file, and its version of PyTorch."""
-    return os.path.isfile(path), torch.__version__.partition("+")[0]
+def _sees(path: str) -> tuple[bool, dict[str, str]]:
+    """What a worker is asked before it gets work: whether it sees a file, and its versions."""
+    return os.path.isfile(path), versions()
 
 
 def _meet(client, address: str) -> None:
     """Refuse a cluster that would fail, or give other models, later."""
-    from mia_lib import store
-
     if not client.scheduler_info()["workers"]:
         raise MiaError(f"The scheduler at {address} has no workers yet. Start some (dask worker {address} --nthreads 1) and "
                        "run again.")
     mark = store.cache_dir() / "seen-by-workers"
     store.write(mark, b"")
     try:
-        answers = client.run(_greet, str(mark))
-    except ModuleNotFoundError as error:
-        raise MiaError(f"Workers of {address} cannot import {error.name}: install mia_lib where they run, too.") from error
+        answers = client.run(_sees, str(mark))
+    except Exception as error:  # whatever dask makes of one that lacks this module, or has it in an older form
+        raise MiaError(f"Workers of {address} cannot answer ({first_line(error)}): install mia_lib {__version__}, the same as "
+                       "here, where they run, too.") from error
     finally:
         mark.unlink(missing_ok=True)
-    for worker, (sees, version) in answers.items():
+    for worker, (sees, found) in answers.items():
         if not sees:
             raise MiaError(f"Worker {worker} does not see {store.cache_dir()}: set MIA_CACHE to a folder on a file system "
                            "that all machines share, here and for the workers.")
-        if version != torch.__version__.partition("+")[0]:
-            raise MiaError(f"Worker {worker} has PyTorch {version}, this process {torch.__version__}: install the same, for "
-                           "models are to come out the same.")
+        _refuse_others(f"Worker {worker}", found, versions())

@@ -270,7 +270,7 @@ class PrivateEnsemble(Ensemble):
         tasks = [(self._task([m], path), self.privacy, where) for m in todo]
         run = pool.run_tasks if where.type == "cpu" else _run_here
         run(_fit_task, tasks, lambda k, outcome: self._keep(todo[k], outcome, where, diverged), f"training {self.label}",
-            self.workers, self.executor)
+            self.workers, self.executor, None, self.config.architecture)
         return diverged
 
     _fit_on_card = _fit_in_pool

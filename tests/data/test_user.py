@@ -123,6 +123,21 @@ def csv(tmp_path, text: str):
     return tmp_path / "people.csv"
 
 
+@pytest.mark.parametrize("stem, name", [
+    ("my_set-2.0 Größe", "my_set-2.0 Größe"), ('s<svg onload="x">', "s-svg onload-x-"), ("a|b", "a-b"),
+    ("*x* __y__", "-x- -y-"), ("`c` {ours}", "-c- -ours-"), ("$\\frac$", "-frac-"), ("two\nlines\u2028\udcff", "two-lines-"),
+    ("[a](b)&lt;", "-a-b-lt-")])
+def test_the_name_of_a_file_is_no_markup(tmp_path, stem, name):
+    np.savez(file := tmp_path / f"{stem}.npz", x=ROWS, y=Y)
+    (table := tmp_path / f"{stem}.csv").write_text("a,y\n1,0\n2,1\n3,0\n4,1\n")
+    for label in "ab":
+        (folder := tmp_path / stem / label).mkdir(parents=True)
+        Image.fromarray(BYTES[0]).save(folder / "one.png")
+    assert data.title(str(file)) == data.from_npz(file).name == name
+    assert data.from_csv(table, "y").name == data.from_folder(tmp_path / stem).name == name
+    assert data.from_npz(file, "my *own*").name == "my *own*"
+
+
 def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
     path = csv(tmp_path, "age,city,member,income,left\n20,Ulm,True,1.5,yes\n30,Bonn,False,2.5,no\n40,Ulm,True,3.5,no\n")
     found = data.from_csv(path, "left")

@@ -152,6 +152,16 @@ def test_roc_writes_names_as_they_are():
     assert_tidy(plotting.roc(named, members), r"\$\frac\$ or \$x\$", "0")
 
 
+def test_a_name_is_no_formula_whatever_stands_in_it():
+    scores, members = gaussian()
+    name = "$\\frac$"
+    rows = pd.DataFrame({"attack": name, "data": [name, "b"], "auc": 0.6, "low": 0.5, "high": 0.7, "set": name})
+    for figure in (plotting.roc({name: scores}, members), plotting.histograms({name: (scores[0], members[0])}),
+                   plotting.roc({f"{name}{k}": scores for k in range(6)}, members),
+                   plotting.lineplot(rows, "data", "auc", "attack", panel="set")):
+        assert any(text.startswith("\\$\\frac\\$") for text, _ in texts(figure))
+
+
 def test_a_lineplot_over_a_number_with_the_papers_values():
     frame = tables.paper("bayes", "table1").query("metric == 'attack_accuracy'")
     frame = frame.assign(n=frame.setting.str.extract(r"n = (\d+)").astype(int), paper_value=frame.value / 100)

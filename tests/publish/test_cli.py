@@ -1,17 +1,21 @@
 """The command line says what went wrong in one paragraph and with the right exit code."""
 
+import errno
 import http.server
 import re
 import signal
+import socket
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
+import papermill.iorw
 import pytest
 from typer.testing import CliRunner
 
 import mia_lib
-from mia_lib.publish import cli, doctor, parameters, sync
+from mia_lib.publish import cli, doctor, parameters, run_page, sync
 from mia_lib.publish.cli import STOPPED, app
 
 
@@ -47,6 +51,23 @@ def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(tiny / "out" / "tiny.html")
     assert "2 0.5 plain False [4, 5]" in (tiny / "out" / "tiny.ipynb").read_text()
+
+
+def test_on_a_full_disk_no_half_of_a_notebook_is_left_and_the_same_command_works_when_there_is_room(tiny, monkeypatch):
+    def half(_, text, path):
+        Path(path).write_text(text[:9])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for place, instead, left in ((papermill.iorw.LocalHandler, half, []), (run_page, full, ["tiny.ipynb"])):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, "write", instead)
+            done = mia("run", "tiny", "--output", "out")
+        assert done.exit_code == 2 and "The disk is full: [Errno 28] No space left on device." in done.stderr
+        assert [path.name for path in (tiny / "out").iterdir()] == left
+    assert mia("run", "tiny", "--output", "out").exit_code == 0 and (tiny / "ran.log").read_text().count("\n") == 2
 
 
 def test_sync_writes_and_checks_and_other_errors_are_not_hidden(tiny, monkeypatch):
@@ -95,11 +116,16 @@ def test_serve_shows_the_built_book_to_this_machine_only(tiny, monkeypatch):
 
     def serve(self):
         seen.append(self.server_address)
+        with socket.create_connection(self.server_address) as client:
+            client.sendall(b"GET /.%00. HTTP/1.0\r\n\r\n")
+            self.handle_request()
+            seen.append(client.makefile().readline())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", serve)
     done = mia("serve", "--port", "0")
     assert done.exit_code == 0 and seen[0][0] == "127.0.0.1" and f":{seen[0][1]}/" in done.stdout
+    assert " 404 " in seen[1]
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), None) as taken:
         done = mia("serve", "--port", str(taken.server_port))
     assert done.exit_code == 2 and "cannot be used" in done.stderr

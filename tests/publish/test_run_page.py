@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from test_book import LEFTOVERS, anchors
@@ -12,12 +13,14 @@ from test_browser import GRAVE, LOOKS, Visit
 from test_explorable import KERNEL
 from test_prose import RECORD
 
+from mia_lib import data
 from mia_lib.evidence import tables
 from mia_lib.publish import build, outputs, run_page, sweep
 from mia_lib.publish import pages as book
 
 RENDER = run_page.render  # before `tiny` puts a stub in its place
 REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html": "<title>é</title>", "audit.json": "{}"}}
+HOSTILE = "/home/me/s|<img src=x><svg onload='a=1'>`*b* $\\frac$ {ref}.npz"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 CHAPTERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
 
@@ -63,13 +66,15 @@ def small(tmp_path_factory) -> Path:
     text = ("# A small page\n\nAn {term}`apple` {cite}`known`, [elsewhere](../book/game.md#rules), {ref}`there <a-place>`, "
             "{doc}`that page </book/game>`, $x^2$, {numref}`fig-here`, {py:func}`mia_lib.data.load`, {ref}`no-such-place`.\n\n"
             "```{exercise}\n:label: task\nWhy?\n```\n\n```{solution} task\n:class: dropdown\nBecause.\n```\n")
+    frame = pd.DataFrame({"data": [data.title(HOSTILE), "other"], "auc": [0.5, 0.6]})
+    text += "\n" + tables.bundle_of_table(frame, "tab-named", f"Of {data.title(HOSTILE)}.")["text/markdown"]
     figure = {"image/png": PIXEL}, {"mia": {"name": "fig-here", "caption": "A dot.", "alt": "one dot"}}
     record = RECORD | {"notebook": "small", "preset": "published", "parameters": {"steps": 5, "word": "it's"}}
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text},
              {"cell_type": "code", "id": "b", "execution_count": 1, "source": "secret()",
               "metadata": {"tags": ["injected-parameters"]},
-              "outputs": [{"output_type": "display_data", "data": data, "metadata": more}
-                          for data, more in (figure, ({outputs.AUDIT: REPORT, "text/html": "<iframe></iframe>"}, {}))]}]
+              "outputs": [{"output_type": "display_data", "data": shown, "metadata": more}
+                          for shown, more in (figure, ({outputs.AUDIT: REPORT, "text/html": "<iframe></iframe>"}, {}))]}]
     (root / "small.ipynb").write_text(json.dumps({
         "cells": cells, "metadata": {"mia": record, "kernelspec": KERNEL}, "nbformat": 4, "nbformat_minor": 5}))
     return root
@@ -157,6 +162,9 @@ def test_without_a_built_book_other_pages_are_words_and_what_leads_nowhere_is_sa
     assert all((tmp_path / file).is_file() for file in files.values())
     assert not soup.select("a[href*='mybinder'], a[href*='github.com'], .search-button"), "no button leads away"
     check_that_nothing_is_loaded(soup)
+    [table] = article.select("table#tab-named")
+    assert [cell.decode_contents() for cell in table.select("td p")][:2] == [data.title(HOSTILE), "0.500"]
+    assert table.select_one(".caption-text").decode_contents() == f"Of {data.title(HOSTILE)}."
     assert article.select_one("div.solution.dropdown") and article.select_one("details.above-input pre")
 
 
@@ -170,6 +178,12 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     assert "left out" not in run_page.banner(record, changes, "small.ipynb", None, bound=False) and "Your own" not in text
     record["parameters"]["word"] = "/home/me/mine.npz"
     assert "**Your own:** `/home/me/mine.npz`; the paper's" in run_page.banner(record, changes, "small.ipynb", None)
+
+
+def test_a_page_for_which_the_disk_had_no_room_is_none_though_sphinx_went_on(small, monkeypatch):
+    monkeypatch.setattr(build, "JUPYTER_BOOK", "import os; print('WARNING: not copied:', OSError(28, os.strerror(28)))")
+    with pytest.raises(OSError, match="No space left on device: '/.*book'"):
+        RENDER(small / "small.ipynb", small)
 
 
 def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, monkeypatch):

@@ -210,7 +210,7 @@ def test_a_chart_has_a_panel_for_each_setting_and_rows_are_named_by_the_columns_
 def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
     names = [f"tanh_cnn:16,32,64 with $ and \\frac, number {k}" for k in range(10)]
     cells = [cell({"sizes": x, "mode": word}, table("t", ["row", "y"], *((name, len(x) + k) for k, name in enumerate(names))))
-             for x in ([1], [1, 20], [300, 400, 500]) for word in "abcdefghij"]
+             for x in ([1], [1, 20], [300, 400, 500]) for word in ("$a\\frac$", *"bcdefghij")]
     [chart], _ = sweep.charts(sweep.tidy(cells), ["sizes", "mode"])
     assert chart["alt"].count("number") == sweep.LINES
     svg = base64.b64decode(chart["svg"]).decode()

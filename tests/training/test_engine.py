@@ -470,8 +470,31 @@ def test_a_cluster_that_is_not_there_is_said_and_without_dask_the_extra_is_named
 
 
 def test_workers_that_do_not_share_the_store_or_the_version_are_refused():
-    for answers, words in (({}, "has no workers yet"), ({"tcp://a": (False, "2.0")}, "does not see.*MIA_CACHE"),
-                           ({"tcp://a": (True, "1.0")}, "has PyTorch 1.0")):
+    ours = pool.versions()
+    for answers, words in (({}, "has no workers yet"), ({"tcp://a": (False, {})}, "does not see.*MIA_CACHE"),
+                           ({"tcp://a": (True, ours | {"PyTorch": "1.0", "NumPy": "1"})},
+                            f"tcp://a has PyTorch 1.0, NumPy 1, and .* has PyTorch {ours['PyTorch']}, NumPy {ours['NumPy']}:"),
+                           ({"tcp://a": (True, ours | {"mia_lib": "1 (code 2)"})}, r"has mia_lib 1 \(code 2\)")):
         client = SimpleNamespace(scheduler_info=lambda: {"workers": answers}, run=lambda *_: answers)  # noqa: B023
         with pytest.raises(MiaError, match=words):
             pool._meet(client, "tcp://x")
+
+
+def test_a_process_elsewhere_that_came_later_with_other_code_is_refused_before_it_works(monkeypatch):
+    codes, worked = iter("ab"), []
+    monkeypatch.setattr(pool, "versions", lambda architecture: {architecture: next(codes)})
+    with ThreadPoolExecutor(1) as executor, pytest.raises(MiaError, match="has mine:net b, and who .* has mine:net a"):
+        pool.run_tasks(worked.append, [(1,)], lambda *_: None, "work", executor=executor, architecture="mine:net")
+    assert not worked
+
+
+def test_versions_tell_networks_of_the_users_own_and_a_library_edited_since_the_process_began_apart(tmp_path, monkeypatch):
+    found = []
+    for width in range(2):
+        (folder := tmp_path / str(width)).mkdir()
+        (folder / "net_of_versions.py").write_text(f"width = {width}\n")
+        monkeypatch.syspath_prepend(folder)
+        found.append(pool.versions("net_of_versions:net"))
+    assert {name for name in found[0] if found[0][name] != found[1][name]} == {"net_of_versions:net"}
+    monkeypatch.setattr(store, "BEGAN", 0.0)
+    assert "edited since" in pool.versions()["mia_lib"] and "edited" not in found[0]["mia_lib"]
