@@ -1,4 +1,4 @@
-"""Tidy results: a row for each attack, metric and repetition, and the numbers with intervals that are made of such rows.
+"""Tidy results: a row for each attack, metric and setting, with an `Estimate` over repetitions in it.
 
 A repetition is a target model, a split or a game. Chapters keep their results in one such frame; tables, figures and claims
 are drawn from it, so that all of them have the same numbers and the same intervals.
@@ -19,8 +19,6 @@ from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 
 if TYPE_CHECKING:
     import pandas as pd
-
-COLUMNS = ("attack", "metric", "repetition", "value", "resampled", "unit", "trials")
 
 RANGES = ranking.RANGES | dict.fromkeys(("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0))  # the last are shares
 
@@ -58,6 +56,12 @@ class Estimate:
         elif self.resampled is not None or other.resampled is not None:
             raise MiaError("an estimate over shared records and one over records of each repetition's own cannot be paired.")
         return Estimate(operation(self.values, other.values), both, self.unit)
+
+    def of(self, repetitions: slice) -> Estimate:
+        """The same over some of the repetitions."""
+        drawn = None if self.resampled is None else self.resampled[repetitions]
+        unit = np.unique(self.unit[repetitions], return_inverse=True)[1]
+        return Estimate(self.values[repetitions], drawn, unit, self.trials)
 
     def _in_groups(self, count: int) -> Estimate:
         """Means of as many groups of repetitions as there are of another estimate, where that has fewer: of two data sets, one
@@ -138,9 +142,8 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
         columns: further columns with the same value in all rows, such as `study="table 2"`.
 
     Returns:
-        DataFrame: `columns`, then attack, metric, repetition, value; and for intervals resampled [B] (None where records are
-        not shared), unit, and trials, the number of members. A rate at an FPR that the non-members do not resolve is not a
-        number.
+        DataFrame: `columns`, then attack, metric, value and the `Estimate` whose mean that is. A rate at an FPR that the
+        non-members do not resolve is not a number.
     """
     import pandas as pd
 
@@ -162,9 +165,10 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     for s, (attack, (score, _, _)) in enumerate(checked.items()):
         values = ranking.per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside).T
         for k, metric in enumerate(metrics):
-            rows += [{**columns, "attack": attack, "metric": metric, "repetition": t,
-                      "value": values[k, t] if resolved[k] else np.nan, "resampled": None if drawn is None else drawn[s, k, t],
-                      "unit": int(unit[t]), "trials": int(inside[t].sum()) if "tpr_at" in metric else 0} for t in targets]
+            of_metric = values[k] if resolved[k] else np.full(len(targets), np.nan)
+            trials = int(inside[0].sum()) if "tpr_at" in metric else 0
+            number = Estimate(of_metric, None if drawn is None else drawn[s, k], unit, trials)
+            rows.append({**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number})
     return pd.DataFrame(rows)
 
 
@@ -173,15 +177,21 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
     or a number that has no chance in it."""
     import pandas as pd
 
-    return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "repetition": s, "value": float(value),
-                          "resampled": None, "unit": s, "trials": 0}
-                         for attack, of_attack in values.items() for metric, numbers in of_attack.items()
-                         for s, value in enumerate(np.atleast_1d(numbers))])
+    rows = []
+    for attack, of_attack in values.items():
+        for metric, numbers in of_attack.items():
+            numbers = np.atleast_1d(numbers).astype(float)
+            number = Estimate(numbers, None, np.arange(len(numbers)))
+            rows.append({**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number})
+    return pd.DataFrame(rows)
 
 
 def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
-    """The estimate that the rows of an attack and a metric make in a frame of `by_target` or `by_repetition`, with values of
-    further columns; that there are none, or rows of several settings, is refused."""
+    """The estimate of an attack and a metric in a frame of `by_target` or `by_repetition`, with values of further columns.
+
+    Raises:
+        MiaError: there is none, or several settings have one.
+    """
     rows = np.ones(len(frame), bool)
     for column, value in {"attack": attack, "metric": metric, **where}.items():
         matching = rows & (frame[column] == value).to_numpy(bool)
@@ -189,12 +199,11 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
             check_choice(column, value, list(frame[column][rows].unique()))
         rows = matching
     frame = frame[rows]
-    if frame["repetition"].duplicated().any():
-        varying = [c for c in frame.columns if c not in COLUMNS and frame[c].nunique() > 1]
+    if len(frame) > 1:
+        settings = frame.drop(columns=["value", "estimate"])
+        varying = [column for column in settings if settings[column].nunique() > 1]
         raise MiaError(f"{attack}, {metric} has several results, apart by {', '.join(varying)}: name one value of each.")
-    resampled = None if frame["resampled"].isna().any() else np.stack(frame["resampled"].tolist())
-    return Estimate(frame["value"].to_numpy(float), resampled, np.unique(frame["unit"], return_inverse=True)[1],
-                    int(frame["trials"].iloc[0]))
+    return frame["estimate"].iloc[0]
 
 
 def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd.DataFrame:
@@ -205,9 +214,8 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
     rows = []
     for key, part in frame.groupby(list(by), sort=False):
         where = dict(zip(by, key, strict=True))
-        number = estimate(part, part["attack"].iloc[0], part["metric"].iloc[0])
-        metric = str(part["metric"].iloc[0])
-        interval = number.interval(RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
+        metric = str(where["metric"])
+        interval = estimate(part, where["attack"], metric).interval(RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
         if metric == "balanced_accuracy":
             interval = interval.without("a peak, which has no interval")
         rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})

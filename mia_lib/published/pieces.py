@@ -16,7 +16,7 @@ import numpy as np
 from mia_lib import documents, environment, progress, store
 from mia_lib.errors import MiaError
 
-FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 80_000_000  # bytes of a file, and of all that is published
+FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 110_000_000  # bytes of a file, and of all that is published
 REPOSITORY = Path(__file__).parents[2]
 
 

@@ -185,7 +185,7 @@ def worlds_of_noise(paper, claim, count):
             labels = pd.concat([part.assign(**columns) for part, columns in zip(parts, names, strict=True)], ignore_index=True)
             labels = labels.astype(dict.fromkeys(labels.select_dtypes("str"), object))  # twice as fast to compare
         yield labels.assign(**{column: np.concatenate([part[column].to_numpy() for part in parts])
-                               for column in ("value", "resampled")})
+                               for column in ("value", "estimate")})
 
 
 def judged(paper, claim, frame):
@@ -339,7 +339,7 @@ FRAME = pd.concat([
     ("0.7 - most({a | auc}, {b | auc}, 0.6) / 2 + 0 * {a | auc}", [0.375, 0.4375, 0.4])])
 def test_an_expression_is_evaluated_over_results(rule, values):
     assert [part.value for part in rules.evaluate(rule, FRAME[FRAME["n"] == 100])] == pytest.approx(values)
-    grown = FRAME.assign(value=FRAME["value"] + 0.1 * (FRAME["n"] == 200))
+    grown = FRAME.assign(estimate=FRAME["estimate"] + 0.1 * (FRAME["n"] == 200))
     [part] = rules.evaluate("{a | auc | n = first} - {b | auc | n = last} + {a | auc | n = 200}", grown)
     assert part.value == pytest.approx(0.025 + 0.75)
 
@@ -387,7 +387,7 @@ def test_all_parts_of_a_claim_decide_and_the_largest_case_keeps_a_bound():
     assert rules.least([sure, wide + 9]).sign == 1 and rules.least([sure, -wide - 9]).sign == -1
     assert rules.least([sure, flat + 1]).degenerate and rules.least([sure]).low == sure.interval().low
     known = {"rule": "{a | auc}", "over": ["n"], "bound": 0.7}
-    grown = FRAME.assign(value=FRAME["value"] + 0.1 * (FRAME["n"] == 200))
+    grown = FRAME.assign(estimate=FRAME["estimate"] + 0.1 * (FRAME["n"] == 200))
     assert [part.value for part in rules.combined(known, rules.cases_of(known, grown))] == pytest.approx([0.65, 0.75])
 
 

@@ -48,7 +48,7 @@ def test_arithmetic_is_repetition_by_repetition():
 
 
 def test_repetitions_with_records_of_their_own_have_students_interval():
-    assert ends(metrics.estimate(OWN, "a", "x", n=400).interval()) == ends(metrics.t_interval(OWN["value"]))
+    assert ends(metrics.estimate(OWN, "a", "x", n=400).interval()) == ends(metrics.t_interval(OWN["estimate"].iloc[0].values))
     apart = metrics.by_target(SCORES, MEMBERS, ("auc",), shared=False)
     expected = metrics.t_interval(metrics.auc(SCORES["weak"], MEMBERS))
     assert metrics.estimate(apart, "weak", "auc").interval().low == expected.low

@@ -93,7 +93,7 @@ def test_fewer_references_are_the_first_ones():
     fewer = {t: others[:4] for t, others in GAMES.items()}
     scores = study.methods(CURVED, fewer, 2)[0]
     for name in (study.LR, study.RELEASED):
-        rates = metrics.by_target({name: scores[name]}, MEMBERS, (metric,), draws=20)["value"]
+        rates = metrics.estimate(metrics.by_target({name: scores[name]}, MEMBERS, (metric,), draws=20), name, metric).values
         assert_allclose(metrics.estimate(frame, name, metric, references=4).values, rates)
     assert study.by_references("cifar100", CURVED, GAMES, draws=20)["references"].unique().tolist() == [8]
 

@@ -121,17 +121,16 @@ def test_moving_thresholds_mends_a_wrong_spread_and_explained_is_a_share_of_the_
 def test_the_lower_loss_goes_with_more_members_or_not():
     rows = []
     for attack, n, loss, tpr in ((XY, 1, 0.5, 0.03), (LIRA, 4, 0.7, 0.02), (LIRA, 8, 0.4, 0.02), (LIRA, 16, 0.6, 0.05)):
-        for t in range(8):
-            rows += [{"study": study_of, "data": "toy", "kind": "images", "attack": attack, "n": n, "metric": metric,
-                      "value": value, "repetition": t, "resampled": None, "unit": t, "trials": 0, "protocol": protocol}
-                     for study_of, metric, value, protocol in (("pinball", "pinball=0.01", loss, "as fitted"),
-                                                              ("pinball", "pinball=0.001", loss, "as fitted"),
-                                                              ("attacks", "tpr_at_fpr=0.01", tpr, None),
-                                                              ("attacks", "tpr_at_fpr=0.001", np.nan, None))]
-    found = study.pairs(pd.DataFrame(rows), [4, 8, 16, 32])
+        for study_of, metric, value, protocol in (("pinball", "pinball=0.01", loss, "as fitted"),
+                                                  ("pinball", "pinball=0.001", loss, "as fitted"),
+                                                  ("attacks", "tpr_at_fpr=0.01", tpr, None),
+                                                  ("attacks", "tpr_at_fpr=0.001", np.nan, None)):
+            rows.append(metrics.by_repetition({attack: {metric: np.full(8, value)}}, study=study_of, data="toy", kind="images",
+                                              n=n, protocol=protocol))
+    found = study.pairs(pd.concat(rows, ignore_index=True), [4, 8, 16, 32])
     assert of(found, "pairs", "agreement=0.01").value == pytest.approx(1 / 3)  # with the first alone
     assert set(found["metric"]) == {"agreement=0.01"}  # of the other rate nothing is resolved
-    assert study.pairs(pd.DataFrame(rows).query("attack != @XY"), [4]).empty
+    assert study.pairs(pd.concat(rows, ignore_index=True).query("attack != @XY"), [4]).empty
 
 
 def test_quarters_share_one_threshold():

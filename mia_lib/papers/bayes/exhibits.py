@@ -158,7 +158,8 @@ def complement(frame: pd.DataFrame) -> Figure:
     import seaborn as sns
 
     figure, (axis,) = plotting.panels(1, 2.6, width=5.8)
-    sns.stripplot(frame.rename(columns={"complement": "complement of the target"}), x="value", y="attack",
+    marks = frame.assign(value=[number.values for number in frame["estimate"]]).explode("value").astype({"value": float})
+    sns.stripplot(marks.rename(columns={"complement": "complement of the target"}), x="value", y="attack",
                   hue="complement of the target", dodge=True, jitter=False, size=7, alpha=0.7, marker="D", ax=axis,
                   palette=[plotting.STYLE[style]["color"] for style in ("members", "non-members")])
     axis.axvline(0.5, **plotting.CHANCE)

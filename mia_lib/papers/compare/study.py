@@ -325,7 +325,8 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
     Args:
         frame: of `attack_case`, of all cases. count: of a few references.
     """
-    rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1]) & (frame["repetition"] % 2 == 0)]
+    rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1])]
+    rows = rows.assign(value=rows["estimate"].map(lambda number: number.of(slice(0, None, 2)).value))
     groups, best = rows.groupby(["references", "attack"]), {}
     mean = groups["value"].mean()[groups["data"].nunique() == rows["data"].nunique()]  # of what can be run on all banks
     for means, (access, kinds, references) in means_of(frame, count).items():
@@ -345,5 +346,6 @@ def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str,
 
 def reported(frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]) -> metrics.Interval:
     """An attack on the targets that did not choose it."""
-    rows = frame[(frame["repetition"] % 2 == 1) & frame["study"].isin(("bank", "by heart"))]
-    return metrics.estimate(rows, attack, metric, references=references, data=data).interval((0.0, 1.0))
+    rows = frame[frame["study"].isin(("bank", "by heart"))]
+    number = metrics.estimate(rows, attack, metric, references=references, data=data)
+    return number.of(slice(1, None, 2)).interval((0.0, 1.0))

@@ -294,8 +294,8 @@ def by_share(attack: str, metric: str, called: np.ndarray, draws: int, **columns
     count = called.shape[1]
     weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), draws)
     drawn = called @ weights.T / count
-    return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "repetition": t, "value": one.mean(),
-                          "resampled": drawn[t], "unit": t, "trials": count} for t, one in enumerate(called)])
+    number = metrics.Estimate(called.mean(1), drawn, np.arange(len(called)), count)
+    return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number}])
 
 
 def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
