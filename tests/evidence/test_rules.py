@@ -429,5 +429,5 @@ def test_the_number_of_a_claim_is_said_with_either_sign_and_only_where_there_is_
     frame = world("calibration", only="A3")
     number = rules.number_of("calibration", "A3", frame)
     assert number == -rules.number_of("calibration", "A3", frame, -1) != 0
-    for none in (frame.assign(value=np.nan), frame[:0]):  # not resolved, not there
+    for none in (frame.assign(estimate=frame["estimate"] * np.nan), frame[:0]):  # not resolved, not there
         assert rules.number_of("calibration", "A3", none, -1) == claims.NOT_RUN
