@@ -21,7 +21,8 @@ import numpy as np
 from mia_lib import metrics
 from mia_lib.attacks import registry
 from mia_lib.attacks.registry import LOG_ODDS
-from mia_lib.errors import MiaError, check_choice, check_whole
+from mia_lib.checks import check_mask, check_numbers
+from mia_lib.errors import MiaError, brief, check_choice, check_type, check_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +54,23 @@ class Game:
     order: str = "next"
 
     def __post_init__(self):
-        models = len(self.members)
+        members = check_mask("members", self.members)
+        if members.ndim != 2:
+            raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
+        object.__setattr__(self, "members", members)
+        for argument in ("values", "public_values"):
+            signals = check_type(argument, getattr(self, argument), Mapping, "Give arrays by the names of signals.")
+            checked = {name: check_numbers(f"{argument}[{name!r}]", array) for name, array in signals.items()}
+            for name, array in checked.items():
+                if array.ndim < 2 or len(array) > len(members) or argument == "values" and array.shape[1] != members.shape[1]:
+                    raise MiaError(f"{argument}[{name!r}] has shape {array.shape}, and members {members.shape}: a row a model "
+                                   "and a column a record are needed.")
+            object.__setattr__(self, argument, checked)
+        targets = check_numbers("targets", self.targets)
+        if targets.ndim != 1:
+            raise MiaError(f"targets = {brief(self.targets)}: a list of numbers of models is needed.")
+        object.__setattr__(self, "targets", [check_whole("targets", target, 0) for target in targets])
+        models = len(members)
         check_choice("order", self.order, ORDERS)
         check_whole("references", self.references, 0)
         if models % 2 or models < 4:

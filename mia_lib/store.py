@@ -49,9 +49,11 @@ class Entry:
 
 def cache_dir() -> Path:
     """The working cache: `$MIA_CACHE`, or the user's cache folder."""
+    if named := environment.folder("MIA_CACHE"):
+        return named
     from platformdirs import user_cache_dir
 
-    return environment.folder("MIA_CACHE") or Path(user_cache_dir("mia_lib"))
+    return Path(user_cache_dir("mia_lib"))
 
 
 def size() -> int:

@@ -213,9 +213,11 @@ def content(name: str) -> str:
 
 def data_dir() -> Path:
     """Where data sets are looked for and downloaded to: `$MIA_DATA`, or the user's data folder."""
+    if named := environment.folder("MIA_DATA"):
+        return named
     from platformdirs import user_data_dir
 
-    return environment.folder("MIA_DATA") or Path(user_data_dir("mia_lib"))
+    return Path(user_data_dir("mia_lib"))
 
 
 def _find(name: str) -> Path | None:
