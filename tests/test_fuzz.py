@@ -144,7 +144,8 @@ OTHERWISE = {  # a promised function -> what it is given in another place, or be
     "hessian.conjugate_gradient": {"product": np.diag([1.0, 3.0]), "right": np.ones((1, 2)), "iterations": 3},
     "attacks.baselines.shadow_models": {"hidden": 1, "shadow_probabilities": RNG.dirichlet(np.ones(K), (2, N))},
     "metrics.evaluate": {"scores": {"a": SCORES}, "metrics": ["auc"], "draws": 10}, "metrics.bootstrap": {"draws": 10},
-    "game.Game": {"members": HALVES, "values": {"loss": LOSSES}, "public_values": {"loss": LOSSES}, "targets": [0, 2], "references": 4},
+    "game.Game": {"members": HALVES, "values": {"loss": LOSSES}, "public_values": {"loss": LOSSES}, "targets": [0, 2],
+                  "references": 4},
     "plotting.roc": {"scores": {"a": SCORES}}}
 OPTIONS = {name: (meant(name), OTHERWISE.get(name, {})) for name, _, given, _ in PROMISED if given not in ("", "()")}
 OPTIONS["attacks.quantile.GaussianQuantile.fit"] = quantile.GaussianQuantile(NETWORK).fit, {}
