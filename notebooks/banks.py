@@ -361,6 +361,8 @@ claims.show("banks", verdicts)
 # once = own(margin[target], margin[others], inside)
 # assert np.allclose(own(margin[target] + 1, margin[others] + 1, inside), once, atol=1e-3)
 #
+# from mia_lib.game import Game
+#
 # def mine(view):
 #     return own(view.own("logit_scaled_confidence"), *view.references("logit_scaled_confidence"))
 #

@@ -156,6 +156,17 @@ def test_who_knows_a_part_has_hessian_and_gradient_of_that_part(case, less, part
     assert_allclose(metrics.estimate(partial, "IHA", "auc", fraction=1.0, rule="honest").values[:TARGETS], whole, atol=0.01)
 
 
+def test_a_target_among_few_references_lifts_lira_most(case):
+    frame = study.self_references(case, draws=10)
+    most = len(case.bank) - 2
+    assert list(frame["references"].unique())[-1] == most
+    for attack, scores in study.lira_scores(case).items():
+        if attack in (study.LIRA, study.SELF):
+            found = metrics.estimate(frame, attack, "auc", references=most).values
+            assert_allclose(found, metrics.auc(scores, case.audit.members))
+    assert len(exhibits.self_figure(frame).axes) == 1
+
+
 def test_references_know_all_records_but_one(case, monkeypatch):
     seen, real = [], training.train
     monkeypatch.setattr(training, "train", lambda pool, members, *recipe, **how: seen.append((members, how)) or real(

@@ -128,6 +128,17 @@ def renamed(rows: pd.DataFrame, columns: list[str], names: Mapping[tuple, str]) 
         subset="attack")
 
 
+def self_figure(frame: pd.DataFrame) -> Figure:
+    """AUC of LiRA by how many references it has, without the target among them and with it; the paper's, from 127 models, as
+    hollow marks."""
+    rows = metrics.summary(frame[frame["study"] == "self"], ["data", "attack", "metric", "references"])
+    theirs = printed("table2").query("attack == @LIRA").assign(
+        paper=lambda table: table["value"] / 100, attack=SELF, references=rows["references"].max())
+    rows = rows.merge(theirs[["data", "attack", "metric", "references", "paper"]], "left")
+    return plotting.lineplot(renamed(rows, ["attack"], {(LIRA,): LIRA, (SELF,): "with the target"}), "references", "value",
+                             "attack", panel="data", log=True, paper="paper", xlabel="references", ylabel="AUC", chance=0.5)
+
+
 def told_figure(frame: pd.DataFrame) -> Figure:
     """AUC of IHA by what it is told, and of LiRA, on each data set; the paper's as hollow marks."""
     rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]

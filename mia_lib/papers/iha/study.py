@@ -152,6 +152,16 @@ def with_target_among_references(view: View) -> np.ndarray:
     return baselines.lira_online(log_odds[0], log_odds, members, own="keep")
 
 
+def self_references(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "self": LiRA without the target among its references and with it, in AUC, by the number of other `references`: all
+    of the bank, half of the pairs, a quarter and an eighth."""
+    game = game_of(case)
+    counts = [count for count in ((len(case.bank) >> halvings) - 2 for halvings in (3, 2, 1, 0)) if count >= 4]
+    attacks = {LIRA: "LiRA, own spreads", SELF: with_target_among_references}
+    return concat_rows(replace(game, references=count).frame(
+        attacks, METRICS[:1], draws, study="self", data=case.name, references=count) for count in counts)
+
+
 # ------------------------------------------------------------------------------------------------------------- studies
 
 
