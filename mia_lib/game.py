@@ -221,7 +221,7 @@ class View:
 
     def rehearse(self, attack: str, option: str, values: Sequence[float], rehearsals: int = 1, step: int = 5,
                  metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc, **options) -> float:
-        """The value of an attack's option that is best against the attacker's own models, on every `step`th record; that of
+        """The value of an attack's option that is best against the attacker's own models, on one record in `step`; that of
         the registry where no pair of references is left to attack one with."""
         known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
         if len(self.models) < 4:
