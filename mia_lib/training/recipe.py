@@ -104,7 +104,8 @@ class TrainConfig:
     def spec(self) -> dict:
         """What determines a model, as plain data."""
         package = custom.package(self.architecture) if custom.is_own(self.architecture) else ""
-        return asdict(self) | ({"package": package} if package else {})
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return given | ({"package": package} if package else {})
 
 
 def seed_of(config: TrainConfig, index: int) -> int:
