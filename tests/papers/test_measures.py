@@ -120,6 +120,17 @@ def test_the_scores_of_a_play_are_those_of_its_models_and_more_references_leave_
     assert not np.array_equal(two["scratch_margin"][:, 0], two["scratch_margin"][:, 1])
 
 
+def test_a_reference_that_was_never_stopped_is_a_stopped_one_at_the_last_epoch():
+    """And a play keeps that one, where its last epoch is its best."""
+    plain = {name: PLAYS[name] for name in ("architecture", "records", "epochs", "batch_size", "learning_rate")}
+    play, stopped = at_the_probe("calibration/cifar10", range(1), **PLAYS), at_the_probe(
+        "calibration/stopped", range(1), **plain, stops=[1, 2, 3])
+    assert np.array_equal(stopped["members"], play["members"]) and stopped["accuracy"].shape == (1, 3, 2)
+    best = int(play["best_epoch"][0])
+    assert np.array_equal(stopped["stopped_margin"][:, best - 1], play["scratch_margin"][:, 0])
+    assert not np.array_equal(stopped["stopped_margin"][:, 0], stopped["stopped_margin"][:, 2])
+
+
 def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
     given = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:8,16,32", "records": 200, "epochs": 60,
              "batch_size": 20, "learning_rate": 0.1, "asked": 60, "precisely": 40}

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,16 @@ def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
     weight, bias = model.head.weight.detach().numpy(), model.head.bias.detach().numpy()
     np.testing.assert_allclose(np.append(weight[1] - weight[0], bias[1] - bias[0]), exact, atol=2e-3)
     assert history[-1, 0] < history[0, 0]
+
+
+def test_a_training_that_stops_is_the_beginning_of_the_whole_one():
+    records = data.load("gaussian", records=60, dimension=4)
+    config = TrainConfig("mlp:4", epochs=6, learning_rate=0.1, optimizer="sgd", schedule="cosine")
+    members = np.ones((1, 60), bool)
+    whole, part = (training.train(records, members, replace(config, stop_epoch=stop)).history() for stop in (None, 2))
+    assert part.shape == (1, 2, 2) and np.array_equal(part, whole[:, :2])
+    with pytest.raises(MiaError, match="stop_epoch = 7"):
+        replace(config, stop_epoch=7)
 
 
 def test_schedules_by_hand():
