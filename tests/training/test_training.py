@@ -92,7 +92,7 @@ def test_logistic_regression_by_gradient_descent_reaches_the_minimum():
 
 
 def test_a_training_that_stops_is_the_beginning_of_the_whole_one():
-    records = data.load("gaussian", records=60, dimension=4)
+    records = data.load("german_credit").take(np.arange(60))
     config = TrainConfig("mlp:4", epochs=6, learning_rate=0.1, optimizer="sgd", schedule="cosine")
     members = np.ones((1, 60), bool)
     whole, part = (training.train(records, members, replace(config, stop_epoch=stop)).history() for stop in (None, 2))
