@@ -70,12 +70,14 @@ class Measurement:
             MiaError: an unknown parameter or one that is no plain value; what measuring raises.
         """
         index, parameters = _numbers(models, index), self.complete(parameters)
-        if self.lacking(index, parameters):
+        rows, used = self._sound_rows(index, parameters)
+        if set(index) - rows.keys():
             self.measure(index, parameters)
-        return self._collect(index, parameters)
+            rows, used = self._sound_rows(index, parameters)
+        return self._bank(index, parameters, rows, used)
 
-    def _collect(self, index: Sequence[int], parameters: dict) -> Bank:
-        """The arrays of models that sound pieces have."""
+    def _sound_rows(self, index: Sequence[int], parameters: dict) -> tuple[dict[int, dict], list[Piece]]:
+        """Arrays by the number of a model, of those in `index` that sound pieces have; and these pieces."""
         rows: dict[int, dict] = {}
         used = []
         for piece in self.available(parameters):
@@ -83,6 +85,9 @@ class Measurement:
             if wanted and (sound := piece.sound_rows()):
                 rows |= {number: arrays for number, arrays in sound.items() if number in wanted}
                 used.append(piece)
+        return rows, used
+
+    def _bank(self, index: Sequence[int], parameters: dict, rows: Mapping[int, dict], used: list[Piece]) -> Bank:
         if gone := set(index) - rows.keys():
             raise MiaError(f"Model {min(gone)} of {self.name} was there and is gone: its file was changed meanwhile. Run "
                            "again.")
@@ -259,7 +264,7 @@ class Measurement:
                          if not piece.is_published and piece.sound_rows() for number in piece.index}
             for run in [run for device in dict.fromkeys(device_of.values())
                         for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)]:
-                bank = self._collect(run, parameters)
+                bank = self._bank(run, parameters, *self._sound_rows(run, parameters))
                 parents: dict[str, dict] = {}
                 for parent in [parent for manifest in bank.manifests for parent in manifest.get("parents", [])]:
                     if not (public := catalogue()[parent["name"]]._published_of(parent)):

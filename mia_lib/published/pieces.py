@@ -47,7 +47,11 @@ class Bank:
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name in self.__dict__.get("arrays", {}):
-            return self.arrays[name].astype(np.float32) if self.arrays[name].dtype == np.float16 else self.arrays[name]
+            array = self.arrays[name]
+            if array.dtype == np.float16:
+                self.__dict__[name] = array = array.astype(np.float32)  # so that this is asked once
+                array.setflags(write=False)
+            return array
         raise AttributeError(f"{self.__dict__.get('name', 'a bank')} has no array {name!r}, but "
                              f"{', '.join(self.__dict__.get('arrays', ()))}.")
 
