@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -219,13 +220,21 @@ class View:
         return [(replace(self, target=model, models=self.models[self.models // 2 != model // 2]),
                  self.game.members[model, self._rows]) for model in own]
 
-    def rehearse(self, attack: str, option: str, values: Sequence[float], rehearsals: int = 1, step: int = 5,
-                 metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc, **options) -> float:
-        """The value of an attack's option that is best against the attacker's own models, on one record in `step`; that of
-        the registry where no pair of references is left to attack one with."""
+    def rehearse(self, attack: str, rehearsals: int = 1, step: int = 5,
+                 metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc, **options) -> dict[str, float]:
+        """The constants of an attack that are best against the attacker's own models, by their names.
+
+        Args:
+            attack: of the registry, whose `constants` say which and from which values. rehearsals: models that are attacked.
+            step: one record in so many is judged. metric: that is highest. options: others of the attack.
+
+        Returns:
+            option -> value; nothing where no pair of references is left to attack one with, so that the registry's hold.
+        """
         known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
         if len(self.models) < 4:
-            return known.options[option]  # type: ignore[return-value]
+            return {}
         own = self.on(np.arange(self.game.members.shape[1])[self._rows][::step]).rehearsals(rehearsals)
-        return max(values, key=lambda value: sum(
-            metric(known.score(view, **options, **{option: value}), members) for view, members in own))
+        grid = [dict(zip(known.constants, values, strict=True)) for values in product(*known.constants.values())]
+        return max(grid, key=lambda chosen: sum(
+            metric(known.score(view, **options, **chosen), members) for view, members in own))

@@ -94,15 +94,14 @@ def test_a_rehearsal_attacks_references_without_the_target_its_partner_and_their
 
 
 def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it():
-    values, arrays = (0.0, 0.3, 0.6, 0.9), {name: array.copy() for name, array in BANK.arrays.items()}
+    arrays = {name: array.copy() for name, array in BANK.arrays.items()}
     arrays["margin"][:2], arrays["members"][:2, :RECORDS] = 0, ~arrays["members"][:2, :RECORDS]
-    chosen, again = (Game.of(Bank("toy", {}, one, []), 1, 6).view(0).rehearse("RMIA, offline", "a", values, step=1)
+    chosen, again = (Game.of(Bank("toy", {}, one, []), 1, 6).view(0).rehearse("RMIA, offline", step=1)
                      for one in (BANK.arrays, arrays))
     assert chosen == again
     [(own, members)] = Game.of(BANK, 1, 6).view(0).rehearsals(1)
-    auc = {a: metrics.auc(registry.score("RMIA, offline", own, a=a), members) for a in values}
-    assert auc[chosen] == max(auc.values())
-    assert Game.of(BANK, 1, 2).view(0).rehearse("RMIA, offline", "a", values) == registry.OFFLINE_A
+    auc = {a: metrics.auc(registry.score("RMIA, offline", own, a=a), members) for a in registry.SHARES}
+    assert auc[chosen["a"]] == max(auc.values()) and Game.of(BANK, 1, 2).view(0).rehearse("RMIA, offline") == {}
 
 
 @pytest.mark.parametrize(("make", "said"), [

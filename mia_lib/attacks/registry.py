@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mia_lib.errors import MiaError, check_choice
 POPULATION = 2000  # public records of RMIA, at most
 OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
 OFFLINE_FACTOR = 0.33  # of BASE's offline form, LeakPro's
+SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)  # that either is chosen from
 LOG_ODDS = "logit_scaled_confidence"
 SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
     "correctness": "label", "loss": "loss", LOG_ODDS: "loss", "curvature": "loss", "least_loss": "output vector",
@@ -112,6 +113,10 @@ class Attack:
         public: whether it reads signals of public records, too.
         audits: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the members. Its
             AUC is then no measure of what the model kept of a record, and it is set apart.
+        constants: option -> the values from which `View.rehearse` chooses it by attacking the attacker's own models.
+        obstacle: why it is not possible with what an audit was given, `audit.inputs.AuditInputs`, or "".
+        queries: how often it asks about a record of these, besides for the outputs.
+        seconds: what it takes on these, from `audit.attacks.MeasuredCosts`; references apart, which are counted once.
     """
 
     name: str
@@ -122,6 +127,10 @@ class Attack:
     options: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     public: bool = False
     audits: bool = False
+    constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    obstacle: Callable[[Any], str] = lambda inputs: ""
+    queries: Callable[[Any], int] = lambda inputs: 0
+    seconds: Callable[[Any, Any], float] = lambda inputs, costs: 0.0
 
     @property
     def citation(self) -> str:
@@ -206,11 +215,12 @@ REGRESSION = Needs("output vector", "none", "public records that the target was 
 
 
 def _entry(name: str, source: str, function: Callable, signal: str = "loss", *, references: str | None = None,
-           scorer: Callable = by_names, public: bool = False, **options) -> Attack:
+           scorer: Callable = by_names, public: bool = False, constants: Mapping[str, tuple[float, ...]] | None = None,
+           **options) -> Attack:
     """An attack whose needs its function declares; `references` in the place of those, where its options ask for fewer."""
     declared = function.needs  # type: ignore[attr-defined]
     declared = declared if references is None else replace(declared, references=references)
-    return Attack(name, source, declared, (signal,), partial(scorer, function), options, public)
+    return Attack(name, source, declared, (signal,), partial(scorer, function), options, public, constants=constants or {})
 
 
 ATTACKS = {attack.name: attack for attack in (
@@ -229,12 +239,13 @@ ATTACKS = {attack.name: attack for attack in (
     _entry("LiRA, offline", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True),
     _entry("LiRA, offline, as released", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True, variant="released_code"),
     Attack("RMIA, offline", RMIA, Needs("loss", "out only", baselines.rmia.needs.knows), ("loss",), _rmia, {"a": OFFLINE_A},
-           public=True),
+           public=True, constants={"a": SHARES}),
     _entry("LiRA", LIRA, baselines.lira_online, LOG_ODDS, fixed_variance=True),
     _entry("LiRA, own spreads", LIRA, baselines.lira_online, LOG_ODDS),
     Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
     _entry("BASE", LASSILA, bayesian.base),
-    _entry("BASE, offline", LASSILA, bayesian.base, references="out only", factor=OFFLINE_FACTOR),
+    _entry("BASE, offline", LASSILA, bayesian.base, references="out only", factor=OFFLINE_FACTOR,
+           constants={"factor": SHARES}),
     _entry("BaVarIA", BRANNVALL, bayesian.bavaria_online, LOG_ODDS),
     _entry("BaVarIA, t", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, predictive="t"),
     _entry("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, **WITHIN),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -90,30 +90,15 @@ class MeasuredCosts:
 
 def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> str:
     """Why an attack is not possible, or ""."""
-    target, recipe, queries, name = inputs.target, inputs.recipe, inputs.options.queries, attack.name
-    if name in inputs.options.without:
+    recipe = inputs.recipe
+    if attack.name in inputs.options.without:
         return options.LEFT_OUT
     if attack.takes_references and options.REFERENCES in inputs.options.without:
         return "needs references, which were left out"
-    if target.labels and attack.needs.access != "label" and not attack.takes_references:
+    if inputs.target.labels and attack.needs.access != "label" and not attack.takes_references:
         return "needs more than predicted classes"
-    if name == "curvature" and target.kind == "program":
-        return "needs derivatives, or outputs in float64; the program gives neither"
-    if name == "curvature" and queries < (least := queries_of(attack, inputs)):
-        return f"asks {least} times about each record, and queries = {queries}"
-    if (name == "boundary distance" or name == "curvature" and target.kind == "function") and inputs.pool.x.dtype.kind != "f":
-        return "needs records that can be moved by small steps, and whole numbers cannot"
-    if name == "boundary distance":
-        try:
-            boundary.check_budget(int(queries), math.prod(inputs.pool.shape))
-        except MiaError as problem:
-            return str(problem).rstrip(".")
-    if (name == "gradient norm" or attack.audits) and target.kind != "network":
-        return f"needs weights, and a {target.kind} was given"
-    if obstacle := costs.obstacles.get("gradient norm" if attack.audits else name, ""):
+    if obstacle := attack.obstacle(inputs) or costs.obstacles.get("gradient norm" if attack.audits else attack.name, ""):
         return obstacle
-    if attack.audits:
-        return _find_hessian_obstacle(inputs)
     if attack.takes_references and recipe is None:
         return "needs a training recipe"
     if attack.takes_references and "loss" in attack.signals and recipe.loss != inputs.target.loss:
@@ -121,7 +106,40 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
     return "needs public records" if attack.public and not inputs.public else ""
 
 
-def _find_hessian_obstacle(inputs: AuditInputs) -> str:
+def _lack_of_weights(inputs: AuditInputs) -> str:
+    return "" if inputs.target.kind == "network" else f"needs weights, and a {inputs.target.kind} was given"
+
+
+def _lack_of_steps(inputs: AuditInputs) -> str:
+    moves = inputs.pool.x.dtype.kind == "f"
+    return "" if moves else "needs records that can be moved by small steps, and whole numbers cannot"
+
+
+def _obstacle_of_curvature(inputs: AuditInputs) -> str:
+    if inputs.target.kind == "program":
+        return "needs derivatives, or outputs in float64; the program gives neither"
+    if inputs.options.queries < (least := _queries_of_curvature(inputs)):
+        return f"asks {least} times about each record, and queries = {inputs.options.queries}"
+    return _lack_of_steps(inputs) if inputs.target.kind == "function" else ""
+
+
+def _queries_of_curvature(inputs: AuditInputs) -> int:
+    return 0 if inputs.target.kind == "network" else 4 * PROBES
+
+
+def _obstacle_of_boundary(inputs: AuditInputs) -> str:
+    if obstacle := _lack_of_steps(inputs):
+        return obstacle
+    try:
+        boundary.check_budget(int(inputs.options.queries), math.prod(inputs.pool.shape))
+    except MiaError as problem:
+        return str(problem).rstrip(".")
+    return ""
+
+
+def _obstacle_of_hessian(inputs: AuditInputs) -> str:
+    if obstacle := _lack_of_weights(inputs):
+        return obstacle
     size, recipe = inputs.target.parameters, inputs.recipe
     if size > MOST_PARAMETERS:
         return f"too many parameters: {size:,}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
@@ -132,22 +150,13 @@ def _find_hessian_obstacle(inputs: AuditInputs) -> str:
     return "" if recipe.optimizer == "sgd" else f"is for SGD, and the recipe says {recipe.optimizer}"
 
 
-def queries_of(attack: Attack, inputs: AuditInputs) -> int:
-    """Queries to a function for each record that an attack asks besides those for outputs."""
-    curvature = 0 if inputs.target.kind == "network" else 4 * PROBES
-    return {"curvature": curvature, "boundary distance": int(inputs.options.queries)}.get(attack.name, 0)
+def _seconds_of_iha(inputs: AuditInputs, costs: MeasuredCosts) -> float:
+    size = inputs.target.parameters
+    return costs.gradient * (len(inputs.pool) + size * len(inputs.members) / 50) + 2e-10 * size**3
 
 
-def seconds(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    """What an attack costs; references apart, which the plan counts once."""
-    records, public, size = len(inputs.pool), len(inputs.public or ()), inputs.target.parameters or 0
-    return {
-        "quantile regression": public * (costs.answer + costs.regression * regression(inputs).epochs),
-        "gradient norm": costs.gradient * records,
-        "curvature": costs.curve * PROBES * records,
-        "boundary distance": costs.answer * queries_of(attack, inputs) * records,
-        "IHA": costs.gradient * (records + size * len(inputs.members) / 50) + 2e-10 * size**3,
-    }.get(attack.name, 0.0)
+def _seconds_of_regression(inputs: AuditInputs, costs: MeasuredCosts) -> float:
+    return len(inputs.public) * (costs.answer + costs.regression * regression(inputs).epochs)
 
 
 # ------------------------------------------------------------------------------------------------------------------- scores
@@ -238,11 +247,19 @@ def _gradient_alone(view: AuditSignals) -> np.ndarray:
 
 # -------------------------------------------------------------------------------------------------------------- the attacks
 
-MADE_HERE = {attack.name: attack for attack in (  # those that ask, train or compute a Hessian
-    Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True),
-    Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance),
-    Attack("IHA", SURI, iha.scores.needs, ("loss",), _iha, audits=True),
-    Attack("gradient alone", SURI, iha.stationarity.needs, (), _gradient_alone, audits=True),
+MADE_HERE = {attack.name: attack for attack in (  # those that ask, train or compute, and what that costs
+    Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True,
+           seconds=_seconds_of_regression),
+    Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance,
+           obstacle=_obstacle_of_boundary, queries=lambda inputs: int(inputs.options.queries),
+           seconds=lambda inputs, costs: costs.answer * inputs.options.queries * len(inputs.pool)),
+    Attack("IHA", SURI, iha.scores.needs, ("loss",), _iha, audits=True, obstacle=_obstacle_of_hessian,
+           seconds=_seconds_of_iha),
+    Attack("gradient alone", SURI, iha.stationarity.needs, (), _gradient_alone, audits=True, obstacle=_obstacle_of_hessian),
+    replace(registry.ATTACKS["curvature"], obstacle=_obstacle_of_curvature, queries=_queries_of_curvature,
+            seconds=lambda inputs, costs: costs.curve * PROBES * len(inputs.pool)),
+    replace(registry.ATTACKS["gradient norm"], obstacle=_lack_of_weights,
+            seconds=lambda inputs, costs: costs.gradient * len(inputs.pool)),
 )}
 ATTACKS = {name: MADE_HERE.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
 TOOLS = frozenset(attack.name for attack in ATTACKS.values() if attack.audits)  # that are told who is a member

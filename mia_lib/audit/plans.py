@@ -116,7 +116,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         if obstacle := attacks.find_obstacle(attack, inputs, costs):
             rows.append(Step(attack.name, None, IMPOSSIBLE, obstacle))
             continue
-        cost = attacks.seconds(attack, inputs, costs) + judging * (not attack.audits)
+        cost = attack.seconds(inputs, costs) + judging * (not attack.audits)
         lacking = why if attack.takes_references and not few else _too_dear(cost, left) if cost > left else ""
         left -= 0.0 if lacking else cost
         rows.append(Step(attack.name, cost / 60, TOO_DEAR if lacking else RUNS,
@@ -134,7 +134,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         before.append(Step(REFERENCES, None, IMPOSSIBLE, why))
     elif inputs.recipe:
         before.append(Step(REFERENCES, (STARTING + LEAST * each) / 60, TOO_DEAR, why))
-    queries = records * (1 + sum(attacks.queries_of(attack, inputs) for attack in runs)) + (
+    queries = records * (1 + sum(attack.queries(inputs) for attack in runs)) + (
         len(inputs.public) if any(attack.public for attack in runs) else 0)
     return Plan((*before, *rows), minutes, count, costs, queries)
 

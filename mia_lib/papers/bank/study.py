@@ -36,10 +36,10 @@ def attack(view: View) -> dict[str, np.ndarray]:
     inside = view.reference_members
     judged = ~inside.all(0)  # whom a reference left out
     left_out = view.on(np.flatnonzero(judged))
-    a = view.rehearse("RMIA, offline", "a", (0.0, 0.3, 0.6, 0.9), population=None)
+    chosen = view.rehearse("RMIA, offline", population=None)
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
     scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
-    scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, a=a, population=None)
+    scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, population=None, **chosen)
     if inside.any(0).all():
         scores |= {"MAST": registry.score("MAST (best split)", view), "LiRA": registry.score("LiRA", view),
                    "RMIA": registry.score("RMIA", view, population=None)}

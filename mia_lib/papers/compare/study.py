@@ -27,7 +27,6 @@ from mia_lib.published import Bank, load
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 POPULATION = 2000  # records that no model was trained on, with which RMIA compares
 FLOOR = 1e-22  # that is added to a curvature before its logarithm is kept
-CONSTANTS = (0.0, 0.3, 0.6, 0.9, 1.0)  # that a rehearsal of RMIA, offline, chooses from
 BY_HEART = "by heart"  # networks that know 2,000 images of CIFAR-100 by heart
 Scores = dict[int, dict[str, np.ndarray]]
 
@@ -72,7 +71,6 @@ ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
 CURVES = ("MALT", "calibrated loss", "LiRA, offline", "RMIA, offline", "BaVarIA, offline", "LiRA", "LiRA, own spreads", "RMIA",
           "BaVarIA", "BaVarIA, prior within", "Curv, log ratio")  # known with every number of references
 LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
-CONSTANT_OF = {"RMIA, offline": "a", "BASE, offline": "factor"}  # attack -> its option that is chosen without the target
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +183,7 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     if entry.reads:
         measured, signal = entry.reads
         view = replace(view, replaced={signal: measured})
-    name, constant = entry.attack.name, CONSTANT_OF.get(entry.attack.name)
-    return entry.attack.score(view, **({constant: view.rehearse(name, constant, CONSTANTS)} if constant else {}))
+    return entry.attack.score(view, **(view.rehearse(entry.attack.name) if entry.attack.constants else {}))
 
 
 def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
