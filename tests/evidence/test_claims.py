@@ -11,7 +11,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, tables
 from mia_lib.metrics import Interval
 
-PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
+PAPERS = sorted(path.name.removesuffix("_claims.yaml") for path in tables.PAPERS.glob("*_claims.yaml"))
 
 
 def around(mean, spread=0.1, count=9):

@@ -12,7 +12,7 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, rules, tables
 from mia_lib.papers.curvature import exhibits
 
-PAPERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit", "banks"]
+PAPERS = sorted(path.name.removesuffix("_claims.yaml") for path in tables.PAPERS.glob("*_claims.yaml"))
 SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["none", "shift", "crop"],
             "temperature": [0.1, 5.0]}
 SETTINGS_OF = {"audit": {"data": ["forests", "small networks"], "leak": ["none", "planted"], "leaf": [1, 20],

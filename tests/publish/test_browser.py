@@ -7,10 +7,11 @@ from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import test_written
 
 pytestmark = [pytest.mark.book, pytest.mark.browser]
 
-CHAPTERS = [f"notebooks/{name}" for name in ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")]
+CHAPTERS = [f"notebooks/{name}" for name in test_written.CHAPTERS]
 SEEN = ["book/index", "book/primer", "book/play", *CHAPTERS, "notebooks/banks", "book/statistics", "book/findings",
         "book/scorecard", "book/status", "book/guide"]
 WITH_MATHEMATICS = {*CHAPTERS, "book/statistics", "book/primer"}

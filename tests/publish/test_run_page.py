@@ -12,6 +12,7 @@ from test_book import LEFTOVERS, anchors
 from test_browser import GRAVE, LOOKS, Visit
 from test_explorable import KERNEL
 from test_prose import RECORD
+from test_written import CHAPTERS
 
 from mia_lib import data
 from mia_lib.evidence import tables
@@ -22,7 +23,6 @@ RENDER = run_page.render  # before `tiny` puts a stub in its place
 REPORT = {"name": "audit-forest", "title": "a <forest>", "files": {"audit.html": "<title>é</title>", "audit.json": "{}"}}
 HOSTILE = "/home/me/s|<img src=x><svg onload='a=1'>`*b* $\\frac$ {ref}.npz"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
-CHAPTERS = ["bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit"]
 
 
 def drawn(notebook: Path, folder: Path, root: Path) -> tuple[Path, BeautifulSoup, list[str]]:
