@@ -257,7 +257,7 @@ results.show_table(
             "target among its references are ours.")
 plotting.show(
     exhibits.self_figure(attacked), name="iha-self",
-    caption="AUC of LiRA against the number of its references, other models than the target and its partner, on a logarithmic axis: these alone, and with the target among them. "
+    caption="AUC of LiRA against the number of its references, on a logarithmic axis: models other than the target, and the same *with the target* as one more. "
             "Hollow: the paper's LiRA. Bars are 95 % intervals over targets and records; dashed: guessing.",
     alt="A panel for each data set: AUC against the number of references. LiRA with the target among its references falls from left to right towards LiRA without it, which is nearly flat.")
 plotting.show(
