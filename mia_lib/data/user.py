@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mia_lib.archives import read_npz
-from mia_lib.checks import ALL_KINDS, check_labels, check_numbers
+from mia_lib.checks import ALL_KINDS, check_labels, check_numbers, check_order
 from mia_lib.data import sets
 from mia_lib.data.sets import Dataset, plain_name
 from mia_lib.errors import MiaError, check_choice, check_whole, list_few
@@ -44,6 +44,7 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
     """
     if not isinstance(name, str) or not name.strip():
         raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
+    check_order(x=x, y=y)
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train

@@ -74,6 +74,7 @@ REFUSED = [
     ("no record of a class", lambda: (ROWS, [0, 1, 3] * 2), r"of class 2: name all classes.* classes=\(\.\.\.\), 4 or more"),
     ("a label that is missing", lambda: (ROWS, ["a", None, "b"] * 2), "2 missing labels, the first of record 1"),
     ("words and numbers", lambda: (ROWS, np.array(["a", 1, "b"] * 2, object)), "int and str"),
+    ("labels in another order", lambda: (pd.DataFrame(ROWS), pd.Series(Y)[::-1]), "y and x have the same index in another"),
     ("one class", lambda: (ROWS, [0] * 6), "one class, '0'"),
     ("rows of several lengths", lambda: ([[1, 2], [3]], [0, 1]), "equally long"),
     ("numbers as texts", lambda: (np.ones((24, 2)), [str(k % 12) for k in range(24)]), r"0, 1, 10, 11, 2 .*y.astype\(int\)"),
