@@ -72,6 +72,7 @@ REFUSED = [
     ("labels from 1", lambda: (ROWS, np.array(Y) + 1, ("a", "b", "c")), "y - 1"),
     ("labels from 1, classes unknown", lambda: (ROWS, np.array(Y) + 1), "no record is of class 0.*from 1 become y - 1"),
     ("no record of a class", lambda: (ROWS, [0, 1, 3] * 2), r"of class 2: name all classes.* classes=\(\.\.\.\), 4 or more"),
+    ("numbers of people for labels", lambda: (ROWS, [0, 10**12] * 3), "but no record is of class 1, 2, 3, 4, 5 and 1 "),
     ("a label that is missing", lambda: (ROWS, ["a", None, "b"] * 2), "2 missing labels, the first of record 1"),
     ("words and numbers", lambda: (ROWS, np.array(["a", 1, "b"] * 2, object)), "int and str"),
     ("labels in another order", lambda: (pd.DataFrame(ROWS), pd.Series(Y)[::-1]), "y and x have the same index in another"),
