@@ -214,13 +214,15 @@ def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
     Args:
         parts: of each part what messages call it, the groups, how many are needed, and of what.
     """
+    import pandas as pd
+
     checked = []
     for argument, groups, count, counted in parts:
         names = check_numbers(argument, groups, ALL_KINDS)
         if names.shape != (count,):
             raise MiaError(f"{argument} have shape {names.shape}, but there are {count} {counted}: one a record is needed.")
-        if names.dtype.kind == "f" and np.isnan(names).any():
-            raise MiaError(f"{argument} hold {int(np.isnan(names).sum())} NaN: give what is missing a name of its own.")
+        if missing := int(pd.isna(names).sum()):
+            raise MiaError(f"{argument} hold {missing} NaN or None: give what is missing a name of its own.")
         checked.append(names.astype(str))
     names = np.concatenate(checked)
     different = len(np.unique(names))

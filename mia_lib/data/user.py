@@ -150,7 +150,7 @@ def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.nda
     else:
         y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
         count = int(y.max(initial=-1)) + 1
-        if classes is None and (empty := np.setdiff1d(np.arange(min(count, len(y) + 1)), y).tolist()):  # of as many as there may be
+        if classes is None and (empty := np.setdiff1d(np.arange(min(count, len(y) + 1)), y).tolist()):  # of those
             raise MiaError(f"y runs to {count - 1}, but no record is of class {list_few(empty)}: name all classes, "
                            f"those without records, too, by classes=(...), {count} or more in the order of their numbers"
                            f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}. If y is a quantity, as of a "
