@@ -27,6 +27,8 @@ def read_npz(source: Path | bytes, what: str, needed: Sequence[str] = (), more: 
     try:
         with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
             entries = {entry.removesuffix(".npy"): entry for entry in archive.namelist()}
+            if len(entries) < len(archive.namelist()):  # of which readers take different ones
+                raise ValueError("an array is in it twice")
             lacking = [name for name in needed if name not in entries]
             for name in entries if more is None else [name for name in (*needed, *more) if name in entries]:
                 with archive.open(entries[name]) as part:

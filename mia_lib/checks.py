@@ -59,6 +59,15 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
 
 
+def check_order(**given) -> None:
+    """Refuse columns of pandas, by their names, that have the same records in another order, for only their places count."""
+    (first, one), *rest = [(name, values.index) for name, values in given.items() if hasattr(values, "iloc")] or [("", None)]
+    for name, other in rest:
+        if not other.equals(one) and set(other) == set(one):
+            raise MiaError(f"{name} and {first} have the same index in another order, and would be taken row by row as they "
+                           f"stand: give {name}.loc[{first}.index] or, if places are what you mean, reset_index(drop=True).")
+
+
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     """A mask as bool array of any shape; 0 and 1 of any number type count as False and True. Text, not a number,
     probabilities, indices and permutations are refused, with what `true` would mean."""

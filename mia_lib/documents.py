@@ -1,8 +1,12 @@
-"""YAML and JSON, read in one way: a refusal names the file, and a key that is given twice is refused."""
+"""YAML and JSON, read in one way: a refusal names the file, and a key that is given twice is refused.
+
+So is what YAML alone has: aliases, of which a few lines unfold to more than memory holds, and numbers such as 010 and 1:30.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from mia_lib.errors import MiaError
@@ -56,4 +60,15 @@ def _yaml(text: str):
             _once([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
             return super().construct_mapping(node, deep)
 
+        def compose_node(self, parent, index):
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError(f"*{self.peek_event().anchor} is an alias, in the place of what it stands for")
+            return super().compose_node(parent, index)
+
+        def construct_number(self, node):
+            if not re.fullmatch(r"[-+]?(0|[1-9][\d_]*)", node.value):
+                raise ValueError(f"{node.value!r:.80} is no whole number as one counts")
+            return int(node.value)
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_number)
     return yaml.load(text, Loader)

@@ -107,7 +107,7 @@ class Bars:
         self._drawn = None
         if self.console.is_terminal:
             self._drawn = Progress(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                 TextColumn("{task.fields[left]}"), console=self.console, transient=True)
         self._tasks: dict[str, dict] = {}
 

@@ -187,6 +187,8 @@ def look_up(spec: dict) -> Entry | None:
         data = path.read_bytes()
         if manifest["sha256"] != hashlib.sha256(data).hexdigest():
             raise ValueError("its bytes do not match their sha256")
+        if manifest["spec"] != json.loads(json.dumps(spec)):
+            raise ValueError("it is another entry, by this one's name")
         entry = Entry(decode(data, path.suffix), manifest, "cache")
     except (FileNotFoundError, NotADirectoryError):
         return None

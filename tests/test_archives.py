@@ -37,6 +37,16 @@ def test_a_damaged_file_gives_what_was_in_it_or_is_refused(save):
     assert refused > len(damaged) // 2
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", ["x", "x.npy"])  # of which readers take different ones
+def test_an_array_that_is_there_twice_is_refused(tmp_path, name):
+    (path := tmp_path / "a.npz").write_bytes(content(**ARRAYS))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, archive.read("y.npy"))
+    with pytest.raises(MiaError, match="twice"):
+        read_npz(path, "mine.npz", ("y",), ())
+
+
 def test_a_header_that_lies_is_refused(tmp_path):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})

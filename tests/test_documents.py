@@ -13,7 +13,9 @@ from mia_lib.errors import MiaError
     ("a.yaml", b"a: [1", "is not YAML"), ("a.yaml", "a: 1".encode("utf-16"), "is not YAML in UTF-8"),
     ("a.yaml", b"a: \xff", "UTF-8"), ("a.yaml", b"[" * 9000, "recursion"),
     ("a.yaml", b"a: 1\nb: {c: 1, c: 2}", "'c' is given twice"),
-    ("a.yaml", b"a: !!int ''", "is not YAML"), ("a.json", b"", "is not JSON"), ("a.json", b'{"a": 1', "is not JSON"),
+    ("a.yaml", b"a: !!int ''", "is not YAML"), ("a.yaml", b"a: &one [1, 2]\nb: [*one, *one]", "one is an alias"),
+    *(("a.yaml", f"a: {number}".encode(), "no whole number as one counts") for number in ("010", "0x10", "0b1", "1:30")),
+    ("a.yaml", b"a: 1" + b"0" * 5000, "digits"), ("a.json", b"", "is not JSON"), ("a.json", b'{"a": 1', "is not JSON"),
     ("a.json", b"[" * 200_000, "recursion"),
     ("a.ipynb", b'{"a": 1, "a": 1}', "'a' is given twice"), ("a.json", b"1", "a int")])
 def test_what_is_no_document_of_the_kind_is_refused_by_name(tmp_path, name, content, said):
@@ -35,6 +37,6 @@ def test_what_is_no_file_is_refused_by_name(tmp_path):
 
 
 def test_what_is_sound_is_read(tmp_path):
-    (path := tmp_path / "a.yaml").write_text("\ufeffone: &one {a: 1}\ntwo: {<<: *one, a: 2}\n", encoding="utf-8")
-    assert documents.load(path) == {"one": {"a": 1}, "two": {"a": 2}}
+    (path := tmp_path / "a.yaml").write_text("\ufeffone: {a: -1_000}\ntwo: {<<: {a: 1}, a: 2, b: 0}\n", encoding="utf-8")
+    assert documents.load(path) == {"one": {"a": -1000}, "two": {"a": 2, "b": 0}}
     assert documents.parse("[1, 2]", "a.json", list) == documents.parse("- 1\n- 2", "a list", list) == [1, 2]

@@ -24,11 +24,11 @@ def test_plain_lines_say_counts_and_time_left_or_what_whoever_knows_better_says(
 def test_bars_are_drawn_in_a_terminal():
     out = io.StringIO()
     with Bars(Console(file=out, force_terminal=True, width=100)) as bars:
-        bars.update("models", 1, 4)
+        bars.update("models [/mine]", 1, 4)  # a name may look like a tag
         bars.say("a line")
         bars._drawn.refresh()
-        bars.update("models", 4, 4)
-    assert "models" in out.getvalue() and "1/4" in out.getvalue() and "a line" in out.getvalue()
+        bars.update("models [/mine]", 4, 4)
+    assert "models [/mine]" in out.getvalue() and "1/4" in out.getvalue() and "a line" in out.getvalue()
 
 
 def test_the_tail_yields_whole_lines_only(tmp_path):

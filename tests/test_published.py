@@ -208,6 +208,7 @@ FORM = {"dtype": "float16", "shape": [4, 5]}
     (None, "damaged"), ({"index": [0, 5]}, "index is"), ({"index": [0, 4, 2]}, "damaged"), ({"sha256": 3}, "sha256 is 3"),
     ({"file": "/etc/hosts"}, "not beside it"), ({"file": ""}, "not beside it"), ({"file": "a\0b"}, "not beside it"),
     ({"seconds": float("nan")}, "seconds is nan"), ({"seconds": -1}, "seconds is -1"),
+    ({"device": "<img src=x>"}, "device is"), ({"date": "[1](javascript:x)"}, "date is"),
     ({"parents": [{"name": [], "edition": 1, "sha256": ""}]}, "made from"),
     ({"arrays": {}}, "holds margin, members"), ({"arrays": {"margin": FORM}}, "holds margin, members"),
     ({"arrays": {"margin": FORM | {"shape": [4, 6]}, "members": FORM | {"dtype": "bool"}}}, "margin is"),

@@ -115,14 +115,19 @@ def test_a_spec_that_does_not_say_what_it_is_of_is_refused(call, words):
         call()
 
 
-@pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list"])
+@pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list", "another"])
 def test_a_damaged_entry_is_reported_and_computed_anew(harm):
     spec, _ = kept()
     path = path_of(spec, manifest=harm.startswith("manifest"))
     data = bytearray(path.read_bytes())
     if harm == "flip":
         data[len(data) // 2] ^= 1
-    path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b"", "manifest": b"{", "manifest_list": b"[]"}[harm])
+    if harm == "another":
+        other = store.keep({**spec, "seed": 9}, {"x": np.zeros(3)}).manifest["spec"]
+        path_of(spec, manifest=True).write_bytes(path_of(other, manifest=True).read_bytes())
+        data = path_of(other).read_bytes()
+    path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b"", "manifest": b"{", "manifest_list": b"[]",
+                      "another": data}[harm])
     with pytest.warns(UserWarning, match="damaged"):
         assert kept({"x": np.ones(3)})[1].source == "computed"
     with warnings.catch_warnings():

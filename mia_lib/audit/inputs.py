@@ -19,7 +19,7 @@ from mia_lib import membership, training
 from mia_lib import models as architectures
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
-from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers
+from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers, check_order
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, list_few
 from mia_lib.training import Ensemble, TrainConfig
@@ -121,6 +121,7 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
 def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     """A table of scores [N], members bool [N] and `options.groups` [N], checked: scores that are no finite numbers, other
     shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
+    check_order(scores=scores, members=members, groups=options.groups)
     scores, members = check_numbers("scores", scores, ALL_KINDS), check_mask("members", members)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
         raise MiaError(f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
@@ -213,13 +214,15 @@ def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
     Args:
         parts: of each part what messages call it, the groups, how many are needed, and of what.
     """
+    import pandas as pd
+
     checked = []
     for argument, groups, count, counted in parts:
         names = check_numbers(argument, groups, ALL_KINDS)
         if names.shape != (count,):
             raise MiaError(f"{argument} have shape {names.shape}, but there are {count} {counted}: one a record is needed.")
-        if names.dtype.kind == "f" and np.isnan(names).any():
-            raise MiaError(f"{argument} hold {int(np.isnan(names).sum())} NaN: give what is missing a name of its own.")
+        if missing := int(pd.isna(names).sum()):
+            raise MiaError(f"{argument} hold {missing} NaN or None: give what is missing a name of its own.")
         checked.append(names.astype(str))
     names = np.concatenate(checked)
     different = len(np.unique(names))

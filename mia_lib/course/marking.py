@@ -83,7 +83,9 @@ def row(mark: Mark, root: Path) -> tuple:
 
 
 def record(to: Path, cells: Iterable, mode: str = "a") -> None:
-    """Write a line of a .csv at once, with the mode "x" the first one; a `MiaError` where that cannot be."""
+    """Write a line of a .csv at once, with the mode "x" the first one; a `MiaError` where that cannot be. What a spreadsheet
+    would take for a formula gets an apostrophe before it."""
+    cells = [f"'{cell}" if str(cell).startswith(("=", "+", "-", "@")) else cell for cell in cells]
     try:
         with to.open(mode, newline="", encoding="utf-8") as out:
             csv.writer(out).writerow(cells)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mia_lib.archives import read_npz
-from mia_lib.checks import ALL_KINDS, check_labels, check_numbers
+from mia_lib.checks import ALL_KINDS, check_labels, check_numbers, check_order
 from mia_lib.data import sets
 from mia_lib.data.sets import Dataset, plain_name
 from mia_lib.errors import MiaError, check_choice, check_whole, list_few
@@ -44,6 +44,7 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
     """
     if not isinstance(name, str) or not name.strip():
         raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
+    check_order(x=x, y=y)
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train
@@ -148,14 +149,15 @@ def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.nda
                            "classes=sorted(set(y)) for one that was trained on the texts, as by scikit-learn.")
     else:
         y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
-        names = tuple(map(str, range(int(y.max(initial=-1)) + 1) if classes is None else classes))
-        if classes is None and (empty := sorted(set(range(len(names))) - set(y.tolist()))):
-            raise MiaError(f"y runs to {len(names) - 1}, but no record is of class {list_few(empty)}: name all classes, "
-                           f"those without records, too, by classes=(...), {len(names)} or more in the order of their numbers"
+        count = int(y.max(initial=-1)) + 1
+        if classes is None and (empty := np.setdiff1d(np.arange(min(count, len(y) + 1)), y).tolist()):  # of those
+            raise MiaError(f"y runs to {count - 1}, but no record is of class {list_few(empty)}: name all classes, "
+                           f"those without records, too, by classes=(...), {count} or more in the order of their numbers"
                            f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}. If y is a quantity, as of a "
                            "regression, it has no classes: attacks and audits here are for classifiers; `mia audit --scores` "
                            "judges the negative of any loss, one a record, or what "
                            "`attacks.calibration.calibrate` makes of it with references.")
+        names = tuple(map(str, range(count) if classes is None else classes))
     if len(names) < 2:
         raise MiaError(f"y has one class, {names[0]!r}: a classifier needs at least two.")
     if len(set(names)) < len(names):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mia_lib.checks import ALL_KINDS, Members, Numbers, PerTarget, Scores, check_mask, check_numbers
+from mia_lib.checks import ALL_KINDS, Members, Numbers, PerTarget, Scores, check_mask, check_numbers, check_order
 from mia_lib.errors import MiaError, brief, check_choice, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
@@ -28,6 +28,7 @@ def check_attacks(scores) -> None:
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
+    check_order(scores=scores, members=members)
     scores, given = check_numbers("scores", scores), check_numbers("members", members, ALL_KINDS)
     if scores.dtype == bool != given.dtype and given.dtype.kind == "f":
         raise MiaError("scores are True and False, and members are numbers: the scores come first, then the members.")

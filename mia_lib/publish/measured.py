@@ -149,7 +149,7 @@ def page() -> str:
 
 
 def _cell(entry: Entry) -> str:
-    return ", ".join(filter(None, [f"`{entry.measurement.name}`", entry.unusual()]))
+    return ", ".join(filter(None, [f"`{entry.measurement.name}`", pieces.MARKUP.sub("-", entry.unusual())]))
 
 
 def next_of_queue(minutes: float) -> Iterator[str]:

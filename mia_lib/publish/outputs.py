@@ -44,7 +44,7 @@ def displayed(notebook: dict) -> Displayed:
     """What an executed notebook shows.
 
     Raises:
-        MiaError: two results have one name.
+        MiaError: two results have one name; a figure or a report has one that leads out of its folder.
     """
     shown = Displayed()
     for output in (output for cell in notebook["cells"] for output in cell.get("outputs", [])):
@@ -62,6 +62,9 @@ def displayed(notebook: dict) -> Displayed:
         shown.claims.extend(data.get(CLAIMS, []))
         shown.reports.extend([data[AUDIT]] if AUDIT in data else [])
         shown.deals.extend([data[GAME]] if GAME in data else [])
+    for name in (*shown.pictures, *shown.report_files()):  # files are called so, and the notebook may be a stranger's
+        if not re.fullmatch(r"[\w-]+(/[\w-]+\.\w+)?", name):
+            raise MiaError(f"a figure or a report is called {name!r:.80}, which is no name for a file: run it again.")
     return shown
 
 

@@ -267,6 +267,7 @@ def _annotation(parameter: Parameter, values: Mapping):
             if isinstance(other, list):  # what is none is refused for itself
                 whole.append(Field(min_length=len(other), max_length=len(other)))
         elif kind == "str" and ".." not in clause:
+            whole += [AfterValidator(_titled_apart)] * ("data set" in _choices(clause) and parameter.is_list)
             item.append(AfterValidator(partial(_one_of, _choices(clause), parameter)))
         else:
             raise ValueError(f"{clause!r} says nothing of {kind}")
@@ -286,6 +287,18 @@ def _in_order(clause: str, items: list) -> list:
     if len(set(items)) < len(items) or clause == "ascending" and items != sorted(items):
         raise ValueError(f"its items must be {clause}")
     return items
+
+
+def _titled_apart(names: list) -> list:
+    from mia_lib.data import sets
+
+    titles: dict[str, str] = {}
+    for name in names:
+        other = titles.setdefault(sets.title(name), name)
+        if other != name:
+            raise ValueError(f"tables call both {other} and {name} {sets.title(name)!r}, and their results would be counted "
+                             "together. Leave one out, or rename a file")
+    return names
 
 
 def _items(value):
@@ -350,7 +363,11 @@ def _architecture(text: str) -> str:
     if not custom.is_own(text):
         return _checked_by(custom.parse, text)
     with import_path([Path.cwd()]):
-        return custom.to_text(custom.from_text(text))
+        text = custom.to_text(custom.from_text(text))
+    if markup := re.search(r"[][<>|`$*\\{}&~^#!]", text):
+        raise MiaError(f"architecture = {text!r}: {markup[0]} is markup in the tables and sentences that name it. Write "
+                       "a function in its module that has this argument inside, and name that.")
+    return text
 
 
 KINDS = {  # -> the name, checked

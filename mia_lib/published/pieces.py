@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -157,6 +158,7 @@ def pieces(name: str, where: Path) -> list[Piece]:
 
 NEEDED = {"edition": int, "training_edition": int, "parameters": dict, "index": list, "device_kind": str, "device": str,
           "seconds": int | float, "date": str, "file": str, "bytes": int, "arrays": dict, "sha256": str}  # of a manifest
+MARKUP = re.compile(r"[<>|`$\\{}]|\]\(")  # in Markdown, for pages say what a manifest says
 
 
 def _check(manifest: dict, path: Path) -> None:
@@ -164,6 +166,9 @@ def _check(manifest: dict, path: Path) -> None:
     for name, kind in NEEDED.items():
         if not isinstance(manifest.get(name), kind):
             raise ValueError(f"{name} is {manifest.get(name)!r}")
+    for name in ("device", "device_kind", "date"):
+        if MARKUP.search(manifest[name]):
+            raise ValueError(f"{name} is {manifest[name]!r}")
     first, stop = manifest["index"]
     if not 0 <= first < stop or not path.stem.endswith(f"-{first:03}-{stop - 1:03}"):
         raise ValueError(f"index is {manifest['index']}")

@@ -90,6 +90,8 @@ REFUSED = {  # what is given differently, and what the message says
     "members of another length": ({"members": MEMBERS[1:]}, "one a record is needed"),
     "members that are none": ({"members": SCORES}, "a mask is needed"),
     "few members": ({"members": np.arange(400) < 20}, "20 members: at least 50"),
+    "groups in another order": ({"scores": pd.Series(SCORES), "groups": pd.Series(SCORES)[::-1]}, "groups.loc[scores.index]"),
+    "a group that is missing": ({"groups": np.array(["a", "b", None, "b"] * 100, object)}, "100 NaN or None"),
     "numbers for groups": ({"groups": SCORES}, "np.digitize"),
 }
 

@@ -258,6 +258,11 @@ def test_marks_are_written_one_by_one_and_no_notebook_stops_those_after_it(tmp_p
     assert again.exit_code == 2 and "marks.csv cannot be written (File exists)" in again.output
 
 
+def test_a_table_of_marks_holds_no_formulas(tmp_path):
+    marking.record(tmp_path / "marks.csv", ("=1+1", "@x", "-anna", "+b", "ok", 5), "x")
+    assert (tmp_path / "marks.csv").read_text() == "'=1+1,'@x,'-anna,'+b,ok,5\n"
+
+
 CELLS = [cell.source for cell in MALT._without_answers().cells
          if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
 

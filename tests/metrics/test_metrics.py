@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -402,7 +403,8 @@ def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
 
 @pytest.mark.parametrize("scores, members, says", [
     ([1, 2, 3], [True, False], "do not fit"), ([1, np.nan], [True, False], "1 NaN"), ([1, 2], [True, True], "no non-member"),
-    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"), ([], [], "not empty")])
+    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"), ([], [], "not empty"),
+    (pd.Series([3, 1, 2]).sort_values(), pd.Series([True, False, False]), "same index in another order.*members.loc")])
 def test_bad_input_is_refused(scores, members, says):
     for call in (metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
                  lambda *given: metrics.bootstrap("auc", *given), lambda *given: metrics.evaluate({"x": given[0]}, given[1])):

@@ -112,20 +112,25 @@ def test_serve_shows_the_built_book_to_this_machine_only(tiny, monkeypatch):
     html = tiny / "_build" / "book" / "_build" / "html"
     html.mkdir(parents=True)
     (html / "index.html").write_text("hello")
+    (tiny / "private").mkdir()
+    (tiny / "private" / "secret").write_text("mine")
+    (html / "out").symlink_to(tiny / "private")
+    (html / "in").symlink_to(html / "index.html")
     seen = []
 
     def serve(self):
         seen.append(self.server_address)
-        with socket.create_connection(self.server_address) as client:
-            client.sendall(b"GET /.%00. HTTP/1.0\r\n\r\n")
-            self.handle_request()
-            seen.append(client.makefile().readline())
+        for asked in (b"/.%00.", b"/out", b"/out/secret", b"/in"):
+            with socket.create_connection(self.server_address) as client:
+                client.sendall(b"GET " + asked + b" HTTP/1.0\r\n\r\n")
+                self.handle_request()
+                seen.append(client.makefile().readline().split()[1])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", serve)
     done = mia("serve", "--port", "0")
     assert done.exit_code == 0 and seen[0][0] == "127.0.0.1" and f":{seen[0][1]}/" in done.stdout
-    assert " 404 " in seen[1]
+    assert seen[1:] == ["404", "404", "404", "200"], "no file, links out of the book, and one within"
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), None) as taken:
         done = mia("serve", "--port", str(taken.server_port))
     assert done.exit_code == 2 and "cannot be used" in done.stderr

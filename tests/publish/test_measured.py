@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from mia_lib import processes, published, store
@@ -34,7 +33,7 @@ def own_folder(tmp_path, isolated_cache, monkeypatch):
 
 
 def enqueue(folder: Path, *entries: dict) -> None:
-    (folder / "queue.yaml").write_text(yaml.safe_dump(list(entries)))
+    (folder / "queue.yaml").write_text(json.dumps(entries))  # is YAML, too
 
 
 def publish(*words):
@@ -167,6 +166,11 @@ def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
     assert "| 2 |" in done[2] and "CPU cores |" in done[2]
     assert len([line for line in missing if line.startswith("| `")]) == 1  # of the other entry nothing is missing
     assert "| 2 | 4 | 30 min | 1 min |" in missing[4]
+
+
+def test_no_parameter_is_markup_on_the_page(own_folder):
+    enqueue(own_folder, {**FOUR, "petaflop": 8, "parameters": {"dataset": "<img src=x>|[a](b)`c"}})
+    assert "dataset -img src=x--[a-b)-c" in measured.page()
 
 
 @pytest.mark.parametrize(("text", "said"), [

@@ -92,6 +92,7 @@ RULES = '''# %% tags=["parameters"]
 counts: list[int] = [2, 4]  # of references [2..; even; ascending; not empty]
 pair: list[int] = [1, 2]  # two of them [0..9; 2 items; distinct]
 names: list[str] = ["a", "b"]  # of cases
+sets: list[str] = ["adult"]  # beside each other [data set]
 each: list[int] = [3, 4]  # one a case [1..; as many as names]
 data: str = "own"  # where records come from [own | data set]
 nets: list[str] = ["mlp:8"]  # that are trained [architecture; not empty]
@@ -120,6 +121,7 @@ def test_rules_between_brackets_let_pass_what_fits(rules, given):
     ({"pair": "1"}, "at least 2 items"), ({"pair": "1,1"}, "its items must be distinct"),
     ({"each": "3"}, "It means: one a case [1..; as many as names]"),
     ({"data": "german"}, "data = 'german': data set = 'german' is not known. Did you mean 'german_credit'"),
+    ({"sets": "fashion_mnist,fashion_mnist_20k"}, "tables call both fashion_mnist and fashion_mnist_20k 'FashionMNIST'"),
     ({"nets": "mpl"}, "architecture = 'mpl' is not known. Did you mean 'mlp'"),
     ({"nets": "tanh_cnn:8,8,8"}, "by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"),
     ({"change": "flip_crop:far"}, "must be a number")])
@@ -145,6 +147,8 @@ def mine(rules, tmp_path, monkeypatch):
     """A folder of somebody's own: records, and a module with a network."""
     (folder := tmp_path / "elsewhere").mkdir()
     np.savez(folder / "mine.npz", x=np.eye(6), y=[0, 1] * 3)
+    (folder / "further").mkdir()
+    np.savez(folder / "further" / "mine.npz", x=np.eye(6) + 1, y=[0, 1] * 3)
     (folder / "own_net_of_tests.py").write_text(NET)
     monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.path", list(sys.path))
@@ -167,9 +171,11 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
 
 @pytest.mark.parametrize("given, says", [
     ({"data": "none.npz"}, "there is no such file"), ({"nets": "no_such_module:Net"}, "there is no module no_such_module"),
+    ({"nets": "own_net_of_tests:Net(hidden='<b>')"}, "(hidden='<b>')\": < is markup in the tables"),
+    ({"sets": "mine.npz,further/mine.npz"}, "mine.npz 'mine', and their results would be counted together"),
     ({"nets": "own_net_of_tests:nn"}, "has no nn (any more) that makes a network"),
     ({"body": "own_net_of_tests:Net"}, "own_net_of_tests:Net is of your own: this notebook takes"),
-    ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by data, nets")])
+    ({"dataset": "mine.npz"}, "takes records (FILE.npz) or networks (MODULE:NAME) of your own by sets, data, nets")])
 def test_what_is_wrong_with_the_readers_own_is_said_before_anything_runs(mine, given, says):
     with pytest.raises(MiaError) as error:
         parameters.validate("rules", given, root=mine.parent)

@@ -37,6 +37,13 @@ def run(preset="quick", unchanged=True, **more):
     return prose.Run("bayes", preset, unchanged, **{**given, **more})
 
 
+def test_where_numbers_come_from_is_said_in_code_whatever_a_file_is_called():
+    path = "/me/a`<img src=x>|b`.npz"
+    text = outputs.render("provenance.md", run=RECORD | {"changed": {"sets": [path]}}, again=f"mia run n -p sets {path!r}")
+    lines = [line for line in text.splitlines() if "<img" in line]
+    assert len(lines) == 2 and all(re.fullmatch(r"\| [\w ,]+ \| `` .*`<img src=x>\\\|b`.* `` \|", line) for line in lines)
+
+
 def test_a_warning_on_a_page_names_no_path_of_a_machine():
     where = "/home/me/mia_lib/signals/curvature.py:12: UserWarning: h = 1e-08 is too small\n  warnings.warn(said)\n"
     text = [where, "/tmp/ipykernel_7/3.py:1: UserWarning: and another", "\nTraining: 3 of 4\n"]

@@ -15,6 +15,7 @@ from test_prose import RECORD
 from test_written import CHAPTERS
 
 from mia_lib import data
+from mia_lib.errors import MiaError
 from mia_lib.evidence import tables
 from mia_lib.publish import build, outputs, run_page, sweep
 from mia_lib.publish import pages as book
@@ -191,3 +192,12 @@ def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, monkeypatch):
     with pytest.raises(build.BookFailed, match="broken") as error:
         RENDER(small / "small.ipynb", small)
     assert str(small / "small.ipynb") in str(error.value)
+
+
+@pytest.mark.parametrize("data, more", [
+    ({outputs.AUDIT: REPORT | {"name": "../audit"}}, {}), ({outputs.AUDIT: REPORT | {"name": "/tmp"}}, {}),
+    ({outputs.AUDIT: REPORT | {"files": {"../../audit.html": ""}}}, {}), ({"image/png": PIXEL}, {"mia": {"name": "../fig"}})])
+def test_nothing_that_a_notebook_shows_is_written_elsewhere(data, more):
+    cell = {"outputs": [{"output_type": "display_data", "data": data, "metadata": more}]}
+    with pytest.raises(MiaError, match="no name for a file"):
+        outputs.displayed({"cells": [cell]})

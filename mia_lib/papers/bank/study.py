@@ -9,6 +9,7 @@ import pandas as pd
 
 from mia_lib import metrics
 from mia_lib.attacks import registry
+from mia_lib.data.sets import plain_name
 from mia_lib.errors import MiaError
 from mia_lib.game import Game, View
 from mia_lib.published import Bank
@@ -21,7 +22,7 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
     rows = []
     for bank in banks:
         rows.append({
-            "bank": bank.name, "models": len(bank), "data": bank.parameters["dataset"],
+            "bank": bank.name, "models": len(bank), "data": plain_name(bank.parameters["dataset"]),
             "training records": f"{bank.members[0].sum():,} of {len(bank.trained):,}",
             "right on members": bank.correct[bank.members].mean(), "right on others": bank.correct[:, bank.untrained].mean(),
             "megabytes": sum(one["bytes"] for one in bank.manifests) / 1e6,
