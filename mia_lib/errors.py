@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
+
+
+FAILURES = ("NotebookFailed", "BookFailed")  # errors that say what failed in words for people; `publish` has them
 
 
 class MiaError(ValueError):
@@ -20,6 +24,22 @@ def list_few(names: Iterable) -> str:
 def first_line(problem: BaseException) -> str:
     """What an error says, as far as its first line goes, at most 200 letters; its type where it says nothing."""
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0][:200]
+
+
+def explain(problem: BaseException) -> str:
+    """What to say of one part of several that failed, by whatever error, while the others go on: a sentence that was written
+    for people as it is, of any other error its type and first line."""
+    spoken = isinstance(problem, MiaError) or type(problem).__name__ in FAILURES
+    return str(problem) if spoken else f"{type(problem).__name__}: {first_line(problem)}"
+
+
+@contextmanager
+def attempt(failed: list[Exception]) -> Iterator[None]:
+    """Within is one part of several: whatever error it raises is put into `failed`, and what comes after goes on."""
+    try:
+        yield
+    except Exception as problem:
+        failed.append(problem)
 
 
 def brief(value) -> str:

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from mia_lib import environment
 from mia_lib.course import cli as course
-from mia_lib.errors import MiaError
+from mia_lib.errors import FAILURES, MiaError
 from mia_lib.publish.parameters import PRESETS, PUBLISHED
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
@@ -45,7 +45,7 @@ class Mia(TyperGroup):
             code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
                              "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
         except RuntimeError as error:
-            if type(error).__name__ not in ("NotebookFailed", "BookFailed"):
+            if type(error).__name__ not in FAILURES:
                 raise
             code, text = 1, str(error)
         typer.echo(text, err=True)

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from mia_lib import documents, published
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, attempt, check_choice, explain
 from mia_lib.progress import duration
 from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
@@ -171,11 +171,12 @@ def next_of_queue(minutes: float) -> Iterator[str]:
         fits = min(len(lacking), int(left / each)) if each else len(lacking)
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
         yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
-        try:
+        failed: list[Exception] = []
+        with attempt(failed):
             for path_of_piece in entry.measurement.publish(lacking, entry.parameters, until, each):
                 yield f"wrote {path_of_piece}"
-        except MiaError as error:  # of this one; what comes after may do
-            yield f"{FAILED}{entry.measurement.name}: {error}"
+        for error in failed:
+            yield f"{FAILED}{entry.measurement.name}: {explain(error)}"
 
 
 def numbers(text: str) -> range:
