@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-
 
 FAILURES = ("NotebookFailed", "BookFailed")  # errors that say what failed in words for people; `publish` has them
 
@@ -31,6 +31,11 @@ def explain(problem: BaseException) -> str:
     for people as it is, of any other error its type and first line."""
     spoken = isinstance(problem, MiaError) or type(problem).__name__ in FAILURES
     return str(problem) if spoken else f"{type(problem).__name__}: {first_line(problem)}"
+
+
+def is_full(problem: BaseException) -> bool:
+    """Whether an error says that there is no room on a disk."""
+    return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager

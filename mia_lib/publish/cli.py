@@ -8,7 +8,6 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import that an older Python cannot read
     raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
 
-import errno
 import os
 import re
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from mia_lib import environment
 from mia_lib.course import cli as course
-from mia_lib.errors import FAILURES, MiaError
+from mia_lib.errors import FAILURES, MiaError, is_full
 from mia_lib.publish.parameters import PRESETS, PUBLISHED
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
@@ -27,18 +26,26 @@ FULL = ("The disk is full: {}. Free some space, where results go or in the folde
         "same command again. What was finished is kept.")
 
 
+def _check_here() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise MiaError("The folder in which this was called is gone: go to another one (cd), and call it there.") from None
+
+
 class Mia(TyperGroup):
     """Turns what went wrong into one paragraph on standard error and an exit code."""
 
     def invoke(self, ctx):
         try:
+            _check_here()
             return super().invoke(ctx)
         except MiaError as error:
             code, text = 2, str(error)
         except KeyboardInterrupt:
             code, text = 130, STOPPED
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_full(error):
                 raise
             code, text = 2, FULL.format(error)
         except ModuleNotFoundError as error:
@@ -253,7 +260,8 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
 
 
 AUDIT_CODES = ("Ends with 0 where nothing was found that --fail-on names (or it was not given), with 3 where something was, "
-               "with 2 where the audit was refused or cannot decide what --fail-on names.")
+               "with 1 where nothing was but a step failed, which the same command tries again, with 2 where the audit was "
+               "refused or cannot decide what --fail-on names.")
 
 
 PLAN_USES = ("MODEL --members --non-members --public --state --trust --outputs --columns --scaling --recipe --minutes --fpr "
@@ -320,13 +328,13 @@ def audit(ctx: typer.Context,
 
     paths = {"MODEL": model, "members": members, "non-members": non_members, "public": public, "state": state,
              "recipe": recipe, "scores": scores, "groups": groups}
-    text, exceeded = run_command(paths, output, plan, fail_on, score, member, trust, outputs=outputs, scaling=scaling,
+    text, code = run_command(paths, output, plan, fail_on, score, member, trust, outputs=outputs, scaling=scaling,
                                  columns=columns.split(",") if columns else None, minutes=minutes, fpr=tuple(fpr) or None,
                                  references=references, queries=queries, without=without, deduplicate=deduplicate, delta=delta,
                                  confidence=confidence, name=name, seed=seed)
     typer.echo(text)
-    if exceeded:
-        raise typer.Exit(3)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()

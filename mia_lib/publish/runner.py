@@ -201,8 +201,8 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
         peak_memory_mb, device, versions, key. It also stands in the executed notebook's metadata under "mia".
 
     Raises:
-        NotebookFailed: a cell raised, or the kernel died; or several notebooks failed, by whatever error. It is raised at the end,
-            as is that of one alone:
+        NotebookFailed: a cell raised, or the kernel died; or several notebooks failed, by whatever error. This is raised at
+            the end, as is the error of one alone.
         MiaError: a data set cannot be had; a notebook without a title, before anything runs.
         OSError: the disk is full.
         KeyboardInterrupt: after the kernels and their child processes have ended.

@@ -46,6 +46,14 @@ def test_bad_input_exits_2_with_one_paragraph(tiny, words, says):
     assert done.stderr.strip().count("\n") == 0 and not (tiny / "ran.log").exists()
 
 
+def test_a_folder_that_is_gone_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 2 and done.stderr.startswith("The folder in which this was called is gone: go to another one")
+    monkeypatch.undo()
+
+
 def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):
     done = mia("run", "tiny", "-p", "steps", "2", "-p", "sizes=4,5", "--output", str(tiny / "out"))
     assert done.exit_code == 0, done.stderr
