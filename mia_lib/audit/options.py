@@ -87,7 +87,7 @@ class AuditOptions:
             check_choice("scaling", self.scaling, SCALINGS)
         if not isinstance(self.name, str) or not self.name.strip():
             raise MiaError(f"name = {self.name!r}: a text is needed, what the page calls the model.")
-        if not check_range("minutes", self.minutes) > 0 or not np.isfinite(self.minutes):
+        if not 0 < check_range("minutes", self.minutes) < 1e9:
             raise MiaError(f"minutes = {self.minutes!r}: a budget above 0 is needed.")
         for argument in ("seed", "references", "queries"):
             check_whole(argument, getattr(self, argument), 0)

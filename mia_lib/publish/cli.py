@@ -225,7 +225,7 @@ def publish(ctx: typer.Context,
     elif name is None:
         raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
     else:
-        wanted = measured.numbers(index) if index else range(models)
+        wanted = measured.numbers(index) if index else range(measured.check_models(models))
         written = measured.find(name).publish(wanted, measured.read_values(_pairs(name, parameter)))
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
