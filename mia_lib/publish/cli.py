@@ -8,6 +8,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import that an older Python cannot read
     raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
 
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ from mia_lib.publish.parameters import PRESETS, PUBLISHED
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
 FULL = ("The disk is full: {}. Free some space, where results go or in the folder for temporary files (TMPDIR), and give the "
         "same command again. What was finished is kept.")
+GONE = ("A disk cannot be used: {}. See to it that it is there and can be read and written, or name another folder, and give "
+        "the same command again. What was finished is kept.")
+UNUSABLE = (errno.EACCES, errno.EIO, errno.ENODEV, errno.EROFS, errno.ESTALE)  # of a disk that is read-only, or was unplugged
 
 
 def _check_here() -> None:
@@ -45,9 +49,9 @@ class Mia(TyperGroup):
         except KeyboardInterrupt:
             code, text = 130, STOPPED
         except OSError as error:
-            if not is_full(error):
+            if not is_full(error) and error.errno not in UNUSABLE:
                 raise
-            code, text = 2, FULL.format(error)
+            code, text = 2, (FULL if is_full(error) else GONE).format(error)
         except ModuleNotFoundError as error:
             code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
                              "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
