@@ -40,16 +40,21 @@ def check_flag(argument: str, value) -> bool:
     return bool(value)
 
 
+def check_unmasked(argument: str, values) -> None:
+    """Refuse an array, or a list of them, with masked values: what is made of it forgets the mask."""
+    for part in values if isinstance(values, list | tuple) else (values,):
+        if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):
+            raise MiaError(f"{argument} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, "
+                           f"as by {argument}.filled(...), or leave those records out.")
+
+
 def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     """Numbers as an array of any shape and of a kind of NumPy type that is taken.
 
     An array, a list or a tensor is given. Rows of different lengths, masked values, text, dates, objects or complex numbers
     are refused, called by the argument's name. What is wider than float64 becomes float64.
     """
-    for part in values if isinstance(values, list | tuple) else (values,):
-        if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):  # arrays forget masks
-            raise MiaError(f"{argument} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, "
-                           f"as by {argument}.filled(...), or leave those records out.")
+    check_unmasked(argument, values)
     try:
         array = as_array(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as problem:

@@ -22,7 +22,7 @@ import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mia_lib.errors import MiaError, check_choice, check_range
+from mia_lib.errors import MiaError, brief, check_choice, check_range
 
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
@@ -54,8 +54,9 @@ def parse(architecture: str) -> tuple[str, list[int]]:
     if not default:
         raise MiaError(f"architecture = {architecture!r}: {name} has no widths. Write {name!r}.")
     parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
-        raise MiaError(f"architecture = {architecture!r}: widths are whole numbers above 0, as in {form}.")
+    if not all(part.isascii() and part.isdigit() and len(part) < 20 and int(part) > 0 for part in parts):
+        raise MiaError(f"architecture = {brief(architecture)}: widths are whole numbers above 0, as in {form}, that fit into "
+                       "memory.")
     if name != "mlp" and len(parts) != len(default):
         raise MiaError(f"architecture = {architecture!r} gives {len(parts)} widths, not "
                        f"{len(default)} as in {form}.")

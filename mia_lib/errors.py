@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import errno
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
+
+FAILURES = ("NotebookFailed", "BookFailed")  # errors that say what failed in words for people; `publish` has them
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**40  # bytes
 
 
 class MiaError(ValueError):
@@ -22,9 +29,33 @@ def first_line(problem: BaseException) -> str:
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0][:200]
 
 
+def explain(problem: BaseException) -> str:
+    """What to say of one part of several that failed, by whatever error, while the others go on: a sentence that was written
+    for people as it is, of any other error its type and first line."""
+    spoken = isinstance(problem, MiaError) or type(problem).__name__ in FAILURES
+    return str(problem) if spoken else f"{type(problem).__name__}: {first_line(problem)}"
+
+
+def is_full(problem: BaseException) -> bool:
+    """Whether an error says that there is no room on a disk."""
+    return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def attempt(failed: list[Exception]) -> Iterator[None]:
+    """Within is one part of several: whatever error it raises is put into `failed`, and what comes after goes on."""
+    try:
+        yield
+    except Exception as problem:
+        failed.append(problem)
+
+
 def brief(value) -> str:
     """A value as an error shows it: one line, however long an array is."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -60,6 +91,21 @@ def check_whole(argument: str, value, low=None, high=None) -> int:
     return int(check_range(argument, value, low, high))
 
 
+def check_count(argument: str, value, low: int = 1, each: int = 8) -> int:
+    """`check_whole` for how many there are to be of what takes so many bytes each, a number where nothing larger is kept: what
+    does not fit into the memory of this machine is refused, and runs neither for ever nor into a `MemoryError`."""
+    most = MEMORY // max(1, each)
+    if check_whole(argument, value, low) > most:
+        raise MiaError(f"{argument} = {brief(value)} is more than fits into this machine's memory: allowed is up to {most}.")
+    return int(value)
+
+
+def check_once(argument: str, values: Iterable) -> None:
+    """Refuse what is named twice, where each would count."""
+    if twice := [name for name, times in Counter(map(str, values)).items() if times > 1]:
+        raise MiaError(f"{argument} has {list_few(twice)} more than once: give each once.")
+
+
 def check_range(argument: str, value, low=None, high=None):
     """Return `value` when it is a number with `low <= value <= high` (a bound of None is open).
 
@@ -74,5 +120,5 @@ def check_range(argument: str, value, low=None, high=None):
         span = "any number but NaN" if low is None and high is None else (
             f"from {low} to {high}" if low is not None and high is not None else
             f"at least {low}" if high is None else f"at most {high}")
-        raise MiaError(f"{argument} = {value!r} is out of range: allowed is {span}.")
+        raise MiaError(f"{argument} = {brief(value)} is out of range: allowed is {span}.")
     return value

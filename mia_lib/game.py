@@ -23,7 +23,7 @@ from mia_lib import metrics
 from mia_lib.attacks import registry
 from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.checks import check_mask, check_numbers
-from mia_lib.errors import MiaError, brief, check_choice, check_type, check_whole
+from mia_lib.errors import MiaError, brief, check_choice, check_once, check_type, check_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,7 @@ class Game:
         if targets.ndim != 1:
             raise MiaError(f"targets = {brief(self.targets)}: a list of numbers of models is needed.")
         object.__setattr__(self, "targets", [check_whole("targets", target, 0) for target in targets])
+        check_once("targets", self.targets)
         models = len(members)
         check_choice("order", self.order, ORDERS)
         check_whole("references", self.references, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_lib.checks import check_mask, check_numbers
-from mia_lib.errors import MiaError, check_whole
+from mia_lib.errors import MiaError, check_count, check_whole
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -17,8 +17,7 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def _check(n: int, models: int) -> None:
-    check_whole("n", n, 2)
-    check_whole("models", models, 1)
+    check_count("models", models, each=check_count("n", n, 2, each=1))
 
 
 def random_subsets(n: int, size: int, models: int, seed: int = 0) -> np.ndarray:
@@ -67,7 +66,7 @@ def references_of(target: int, models: int) -> np.ndarray:
     Returns:
         int [models - 2], indices into the bank.
     """
-    if check_whole("models", models) % 2 or models < 4:
+    if check_count("models", models, 0) % 2 or models < 4:
         raise MiaError(f"models = {models}: a bank of complementary pairs needs an even number, at least 4.")
     check_whole("target", target, 0, models - 1)
     pair = target - target % 2
@@ -86,8 +85,8 @@ def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> 
     Returns:
         members bool [T * (1 + R), n], row t * (1 + R) a target and its references after it; private bool [T, n].
     """
-    for name, given, least in (("n", n, 4), ("repeats", repeats, 1), ("references", references, 0), ("seed", seed, 0)):
-        check_whole(name, given, least)
+    check_count("references", references, 0, check_count("repeats", repeats, 1, check_count("n", n, 4, each=1)) * n)
+    check_whole("seed", seed, 0)
     members, private = np.zeros((repeats, 1 + references, n), bool), np.zeros((repeats, n), bool)
     for t in range(repeats):
         rng = np.random.default_rng([0x6D69615F, seed, t])

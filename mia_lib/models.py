@@ -386,7 +386,7 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     try:
         with seeded(seed):
             return known.make(shape, classes, widths)
-    except (RuntimeError, MemoryError) as error:
+    except (RuntimeError, MemoryError, TypeError, OverflowError) as error:
         raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes "
                        f"({first_line(error)}). Give smaller widths.") from error
 

@@ -19,7 +19,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -226,7 +226,8 @@ def write(path: Path, data: bytes, lasting: bool = True) -> None:
                 os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong is said, and not that nothing can be taken away either
+            temporary.unlink(missing_ok=True)
         raise
 
 

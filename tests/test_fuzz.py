@@ -19,26 +19,29 @@ from matplotlib import pyplot as plt
 from test_promise import PROMISED, meant
 from torch import nn
 
-from mia_lib import attacks, audit, data, membership, metrics, models, signals, training
+from mia_lib import attacks, audit, data, game, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class, quantile
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.audit import files
+from mia_lib.audit.options import AuditOptions
 from mia_lib.errors import MiaError
+from mia_lib.publish import measured
+from mia_lib.signals import views
 
 N, R, K = 60, 6, 3
 RNG = np.random.default_rng(0)
 SHAPES = ((), (0,), (1,), (2,), (N,), (N, 1), (N, K), (0, K), (R, N), (R, 0), (1, N), (2, 3, N), (R, N, K))
 VALUES = (0, 1, -1, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 2**62)
 TYPES = ("float64", "float32", "float16", "int64", "uint8", "bool", "complex128", "O", "U3", "datetime64[s]")
-ODD = (None, "text", "", b"bytes", -1, 0, 2, 0.5, float("nan"), np.inf, 1e-320, True, [], {}, [[1, 2], [3]], ["a", "b"],
-       {"a": [1, 2]}, object(), str, np.int64(3), np.int64(-2), np.array(0.5), np.arange(3), np.ones((2, 2)))
+ODD = (None, "text", "", b"bytes", -1, 0, 2, 10**30, 0.5, float("nan"), np.inf, 1e-320, True, [], {}, [[1, 2], [3]],
+       ["a", "b"], {"a": [1, 2]}, object(), str, np.int64(3), np.int64(-2), np.array(0.5), np.arange(3), np.ones((2, 2)))
 
 
 @st.composite
 def arrays(draw):
     """An array of some shape and type with odd values in it, or something that is none."""
     if draw(st.integers(0, 4)) == 0:
-        return draw(st.sampled_from((*ODD, 10**30)))
+        return draw(st.sampled_from(ODD))
     x = np.random.default_rng(draw(st.integers(0, 3))).standard_normal(draw(st.sampled_from(SHAPES)))
     kind = draw(st.sampled_from(("normal", "constant", "one", "all")))
     if kind == "constant":
@@ -198,3 +201,31 @@ def test_an_odd_option_of_what_is_promised_is_taken_or_refused(name, monkeypatch
                     failed.append(f"{argument} = {odd!r:.40} is taken")
                 plt.close("all")
     assert not failed, "\n".join(failed)
+
+
+HUGE = 10**30
+TOO_MANY = {  # of what is not among the arguments of promised functions
+    "a folder of models": lambda: measured.numbers(f"0:{HUGE}"), "models": lambda: measured.check_models(HUGE),
+    "width": lambda: models.build(f"mlp:{HUGE}", (2,), K), "classes": lambda: models.build("mlp:2", (2,), HUGE),
+    "shape": lambda: models.build("mlp:2", (HUGE,), K), "views": lambda: views.augmented(RECORDS, "none", HUGE),
+    "minutes": lambda: AuditOptions(minutes=10**400),
+    "digits": lambda: metrics.bootstrap("auc", SCORES, MEMBERS, draws=10**5000),
+    "splits": lambda: membership.calibration_splits(HUGE, 1, 1), "one of two": lambda: membership.random_halves(10**9, 10**9)}
+
+
+@pytest.mark.parametrize("call", TOO_MANY)
+def test_more_than_can_ever_fit_is_refused_before_it_begins(call):
+    with pytest.raises(MiaError):
+        TOO_MANY[call]()
+
+
+def test_what_is_named_twice_or_masked_is_refused_and_none_is_a_choice_of_records():
+    assert len(RECORDS.take([])) == len(RECORDS.take(np.zeros(N, bool))) == 0
+    with pytest.raises(MiaError, match="targets has 2 more than once: give each once"):  # whose intervals would be too narrow
+        game.Game(HALVES, {"loss": LOSSES}, {"loss": LOSSES}, [0, 2, 2], 4)
+    with pytest.raises(MiaError, match="classes has b more than once"):
+        data.Dataset("mine", X, LABELS, N, ("a", "b", "b"))
+    answers, records = np.zeros((N, K)), np.ma.masked_array(X, X > 1)
+    for function, x in ((lambda x: answers[:len(x)], records), (lambda x: np.ma.masked_array(answers, answers == 0), X)):
+        with pytest.raises(MiaError, match=r"masked values.*fill in what is missing"):
+            signals.from_function(function, x)

@@ -29,7 +29,7 @@ from mia_lib.checks import (
     check_mask,
     check_numbers,
 )
-from mia_lib.errors import MiaError, brief, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, brief, check_choice, check_count, check_range, check_whole
 
 VARIANTS = ("paper", "released_code")
 
@@ -72,7 +72,7 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
-    hidden, seed = check_whole("hidden", hidden, 1), check_whole("seed", seed, 0, 2**32 - 1)
+    hidden, seed = check_count("hidden", hidden, 1, 32 * 200), check_whole("seed", seed, 0, 2**32 - 1)  # in batches of 200
     probabilities = check_numbers("probabilities", probabilities)
     shadow_probabilities = check_numbers("shadow_probabilities", shadow_probabilities)
     if (shadow_probabilities.ndim != 3 or probabilities.ndim not in (2, 3) or

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from mia_lib.audit.options import ANSWERS, PAGE, AuditOptions, check_folder, check_gates
+from mia_lib import documents
+from mia_lib.audit.options import ANSWERS, FAILED, NUMBERS, PAGE, AuditOptions, check_folder, check_gates
 from mia_lib.errors import MiaError
 
 
 def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool = False, fail_on: Sequence[str] = (),
-                score: str = "score", member: str = "member", trust: bool = False, **options) -> tuple[str, bool]:
+                score: str = "score", member: str = "member", trust: bool = False, **options) -> tuple[str, int]:
     """An audit from names on a command line, see `files`.
 
     Args:
@@ -22,7 +23,7 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         options: attributes of `AuditOptions`.
 
     Returns:
-        what to print, and whether something that `fail_on` names was found.
+        what to print, and the exit code: 3 where something that `fail_on` names was found, else 1 where a step failed, else 0.
 
     Raises:
         MiaError: as `audit`; files that are missing or not safe to read, an output folder that holds something or cannot be
@@ -40,7 +41,7 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
     folder = check_folder(output)
     page = folder / PAGE
     if not only_plan:
-        if page.exists():
+        if page.exists() and _retried(folder) is None:
             raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
                            f"it is not lost; without its {PAGE} it would go on from the answers and scores that it kept.")
         try:
@@ -61,11 +62,11 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         target = files.model(paths["MODEL"], paths.get("state"), trust)
         options |= more | {"keep": str(folder / ANSWERS)}
         if only_plan:
-            return str(execution.plan(target, *sets, **options)), False
+            return str(execution.plan(target, *sets, **options)), 0
         report = execution.audit(target, *sets, **options)
     try:
         with store.lock({"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"):
-            if page.exists():
+            if page.exists() and _retried(folder) != _asked(report.provenance):
                 raise MiaError(f"another audit finished in {folder} meanwhile, which is not overwritten. Give another folder.")
             for rest in folder.glob(".writing-*"):  # of an audit that was killed
                 rest.unlink()
@@ -74,4 +75,22 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
         raise MiaError(f"{report}\nThis could not be saved: {error}") from error
     failures = report.exceeded(gates)
     warning = f"Send on {PAGE} alone: what lies beside it holds every record's scores, and of a function its answers."
-    return "\n".join([str(report), *failures, str(page), warning]), bool(failures)
+    failed = report.plan.failed if report.plan else []
+    again = ["The same command tries again what failed, and --without leaves it out."] if failed else []
+    return "\n".join([str(report), *failures, *failed, *again, str(page), warning]), 3 if failures else 1 if failed else 0
+
+
+def _asked(provenance: Mapping) -> dict:
+    """Of which model and records an audit is."""
+    return {name: provenance.get(name) for name in ("model", "data")}
+
+
+def _retried(folder: Path) -> dict | None:
+    """Of which model and records the audit in a folder is, where a step of it failed and may be tried again; None of one that
+    has ended."""
+    try:
+        numbers = documents.load(folder / NUMBERS)
+        failed = any(step["state"] == FAILED for step in numbers["plan"])
+        return _asked(numbers["provenance"]) if failed else None
+    except (MiaError, KeyError, TypeError):
+        return None

@@ -15,8 +15,8 @@ from mia_lib import signals, store
 from mia_lib.audit import attacks, plans, statistics
 from mia_lib.audit.attacks import ATTACKS, Attack, AuditSignals
 from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, references, score_inputs
-from mia_lib.audit.options import AuditOptions
-from mia_lib.audit.plans import CONTROL, FAILED, IMPOSSIBLE, REFERENCES, RETRAINED, RUNS, TOO_DEAR, Plan, Step
+from mia_lib.audit.options import CONTROL, FAILED, REFERENCES, RETRAINED, AuditOptions
+from mia_lib.audit.plans import IMPOSSIBLE, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_inputs, describe_provenance
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -170,7 +170,7 @@ def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float])
             break
     enough = done >= plans.LEAST
     if done < plan.references:
+        state = RUNS if enough and state == TOO_DEAR else state
         plan = replace(plan, references=done, steps=tuple(
-            replace(step, why=f"{done}, {why}", state=RUNS if enough else state) if step.name == REFERENCES else step
-            for step in plan.steps))
+            replace(step, why=f"{done}, {why}", state=state) if step.name == REFERENCES else step for step in plan.steps))
     return models.part(range(done)) if enough else None, plan

@@ -23,6 +23,7 @@ ATTACKS = ("MALT", "modified entropy", "confidence", "0-1", "LiRA", "LiRA, offli
            "quantile regression", "gradient norm", "curvature", "boundary distance", "IHA", "gradient alone")  # as they run
 CONTROL, REFERENCES, RETRAINED = "control without the model", "references", "what to try, retrained"  # the other steps
 LEFT_OUT = "was left out, as was asked for"
+FAILED = "failed"  # state of a step that was tried
 PAGE, NUMBERS, ANSWERS = "audit.html", "audit.json", "answers"  # what is in the folder of an audit
 RATES = (0.01, 0.001)  # false positive rates that are looked at unless others are asked for
 GATES = {"auc": (0.5, 1.0), "tpr": (0.0, 1.0), "epsilon": (0.0, None)}  # bounds of `--fail-on`
@@ -86,7 +87,7 @@ class AuditOptions:
             check_choice("scaling", self.scaling, SCALINGS)
         if not isinstance(self.name, str) or not self.name.strip():
             raise MiaError(f"name = {self.name!r}: a text is needed, what the page calls the model.")
-        if not check_range("minutes", self.minutes) > 0 or not np.isfinite(self.minutes):
+        if not 0 < check_range("minutes", self.minutes) < 1e9:
             raise MiaError(f"minutes = {self.minutes!r}: a budget above 0 is needed.")
         for argument in ("seed", "references", "queries"):
             check_whole(argument, getattr(self, argument), 0)

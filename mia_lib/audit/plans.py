@@ -20,7 +20,7 @@ from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
-from mia_lib.audit.options import CONTROL, LEFT_OUT, REFERENCES, RETRAINED
+from mia_lib.audit.options import CONTROL, FAILED, LEFT_OUT, REFERENCES, RETRAINED
 from mia_lib.errors import MiaError, first_line
 from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, pool, private
@@ -28,7 +28,7 @@ from mia_lib.training import TrainConfig, pool, private
 STARTING = 5.0  # seconds until the processes that train are there
 SHARE = 0.9  # of the budget is planned for
 FEW, LEAST = 8, 4  # references: wanted before anything dearer, and needed at all
-RUNS, IMPOSSIBLE, TOO_DEAR, FAILED = "runs", "not possible", "does not fit", "failed"
+RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
 NO_RECIPE = "needs a training recipe"
 DP_SGD = "DP-SGD"
@@ -60,6 +60,11 @@ class Plan:
     def needed(self) -> float:
         """Minutes that all that runs is estimated to take."""
         return sum(step.minutes for step in self.steps if step.state == RUNS)
+
+    @property
+    def failed(self) -> list[str]:
+        """What went wrong, a sentence a step."""
+        return [f"{step.name} failed: {step.why}." for step in self.steps if step.state == FAILED]
 
     def state(self, name: str) -> str:
         """Of a step."""

@@ -8,7 +8,7 @@ import typer
 
 from mia_lib.course import marking
 from mia_lib.course.child import printable
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, attempt
 
 app = typer.Typer(no_args_is_help=True, help="Exercises, signals and a competition for a class.")
 TO = typer.Option(..., metavar="FOLDER", help="A folder that does not exist yet or is empty; nothing is overwritten.")
@@ -48,7 +48,7 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
                                                                     "exercise, points, first complaint."),
           brief: bool = typer.Option(False, "--brief", help="Only the points.")) -> None:
     """Mark notebooks with the book's own checks. Their code runs on this machine."""
-    refused, root = False, _root()
+    refused, root, unwritten = False, _root(), []
     if to is not None:
         marking.record(to, marking.COLUMNS, "x")
     try:
@@ -58,11 +58,14 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
             typer.echo(f"{points:>8}  {mark.exercise:12} {printable(str(mark.path))}")
             for remark in () if brief and not mark.refused else mark.remarks:
                 typer.echo(f"{'':10}{remark}")
-            if to is not None:
-                marking.record(to, marking.row(mark, root))
+            with attempt(unwritten):  # what is marked is printed all the same
+                if to is not None:
+                    marking.record(to, marking.row(mark, root))
     except KeyboardInterrupt:
         typer.echo("Stopped. What is marked above stands; the others were not marked.", err=True)
         raise typer.Exit(130) from None
+    if unwritten:
+        raise unwritten[0]
     if refused:
         raise typer.Exit(1)
 

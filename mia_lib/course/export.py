@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pprint
 import shutil
+import tempfile
 from pathlib import Path
 
 import jupytext
@@ -14,7 +15,7 @@ from mia_lib.course.exercises import Exercise, importable, load_exercises
 from mia_lib.errors import MiaError, check_choice
 
 EDITIONS = ("student", "lecturer")
-SIGNALS = "signals.npz"
+SIGNALS, WRITING = "signals.npz", ".writing-"
 CLASS_RUNS = {  # chapter -> a run with something to predict
     "bayes": "mia run bayes -p gaussian_dimension 500", "calibration": "mia run calibration -p counts 2,8,30",
     "curvature": "mia run curvature -p references 8", "iha": "mia run iha -p models 20",
@@ -34,8 +35,18 @@ def write(to: Path, root: Path, edition: str = "student") -> Path:
     """
     check_choice("edition", edition, EDITIONS)
     empty_folder(to)
-    exercises = load_exercises(root)
-    shutil.copytree(root / "course" / "checks", to / "checks", ignore=shutil.ignore_patterns("__pycache__"))
+    with tempfile.TemporaryDirectory(prefix=WRITING, dir=to) as whole:  # where the disk is full, no half of it is left
+        _write(Path(whole), root, edition)
+        for path in Path(whole).iterdir():
+            path.rename(to / path.name)
+    return to
+
+
+def _write(to: Path, root: Path, edition: str) -> None:
+    exercises, checks = load_exercises(root), root / "course" / "checks"
+    for path in checks.glob("**/*.*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            store.write(to / "checks" / path.relative_to(checks), path.read_bytes())
     for exercise in exercises:
         notebook = exercise.student() if edition == "student" else exercise.lecturer()
         notebook.metadata.pop("jupytext", None)
@@ -46,20 +57,22 @@ def write(to: Path, root: Path, edition: str = "student") -> Path:
     for notebook in (root / "course").glob("*.ipynb"):
         shutil.copy(notebook, to)
     store.write(to / "README.md", readme(exercises, root, edition).encode())
-    return to
 
 
 def empty_folder(to: Path) -> None:
-    """Make a folder, or take one that is empty.
+    """Make a folder, or take one that is empty but for what a call that was killed was writing, which goes.
 
     Raises:
         MiaError: it holds something, is a file, or cannot be written.
     """
-    if to.is_dir() and any(to.iterdir()):
+    there = [*to.iterdir()] if to.is_dir() else []
+    if any(not path.name.startswith(WRITING) for path in there):
         raise MiaError(f"--to {to}: the folder is not empty, and nothing is overwritten, for somebody's work may be in "
                        "it. Give a new name, or empty it first.")
     try:
         to.mkdir(parents=True, exist_ok=True)
+        for path in there:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     except OSError as error:
         raise MiaError(f"--to {to}: no folder can be made there ({error.strerror}).") from error
 

@@ -20,6 +20,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
@@ -32,7 +33,7 @@ from mia_lib.attacks import registry
 from mia_lib.course import child
 from mia_lib.course.bank import NAME, packed
 from mia_lib.course.export import empty_folder
-from mia_lib.errors import MiaError, check_range, check_whole, first_line
+from mia_lib.errors import MiaError, check_range, check_whole, first_line, is_full
 
 FPR, METRICS = 0.01, ("tpr_at_fpr=0.01", "auc")
 DRAWS = 200
@@ -267,10 +268,13 @@ def judge(challenge: Challenge, paths: Sequence[Path], kept: bool = False) -> tu
             entry = store.look_up(spec) if kept else None
             scores = entry.arrays["scores"] if entry else run(path, challenge)
         except (MiaError, OSError) as error:
+            if is_full(error):  # which is not the team's fault
+                raise
             refused.append(child.printable(str(error)))
             continue
         if kept and not entry:
-            store.keep(spec, {"scores": scores})
+            with suppress(MiaError):  # without room it runs again at the next ranking
+                store.keep(spec, {"scores": scores})
         handed_in[team] = scores
     return ranking(book | handed_in, challenge.members), refused
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mia_lib.course import child
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, is_full
 
 COLUMNS = ("file", "student", "exercise", "points", "of", "complaint")
 SECONDS = 300  # for one notebook; the slowest exercise takes a few
@@ -90,6 +90,8 @@ def record(to: Path, cells: Iterable, mode: str = "a") -> None:
         with to.open(mode, newline="", encoding="utf-8") as out:
             csv.writer(out).writerow(cells)
     except OSError as error:
+        if mode == "x" and is_full(error):
+            to.unlink(missing_ok=True)
         raise MiaError(f"--to {to} cannot be written ({error.strerror}). Give a new name, in a folder that there is; marks "
                        "that were printed stand.") from error
 

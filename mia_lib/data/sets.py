@@ -23,7 +23,7 @@ from mia_lib import LIBRARY, environment
 from mia_lib.archives import read_npz
 from mia_lib.checks import ALL_KINDS, check_finite, check_labels, check_numbers
 from mia_lib.data import readers
-from mia_lib.errors import MiaError, brief, check_choice, check_range, check_type, check_whole
+from mia_lib.errors import MiaError, brief, check_choice, check_count, check_once, check_range, check_type, check_whole
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
 TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
@@ -66,6 +66,7 @@ class Dataset:
         if isinstance(self.classes, str) or not np.iterable(self.classes) or not len(self.classes):
             raise MiaError(f"classes = {brief(self.classes)}: the names of the classes are needed, for ten of them "
                            "tuple(map(str, range(10))).")
+        check_once("classes", self.classes)
         x, numbers = self.x, self.x.dtype.kind in "biuf"
         if not (x.ndim == 2 and numbers or x.ndim == 4 and x.dtype == np.uint8):
             raise MiaError(f"x has shape {x.shape} and type {x.dtype}: images uint8 [N, H, W, C] or tables of numbers [N, D] "
@@ -109,7 +110,8 @@ class Dataset:
 
         `n_train` of the result counts the training records before the first other one.
         """
-        rows = np.arange(len(self))[np.asarray(indices)]
+        indices = np.asarray(indices)
+        rows = np.arange(len(self))[indices if indices.size else np.zeros(0, int)]  # a list of none would be float
         others = np.flatnonzero(rows >= self.n_train)
         n_train = int(others[0]) if len(others) else len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
@@ -325,6 +327,7 @@ def _embedded(name: str, path: Path) -> Dataset:
 
 def gaussian(records: int = 200, dimension: int = 2000, seed: int = 0) -> Dataset:
     """Records of N(0, I), float32 [records, dimension], all of one class (Sablayrolles et al. 2019)."""
+    check_count("dimension", dimension, each=4 * check_count("records", records, each=4))
     x = np.random.default_rng(seed).standard_normal((records, dimension), np.float32)
     return _dataset("gaussian", "gaussian", x, np.zeros(records), records)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mia_lib.checks import check_flag
-from mia_lib.errors import MiaError, check_choice, check_whole
+from mia_lib.errors import MiaError, check_choice, check_count, check_whole
 from mia_lib.metrics import ranking, resampling
 from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 
@@ -148,7 +148,7 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     import pandas as pd
 
     ranking.check_attacks(scores)
-    draws, seed = check_whole("draws", draws, 1), check_whole("seed", seed, 0)
+    draws, seed = check_count("draws", draws), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
     if len(set(shapes.values())) > 1:
         raise MiaError(f"scores have the shapes {shapes}: all attacks need those of the same targets, [T, N].")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mia_lib.checks import Members, Scores
-from mia_lib.errors import MiaError, check_range, check_whole
+from mia_lib.errors import MiaError, check_count, check_range, check_whole
 from mia_lib.metrics.ranking import check_scores, tally
 
 UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
@@ -233,7 +233,7 @@ def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, co
     """
     check_range("delta", delta, 0, 1)
     check_range("confidence", confidence, 0, 1)
-    splits, seed = check_whole("splits", splits, 1), check_whole("seed", seed, 0)
+    splits, seed = check_count("splits", splits), check_whole("seed", seed, 0)
     scores, members, single = check_scores(scores, members)
     if not single or min(members.sum(), (~members).sum()) < 2:
         raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
-from mia_lib.errors import MiaError, brief, check_range, check_whole
+from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
 from mia_lib.metrics.ranking import CORES, check_attacks, check_scores, look_up_metric, per_target, rank, resolves
 from mia_lib.progress import track
@@ -166,7 +166,7 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
     if check_range("level", level, 0, 1) < 0.5:
         warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
                       UserWarning, stacklevel=3)
-    draws, seed = check_whole("draws", draws, 10), check_whole("seed", seed, 0)
+    draws, seed = check_count("draws", draws, 10), check_whole("seed", seed, 0)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
     attacks, inside = zip(*(check_scores(score, members)[:2] for score in ((scores,) if minus is None else (scores, minus))),
                           strict=True)

@@ -19,12 +19,22 @@ from typer.core import TyperCommand, TyperGroup
 
 from mia_lib import environment
 from mia_lib.course import cli as course
-from mia_lib.errors import MiaError
+from mia_lib.errors import FAILURES, MiaError, is_full
 from mia_lib.publish.parameters import PRESETS, PUBLISHED
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
 FULL = ("The disk is full: {}. Free some space, where results go or in the folder for temporary files (TMPDIR), and give the "
         "same command again. What was finished is kept.")
+GONE = ("A disk cannot be used: {}. See to it that it is there and can be read and written, or name another folder, and give "
+        "the same command again. What was finished is kept.")
+UNUSABLE = (errno.EACCES, errno.EIO, errno.ENODEV, errno.EROFS, errno.ESTALE)  # of a disk that is read-only, or was unplugged
+
+
+def _check_here() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise MiaError("The folder in which this was called is gone: go to another one (cd), and call it there.") from None
 
 
 class Mia(TyperGroup):
@@ -32,20 +42,21 @@ class Mia(TyperGroup):
 
     def invoke(self, ctx):
         try:
+            _check_here()
             return super().invoke(ctx)
         except MiaError as error:
             code, text = 2, str(error)
         except KeyboardInterrupt:
             code, text = 130, STOPPED
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_full(error) and error.errno not in UNUSABLE:
                 raise
-            code, text = 2, FULL.format(error)
+            code, text = 2, (FULL if is_full(error) else GONE).format(error)
         except ModuleNotFoundError as error:
             code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
                              "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
         except RuntimeError as error:
-            if type(error).__name__ not in ("NotebookFailed", "BookFailed"):
+            if type(error).__name__ not in FAILURES:
                 raise
             code, text = 1, str(error)
         typer.echo(text, err=True)
@@ -218,7 +229,7 @@ def publish(ctx: typer.Context,
     elif name is None:
         raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
     else:
-        wanted = measured.numbers(index) if index else range(models)
+        wanted = measured.numbers(index) if index else range(measured.check_models(models))
         written = measured.find(name).publish(wanted, measured.read_values(_pairs(name, parameter)))
         typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
 
@@ -253,7 +264,8 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
 
 
 AUDIT_CODES = ("Ends with 0 where nothing was found that --fail-on names (or it was not given), with 3 where something was, "
-               "with 2 where the audit was refused or cannot decide what --fail-on names.")
+               "with 1 where nothing was but a step failed, which the same command tries again, with 2 where the audit was "
+               "refused or cannot decide what --fail-on names.")
 
 
 PLAN_USES = ("MODEL --members --non-members --public --state --trust --outputs --columns --scaling --recipe --minutes --fpr "
@@ -320,13 +332,13 @@ def audit(ctx: typer.Context,
 
     paths = {"MODEL": model, "members": members, "non-members": non_members, "public": public, "state": state,
              "recipe": recipe, "scores": scores, "groups": groups}
-    text, exceeded = run_command(paths, output, plan, fail_on, score, member, trust, outputs=outputs, scaling=scaling,
+    text, code = run_command(paths, output, plan, fail_on, score, member, trust, outputs=outputs, scaling=scaling,
                                  columns=columns.split(",") if columns else None, minutes=minutes, fpr=tuple(fpr) or None,
                                  references=references, queries=queries, without=without, deduplicate=deduplicate, delta=delta,
                                  confidence=confidence, name=name, seed=seed)
     typer.echo(text)
-    if exceeded:
-        raise typer.Exit(3)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()

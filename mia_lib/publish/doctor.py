@@ -22,6 +22,7 @@ from mia_lib.publish.measured import empty_cache
 from mia_lib.publish.parameters import find_root
 
 ALLOWED = 2e-2  # difference of a card at a probe, relative to the largest value of an array: see book/machines.md
+NEEDED = 2**29  # bytes free
 MISSING, WITHOUT = "MISSING", "without"  # marks of what the book needs, and of what it can do without
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -59,7 +60,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free; the book needs up to 4",
                   "ok" if memory.total > 3.5 * 2**30 else WITHOUT)
     free = shutil.disk_usage(Path.cwd()).free
-    yield Finding("disk", f"{free / 2**30:.1f} GiB free here; the book needs 0.5", "ok" if free > 2**29 else MISSING)
+    yield Finding("disk", f"{free / 2**30:.1f} GiB free here; the book needs 0.5", "ok" if free > NEEDED else MISSING)
     yield _checked("repository", lambda: str(find_root()))
     yield _checked("cache", lambda: _cache(store.cache_dir(), store.size()))
     yield _checked("$MIA_DATA", _own_sets, WITHOUT)
@@ -82,7 +83,10 @@ def _cache(folder: Path, size: int) -> str:
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise MiaError(f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
                        "another")
-    return f"{folder}, {size / 2**20:.0f} MiB; {shutil.disk_usage(there).free / 2**30:.1f} GiB free there"
+    free = shutil.disk_usage(there).free
+    if free < NEEDED:
+        raise MiaError(f"{folder}: {free / 2**30:.1f} GiB free there; the book needs 0.5; MIA_CACHE names another")
+    return f"{folder}, {size / 2**20:.0f} MiB; {free / 2**30:.1f} GiB free there"
 
 
 def _own_sets() -> str:
@@ -146,7 +150,7 @@ def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, al
         for where in ("cpu", device):
             with empty_cache(MIA_DEVICE=where, MIA_CLUSTER=""):
                 results.append({name: array for name, array in run().items() if np.asarray(array).dtype.kind == "f"})
-    except (RuntimeError, TypeError, NotImplementedError, MiaError) as error:
+    except Exception as error:  # of this one; the others are compared
         return Finding(what, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "FAILED")
     most = max((_difference(array, results[1][name]) for name, array in results[0].items()), default=0.0)
     return Finding(what, f"apart by {most:.1e}, allowed {allowed:.0e}; {time.perf_counter() - began:.1f} s",

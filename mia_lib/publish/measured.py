@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from mia_lib import documents, published
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, attempt, check_choice, check_count, explain
 from mia_lib.progress import duration
 from mia_lib.publish.parameters import validated
 from mia_lib.published import Measurement, pieces
@@ -171,19 +171,25 @@ def next_of_queue(minutes: float) -> Iterator[str]:
         fits = min(len(lacking), int(left / each)) if each else len(lacking)
         cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
         yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
-        try:
+        failed: list[Exception] = []
+        with attempt(failed):
             for path_of_piece in entry.measurement.publish(lacking, entry.parameters, until, each):
                 yield f"wrote {path_of_piece}"
-        except MiaError as error:  # of this one; what comes after may do
-            yield f"{FAILED}{entry.measurement.name}: {error}"
+        for error in failed:
+            yield f"{FAILED}{entry.measurement.name}: {explain(error)}"
 
 
 def numbers(text: str) -> range:
     """The models that "0:16" means."""
     first, _, stop = text.partition(":")
-    if not (first.isdigit() and stop.isdigit() and int(first) < int(stop)):
+    if not (first.isdigit() and stop.isdigit() and len(text) < 1000 and int(first) < int(stop)):
         raise MiaError(f"--index {text}: give two whole numbers, the first model and the one after the last, as in 0:16.")
-    return range(int(first), int(stop))
+    return range(int(first), check_models(int(stop)))
+
+
+def check_models(models: int) -> int:
+    """How many models there are to be, of a kilobyte at least."""
+    return check_count("models", models, each=1000)
 
 
 def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = None) -> tuple[bool, str]:

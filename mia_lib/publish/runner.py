@@ -27,7 +27,7 @@ from pathlib import Path
 
 from mia_lib import LIBRARY, custom, documents, published, store
 from mia_lib.data import sets
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, attempt, explain
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
 from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, import_path, own, parameters, read, texts, validate
@@ -193,7 +193,7 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
 
     Args:
         jobs: of each its name, all its parameters, as `validate` returns them, and where the executed notebook goes, with what
-            ran until then when a cell fails. When one fails, or at Ctrl-C, the others are ended, too.
+            ran until then when a cell fails. When one fails, the others run to their end; at Ctrl-C all are ended.
         preset: name for the records.
 
     Yields:
@@ -201,25 +201,34 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
         peak_memory_mb, device, versions, key. It also stands in the executed notebook's metadata under "mia".
 
     Raises:
-        NotebookFailed: a cell raised, or the kernel died.
-        MiaError: a notebook without a title, before anything runs; a data set cannot be had.
+        NotebookFailed: a cell raised, or the kernel died; or several notebooks failed, by whatever error. This is raised at
+            the end, as is the error of one alone.
+        MiaError: a data set cannot be had; a notebook without a title, before anything runs.
         OSError: the disk is full.
         KeyboardInterrupt: after the kernels and their child processes have ended.
     """
-    root, waiting, running = find_root(root), list(jobs), []
+    root, waiting, running, failed, said = find_root(root), list(jobs), [], [], 0
     for name, _, _ in jobs:
         check_title(read(root / "notebooks" / f"{name}.py"), name)
     with bars or Bars() as drawn:
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
-                    running.append(_Session(*waiting.pop(0), preset, root, drawn, alone=len(jobs) == 1))
-                running[0].worker.join(0.2)
+                    with attempt(failed):
+                        running.append(_Session(*waiting.pop(0), preset, root, drawn, alone=len(jobs) == 1))
+                for session in running[:1]:
+                    session.worker.join(0.2)
                 for session in list(running):
                     session.draw()
                     if not session.worker.is_alive():
                         running.remove(session)
-                        yield session.finish()
+                        with attempt(failed):
+                            yield session.finish()
+                for error in failed[said:] if waiting or running else ():
+                    drawn.say(explain(error))
+                said = len(failed)
+            if failed:
+                raise failed[0] if len(failed) == 1 else NotebookFailed("\n".join(map(explain, failed)))
         except KeyboardInterrupt:  # a second one falls through to `finally`, which ends everything at once
             for session in running:
                 session.interrupt()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mia_lib import documents, store
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, attempt, check_choice, explain
 from mia_lib.progress import Bars
 from mia_lib.publish import outputs, prose, runner
 from mia_lib.publish.parameters import PUBLISHED, as_typed, find_root, parameters, validate
@@ -112,18 +112,25 @@ def run(name: str, axes: Mapping[str, str], preset: str | None = None, output: P
     cells = []
     for settings in wanted:
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(settings)}")
-        try:
+        failed: list[Exception] = []
+        with attempt(failed):
             notebook = runner.run(name, settings, preset, root=root, bars=bars)
             cells.append(read(settings, run_page.write(notebook, root, bars), root))
-        except RuntimeError as error:  # a notebook that failed, or a kernel that would not start
-            cells.append(Cell(settings, error=str(error)))
-            bars.say(str(error))
-        store.write(folder / "results.csv", tidy(cells).to_csv(index=False).encode())
+        for error in failed:
+            cells.append(Cell(settings, error=explain(error)))
+            bars.say(cells[-1].error)
+        unsaved: list[Exception] = []
+        with attempt(unsaved):
+            store.write(folder / "results.csv", tidy(cells).to_csv(index=False).encode())
     index = folder / "index.html"
-    store.write(index, page(name, cells, preset or PUBLISHED, folder, root).encode())
-    if failed := [str(cell) for cell in cells if cell.error]:
-        raise runner.NotebookFailed(f"{len(failed)} of {len(cells)} cells failed: {'; '.join(failed)}. {index} says why and "
-                                    "shows the others.")
+    figures, same = charts(tidy(cells), list(axes)) if sum(not cell.error for cell in cells) > 1 else ([], [])
+    store.write(index, page(name, cells, preset or PUBLISHED, folder, root, figures, same).encode())
+    lost = [str(cell) for cell in cells if cell.error]
+    wrong = [f"{len(lost)} of {len(cells)} cells failed: {'; '.join(lost)}"] if lost else []
+    wrong += [f"no chart of {figure['title']}: {figure['failed']}" for figure in figures if "failed" in figure]
+    wrong += [f"results.csv could not be written: {explain(error)}" for error in unsaved]
+    if wrong:
+        raise runner.NotebookFailed(f"{'; '.join(wrong)}. {index} says why and shows the others.")
     return index
 
 
@@ -191,8 +198,9 @@ def _value(cell) -> dict:
 # -------------------------------------------------------------------------------------------------------------- and its page
 
 
-def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path) -> str:
-    """The page as HTML: `cells` of a grid, in its order, with links for a page that lies in `folder`."""
+def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path, figures: Sequence[Mapping],
+         same: Sequence[str]) -> str:
+    """The page as HTML: `cells` of a grid, in its order, with links for a page that lies in `folder`, and their `charts`."""
     known, ran = {p.name: p for p in parameters(name, preset, root)}, [cell for cell in cells if cell.record]
     words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
     for place, axis in enumerate(cells[0].settings):
@@ -205,7 +213,6 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     verdicts: dict[str, list[str]] = {}
     for claim in (claim for cell in ran for claim in cell.claims):
         verdicts.setdefault(claim["claim"], []).append(claim["verdict"])
-    figures, same = charts(tidy(cells), list(cells[0].settings)) if len(ran) > 1 else ([], [])
     return outputs.render(
         "sweep.html", name=name, preset=preset, cells=cells, ran=ran, swept=swept, command=shlex.join(words), figures=figures,
         same=same,
@@ -219,7 +226,8 @@ def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[s
     first parameter along the axis, a panel for each setting of the others, a line a row.
 
     Returns:
-        charts, each {"title", "alt", "svg"}, SVG in base64; and the titles of what stays the same.
+        charts, each {"title", "alt", "svg"}, SVG in base64, or {"title", "failed"}, why it could not be drawn; and the titles
+        of what stays the same.
     """
     import matplotlib.pyplot as plt
 
@@ -235,10 +243,15 @@ def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[s
         panel = part[others].astype(str).apply(lambda row: ", ".join(map(" = ".join, row.items())), axis=1) if others else ""
         part = part.assign(panel=panel)
         part = part[part["row"].isin(part["row"].unique()[:LINES]) & part["panel"].isin(part["panel"].unique()[:PANELS])]
-        svg = io.BytesIO()
-        figure = plotting.lineplot(part, x, "value", "row", panel="panel" if others else None, ylabel=plotting.plain(column))
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-        plt.close(figure)
+        svg, failed = io.BytesIO(), []
+        with attempt(failed):
+            figure = plotting.lineplot(part, x, "value", "row", panel="panel" if others else None,
+                                       ylabel=plotting.plain(column))
+            figure.savefig(svg, format="svg", metadata={"Date": None})
+        plt.close("all")
+        if failed:
+            drawn.append({"title": title, "failed": explain(failed[0])})
+            continue
         ends = [f"{row} from {line['value'].iloc[0]:.4g} at {line[x].iloc[0]} to {line['value'].iloc[-1]:.4g} at "
                 f"{line[x].iloc[-1]}" for row, line in part.groupby("row", sort=False)]
         drawn.append({"title": title, "alt": f"{column} against {x}: {'; '.join(ends)}.",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mia_lib import documents, store
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, attempt
 from mia_lib.evidence import claims, tables
 from mia_lib.publish import measured, prose, runner
 from mia_lib.publish.parameters import PUBLISHED, find_root, notebooks, read
@@ -28,7 +28,14 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
         MiaError: a page without the marks between which a part stands.
     """
     root = find_root(root)
-    return [*pairs(check, root), *readme(check, root), *pieces(check, root), *pace(check, root)]
+    stale: list[Path] = []
+    failed: list[Exception] = []
+    for part in (pairs, readme, pieces, pace):
+        with attempt(failed):
+            stale += part(check, root)
+    if failed:
+        raise failed[0]
+    return stale
 
 
 def pairs(check: bool = False, root: Path | None = None) -> list[Path]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from mia_lib import custom, environment, progress, store
 from mia_lib.archives import read_npz
-from mia_lib.errors import MiaError, brief, check_choice, check_whole
+from mia_lib.errors import MiaError, brief, check_choice, check_count, check_whole
 from mia_lib.published import pieces as disk
 from mia_lib.published.pieces import Bank, Piece, folder
 
@@ -452,7 +452,7 @@ def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:
     if (models is None) == (index is None):
         raise MiaError("Give how many models, or the index of some, such as index=range(3, 5).")
     if index is None:
-        return range(check_whole("models", models, 1))
+        return range(check_count("models", models))
     try:
         numbers = [check_whole("index", number, 0) for number in index]
     except TypeError as error:

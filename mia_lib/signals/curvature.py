@@ -35,7 +35,7 @@ from torch.autograd import grad
 
 from mia_lib.checks import Labels, check_flag, check_labels
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_choice, check_range, check_type, check_whole
+from mia_lib.errors import MiaError, check_choice, check_count, check_range, check_type, check_whole
 from mia_lib.models import scramble
 from mia_lib.signals import outputs
 from mia_lib.signals.mapping import map_models, spread
@@ -81,7 +81,7 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
     """
     check_choice("variant", variant, VARIANTS)
-    _check("iterations", iterations, seed, h)
+    h = _check("iterations", iterations, seed, h)
 
     def terms(losses, part, start, low, high):
         u, v = _pairs(part, seed, start, low, high)
@@ -247,11 +247,13 @@ def _task(networks, x, labels, loss, dtype, how, warn, precise):
 # ---------------------------------------------------------------------------------------------------------------- the parts
 
 
-def _check(name: str, count: int, seed: int, h: float = 1.0) -> None:
-    check_whole(name, count, 1)
+def _check(name: str, count: int, seed: int, h: float = 1.0) -> float:
+    """The step, once all are checked."""
+    check_count(name, count)
     check_whole("seed", seed, 0)
-    if not 0 < check_range("h", h) < np.inf:
+    if not 0 < check_range("h", h, high=1e300):
         raise MiaError(f"h = {h!r} is out of range: a step above 0 is needed, such as 1e-3.")
+    return float(h)
 
 
 def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,

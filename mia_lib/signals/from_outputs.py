@@ -24,6 +24,7 @@ from mia_lib.checks import (
     as_array,
     check_labels,
     check_numbers,
+    check_unmasked,
     explain_not_logits,
     explain_not_probabilities,
     explain_single_output,
@@ -229,6 +230,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
         raise MiaError(f"x is a sparse {type(x).__name__}: an array is needed. Give x.toarray().")
     if not hasattr(x, "__len__") or getattr(x, "shape", None) == () or not len(x):
         raise MiaError(f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list.")
+    check_unmasked("x", x)
     kept = _Kept(keep, {"of": _content(x) if isinstance(keep, str | Path) else "", "outputs": outputs})
     parts = kept.parts
     with progress.Bar("asking the model", len(x)) as bar:
@@ -258,6 +260,7 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
 
 def _checked(raw, records: int, outputs: str, before: list[np.ndarray], loss: str) -> np.ndarray:
     """One batch's answers as an array [records, K]."""
+    check_unmasked("answer", raw)
     answer = as_array(raw)
     if answer.shape == (records,):
         raise MiaError(f"one {'number' if answer.dtype.kind in 'biuf' else 'label'} a record, shape {answer.shape}: "

@@ -31,7 +31,7 @@ from torch.func import functional_call, grad, jacrev, jvp, vmap
 
 from mia_lib import models
 from mia_lib.checks import Records, check_flag, check_labels, check_numbers
-from mia_lib.errors import MiaError, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, check_choice, check_count, check_range
 from mia_lib.signals import outputs as signals
 from mia_lib.training import devices
 from mia_lib.training.losses import LOSSES, precise_loss
@@ -463,7 +463,7 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
         MiaError: shapes that do not fit, `right` not finite, numbers out of range.
     """
     check_range("damping", damping, 0.0)
-    check_whole("iterations", iterations, 1)
+    check_count("iterations", iterations)
     if not 0 < check_range("tolerance", tolerance) < 1:
         raise MiaError(f"tolerance = {tolerance!r} is out of range: allowed is above 0 and below 1.")
     right = check_numbers("right", right)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_whole
+from mia_lib.errors import MiaError, check_count, check_whole
 from mia_lib.models import to_input
 from mia_lib.training import recipe
 
@@ -28,7 +28,7 @@ def one_view_each(records: Dataset, augmentation: str, views: torch.Tensor) -> D
 
 def augmented(records: Dataset, augmentation: str, count: int, seed: int = 0) -> tuple[Dataset, ...]:
     """The records `count` times, each time augmented at random as in training; with "none", as they are."""
-    check_whole("count", count, 0)
+    check_count("count", count, 0, records.x.nbytes)
     generator = torch.Generator().manual_seed(seed)
     return tuple(one_view_each(records, augmentation, recipe.draw_views(augmentation, len(records), generator))
                  for _ in range(count))

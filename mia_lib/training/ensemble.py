@@ -314,7 +314,7 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
     check_type("records", records, Dataset, "data.from_arrays makes one.")
     check_type("config", config, TrainConfig, "Of the name of an architecture make training.TrainConfig(name).")
     if workers is not None:
-        check_whole("workers", workers, 1)
+        check_whole("workers", workers, 1, 1024)
     if executor is not None:
         check_type("executor", executor, Executor)
     members = np.atleast_2d(check_mask("members", members))
@@ -337,7 +337,7 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
         raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
     devices.pick(device)
     if workers is not None:
-        check_whole("workers", workers, 1)
+        check_whole("workers", workers, 1, 1024)
     if validation is not None:
         validation = np.atleast_2d(check_mask("validation", validation, "a record to validate on"))
         if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):

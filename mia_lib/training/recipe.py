@@ -17,7 +17,7 @@ from torch import nn
 from mia_lib import custom
 from mia_lib import models as architectures
 from mia_lib.checks import check_flag
-from mia_lib.errors import MiaError, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, check_choice, check_count, check_range, check_whole
 from mia_lib.training.losses import LOSSES
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -82,6 +82,7 @@ class TrainConfig:
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("loss", self.loss, LOSSES)
         check_choice("precision", self.precision, PRECISIONS)
+        check_count("epochs", self.epochs, 0)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         if self.stop_epoch is not None:

@@ -288,6 +288,24 @@ def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
     assert (tmp_path / "found" / "audit.json").read_bytes() == before
 
 
+def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_command_tries_it_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = {"MODEL": f"{__name__}:logits", "members": saved(tmp_path, "m.npz", MEMBERS),
+             "non-members": saved(tmp_path, "n.npz", OTHERS)}
+    with monkeypatch.context() as patch:
+        patch.setattr("mia_lib.audit.execution.score_inputs", lambda *given: {}["a worker died"])
+        text, code = run_command(paths, Path("found"), minutes=1, without=["curvature"])
+        assert code == 1 and "control without the model failed: KeyError: 'a worker died'.\nThe same command tries" in text
+        text, code = run_command(paths, Path("left_out"), minutes=1, without=["curvature", "control without the model"])
+        assert code == 0 and "failed" not in text
+    other = {**paths, "members": saved(tmp_path, "other.npz", PUBLIC)}
+    with pytest.raises(MiaError, match="This could not be saved: another audit finished in found meanwhile"):
+        run_command(other, Path("found"), minutes=1, without=["curvature"])
+    assert run_command(paths, Path("found"), minutes=1, without=["curvature"])[1] == 0
+    with pytest.raises(MiaError, match="holds an audit that was finished"):
+        run_command(paths, Path("found"), minutes=1, without=["curvature"])
+
+
 def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path, monkeypatch):
     """The numbers may be there, or a part of a file, but not the page, which comes last."""
     monkeypatch.chdir(tmp_path)

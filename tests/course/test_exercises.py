@@ -168,6 +168,37 @@ def test_a_folder_that_is_not_empty_is_left_alone_and_one_without_exercises_is_n
         export.write(tmp_path / "new", tmp_path, "student")
 
 
+def test_on_a_full_disk_no_half_of_an_export_is_left_and_the_same_command_works_when_there_is_room(tmp_path, monkeypatch):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / ".writing-killed").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(bank, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            export.write(tmp_path, ROOT, "student")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(bank, "write", lambda to: to.touch())
+    assert (export.write(tmp_path, ROOT, "student") / "checks" / "lira.py").is_file() and not list(tmp_path.glob(".*"))
+
+
+def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
+    real, table = marking.record, tmp_path / "marks.csv"
+
+    def full(to, cells, mode="a"):
+        if mode == "a":
+            raise MiaError("--to marks.csv cannot be written")
+        real(to, cells, mode)
+
+    monkeypatch.setattr(marking, "record", full)
+    done = CliRunner().invoke(app, ["course", "check", "--to", str(table), str(tmp_path / "one.py"), str(tmp_path / "two.py")])
+    assert done.exit_code == 2 and "one.py" in done.stdout and "two.py" in done.stdout and "cannot be written" in done.output
+    monkeypatch.setattr(marking.csv, "writer", lambda out: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(MiaError, match="No space"):
+        real(tmp_path / "other.csv", (), "x")
+    assert not (tmp_path / "other.csv").exists()  # or the same command would be refused
+
+
 def test_signals_say_what_is_in_them(exported):
     card = json.loads((exported["student"] / "signals.json").read_text())
     path = exported["student"] / "signals.npz"

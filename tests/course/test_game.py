@@ -191,6 +191,20 @@ def test_what_is_judged_is_kept_when_judging_is_stopped(challenge, tmp_path, mon
     assert ran == ["team_one", "team_two", "team_two"]
 
 
+def test_on_a_full_disk_a_team_is_ranked_or_nobody_is_and_no_team_is_refused_for_it(challenge, tmp_path, monkeypatch):
+    def full(*given, **named):
+        raise OSError(28, "No space left on device")
+
+    path = _file(tmp_path, f"# {RNG.random()}\ndef attack(margin, **rest):\n    return margin\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(game.store, "write", full)  # of the cache
+        places, refused = game.judge(challenge, [path], kept=True)
+        assert len(places) == 1 + len(game.OF_THE_BOOK) and not refused
+    monkeypatch.setattr(game.tempfile, "TemporaryDirectory", full)
+    with pytest.raises(OSError, match="No space"):
+        game.judge(challenge, [path])
+
+
 def test_a_team_far_above_the_book_is_to_be_read(tmp_path):
     members = _targets(600)
     noise = {team: RNG.normal(size=members.shape) for team in (*game.OF_THE_BOOK, "good", "cheat")}

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mia_lib
+from mia_lib import store
 from mia_lib.publish import cli, doctor, parameters, run_page, sync
 from mia_lib.publish.cli import STOPPED, app
 
@@ -44,6 +45,28 @@ def test_bad_input_exits_2_with_one_paragraph(tiny, words, says):
     done = mia(*words.split())
     assert done.exit_code == 2 and says in done.stderr
     assert done.stderr.strip().count("\n") == 0 and not (tiny / "ran.log").exists()
+
+
+def test_a_disk_that_cannot_be_used_is_said_and_the_first_error_is_not_hidden(tmp_path, monkeypatch):
+    def unplugged(*given, **named):
+        raise OSError(errno.EROFS, "Read-only file system", "signals.npz")
+
+    monkeypatch.setattr("builtins.open", unplugged)
+    monkeypatch.setattr(Path, "unlink", lambda *given, **named: unplugged())
+    with pytest.raises(OSError, match="signals.npz"):
+        store.write(tmp_path / "file", b"")
+    monkeypatch.undo()
+    monkeypatch.setattr("mia_lib.course.bank.write", unplugged)
+    done = mia("course", "data")
+    assert done.exit_code == 2 and done.stderr.startswith("A disk cannot be used: [Errno 30] Read-only file system")
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 2 and done.stderr.startswith("The folder in which this was called is gone: go to another one")
+    monkeypatch.undo()
 
 
 def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):

@@ -49,3 +49,7 @@ def test_the_command_is_refused_without_a_card_and_ends_in_an_error_where_one_di
         monkeypatch.setattr(doctor, "compare_probes", lambda device, rows=rows: iter(rows))
         done = CliRunner().invoke(app, ["doctor", "--device", "cuda"])
         assert done.exit_code == code and len(done.output.splitlines()) == len(rows)
+
+
+def test_a_probe_that_fails_by_whatever_error_is_a_line_and_the_others_are_compared():
+    assert doctor.compare("what", lambda: {}["no room"], "cpu").mark == "FAILED"

@@ -206,6 +206,12 @@ def test_what_there_is_no_room_for_and_what_fails_is_said_and_the_next_is_measur
     assert "no room for any of the 4 that are missing, of 2.00 MB each; 0.4 MB are left" in said[0] and done.exit_code == 1
     assert any(line.startswith("FAILED: bank/cifar10-small: records = 999999") for line in said)
     assert any("2 of 2 models are missing, 2 fit" in line for line in said) and said[-1].startswith("wrote ")
+    with monkeypatch.context() as broken:
+        broken.setattr(measured.Measurement, "publish", lambda *_: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+        small = {**large, "models": 4, "megabytes": 0.01}
+        enqueue(own_folder, *({**small, "parameters": {**TINY, "seed": seed}} for seed in (3, 4)))
+        done = publish("--next", "--minutes", "5")
+    assert done.output.count("FAILED: bank/cifar10-small: OSError: [Errno 5] Input/output error") == 2 and done.exit_code == 1
     monkeypatch.setattr(pieces, "TOTAL_LIMIT", 4200 + sum(f.stat().st_size for f in own_folder.rglob("[!.]*") if f.is_file()))
     enqueue(own_folder, {**large, "parameters": {**TINY, "seed": 2}, "megabytes": 0.01})
     assert "4 of 4 models are missing, 1 fit" in next(measured.next_of_queue(5))

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims
+from mia_lib.evidence import claims, plotting
 from mia_lib.evidence import tables as results
 from mia_lib.progress import Bars
 from mia_lib.publish import outputs, runner, sweep
@@ -134,6 +134,22 @@ def test_the_command_line_takes_pairs_and_a_failing_cell_is_named_and_the_others
     assert "1 of which failed" in page and "nine is too many" in page and page.count(">open</a>") == 1
     done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "steps", "9", "--output", str(swept / "out")])
     assert done.exit_code == 1 and len(pd.read_csv(swept / "out" / "results.csv")) == 0
+
+
+def test_neither_an_odd_error_of_a_cell_nor_a_chart_that_cannot_be_drawn_takes_the_rest(swept, monkeypatch):
+    real, errors = runner.run, iter([MiaError("no such records"), OSError(28, "No space left on device"), TypeError("a bug")])
+    monkeypatch.setattr(runner, "run", lambda name, settings, *given, **named: real(name, settings, *given, **named) if
+                        settings["steps"] < 4 else (_ for _ in ()).throw(next(errors)))
+    with pytest.raises(runner.NotebookFailed, match="3 of 5 cells failed"):
+        run({"steps": "1,2,4,5,6"}, output=swept / "out")
+    page = (swept / "out" / "index.html").read_text()
+    assert all(said in page for said in ("</span> no such records", "OSError: [Errno 28] No space", "TypeError: a bug"))
+    assert page.count(">open</a>") == 2 and "<img " in page
+    monkeypatch.setattr(plotting, "lineplot", lambda *given, **named: 1 / 0)
+    with pytest.raises(runner.NotebookFailed, match="no chart of tab-tiny: auc: ZeroDivisionError: division by zero"):
+        run({"steps": "1,2"}, output=swept / "out")
+    page = (swept / "out" / "index.html").read_text()
+    assert "could not be drawn:</span> ZeroDivisionError" in page and page.count(">open</a>") == 2 and "<img " not in page
 
 
 def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, monkeypatch):

@@ -71,3 +71,12 @@ def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_le
     path.write_text("# One\n")
     with pytest.raises(MiaError, match="lacks the marks"):
         sync.sync(root=tmp_path)
+
+
+def test_a_part_that_cannot_be_written_stops_no_other(tiny, monkeypatch):
+    done = []
+    monkeypatch.setattr(sync, "readme", lambda *given: {}["no marks"])
+    monkeypatch.setattr(sync, "pieces", lambda *given: done.append(given) or [])
+    with pytest.raises(KeyError, match="no marks"):
+        sync.sync(root=tiny)
+    assert done

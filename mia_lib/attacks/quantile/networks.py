@@ -26,7 +26,7 @@ from torch import nn
 from mia_lib import models
 from mia_lib.attacks.quantile.trees import is_installed
 from mia_lib.checks import check_flag, check_numbers
-from mia_lib.errors import MiaError, brief, check_choice, check_range, check_whole
+from mia_lib.errors import MiaError, brief, check_choice, check_count, check_range, check_whole
 from mia_lib.training import devices
 
 PRETRAINED = ("efficientnet_lite0", "convnext_tiny")
@@ -74,6 +74,7 @@ class NetworkConfig:
         object.__setattr__(self, "hidden", tuple(check_whole("hidden", width, 1) for width in self.hidden))
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
             check_whole(name, getattr(self, name), least)
+        check_count("epochs", self.epochs)
         if not 0 < check_range("learning_rate", self.learning_rate) < float("inf"):
             raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0.")
         check_range("weight_decay", self.weight_decay, 0.0)

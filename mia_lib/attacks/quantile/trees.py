@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from mia_lib.checks import check_labels, check_numbers
-from mia_lib.errors import MiaError, check_range, check_whole
+from mia_lib.errors import MiaError, check_count, check_range, check_whole
 
 GAUSSIAN = "RMSEWithUncertainty"  # CatBoost's loss
 L2 = 3.0  # penalty on leaves: CatBoost's own, which where it is said turns CatBoost's choice of a learning rate off
@@ -53,7 +53,7 @@ class TreeConfig:
     seed: int = 0
 
     def __post_init__(self):
-        check_whole("iterations", self.iterations, 1)
+        check_count("iterations", self.iterations)
         check_whole("depth", self.depth, 1, 16)
         check_whole("seed", self.seed, 0)
         if self.learning_rate is not None and not 0 < check_range("learning_rate", self.learning_rate) <= 1:
