@@ -45,7 +45,7 @@ lab: .venv/.ready ## open the notebooks in JupyterLab, paired with their sources
 	$(BIN)/jupyter lab notebooks/$(NOTEBOOK).ipynb $(ARGS)
 
 lint: .venv/.ready ## check style, the types of what is promised, and that each notebook is in step with its source
-	$(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/mia sync --check
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/mia sync --check
 
 clean: ## remove what was built and run; trained models stay in the store
 	rm -rf _build runs .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage build *.egg-info

@@ -9,7 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOLD = ("index-url", "extra-index-url", "find-links", "constraint", "cert", "trusted-host")  # of these names for uv, too
+TOLD = (
+    "index-url",
+    "extra-index-url",
+    "find-links",
+    "constraint",
+    "cert",
+    "trusted-host",
+)  # of these names for uv, too
 PIP = [sys.executable, "-m", "pip"]
 
 
@@ -29,10 +36,22 @@ def configured(listed: str) -> list[str]:
 def main(wanted: list[str]) -> int:
     uv = Path(sys.executable).with_name("uv")
     if uv.exists():
-        listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(
+            [*PIP, "config", "list"], capture_output=True, text=True, check=True
+        ).stdout
         # As pip does: the newest version of all indexes, not of the first that has the name; and modules compiled at once.
-        as_pip = ["--index-strategy", "unsafe-best-match", "--compile-bytecode", *configured(listed)]
-        if subprocess.run([uv, "pip", "install", "--python", sys.executable, *as_pip, *wanted]).returncode == 0:
+        as_pip = [
+            "--index-strategy",
+            "unsafe-best-match",
+            "--compile-bytecode",
+            *configured(listed),
+        ]
+        if (
+            subprocess.run(
+                [uv, "pip", "install", "--python", sys.executable, *as_pip, *wanted]
+            ).returncode
+            == 0
+        ):
             return 0
     print("uv cannot install here: pip does, which takes longer.", flush=True)
     return subprocess.run([*PIP, "install", *wanted]).returncode

@@ -36,14 +36,27 @@ from mia_lib.training import loop
 from mia_lib.training.recipe import TrainConfig
 
 BOOK = dict(mia_lib.ARITHMETIC)
-FREE = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL",
-        "NPY_DISABLE_CPU_FEATURES": ""}
-WORDS = {"MKL_CBWR": "PyTorch's matrix products", "ATEN_CPU_CAPABILITY": "PyTorch's other functions",
-         "ONEDNN_MAX_CPU_ISA": "convolutions",
-         "NPY_DISABLE_CPU_FEATURES": "NumPy's functions"}
-SETTINGS = {"again": BOOK} | {WORDS[name]: BOOK | {name: FREE[name]} for name in BOOK} | {
-    "NumPy's linear algebra": BOOK | {"OPENBLAS_CORETYPE": "Haswell"}, "all but that": FREE,
-    "not Intel's": BOOK | {"MKL_CBWR": "COMPATIBLE"}}
+FREE = {
+    "MKL_CBWR": "AVX512,STRICT",
+    "ATEN_CPU_CAPABILITY": "avx512",
+    "ONEDNN_MAX_CPU_ISA": "ALL",
+    "NPY_DISABLE_CPU_FEATURES": "",
+}
+WORDS = {
+    "MKL_CBWR": "PyTorch's matrix products",
+    "ATEN_CPU_CAPABILITY": "PyTorch's other functions",
+    "ONEDNN_MAX_CPU_ISA": "convolutions",
+    "NPY_DISABLE_CPU_FEATURES": "NumPy's functions",
+}
+SETTINGS = (
+    {"again": BOOK}
+    | {WORDS[name]: BOOK | {name: FREE[name]} for name in BOOK}
+    | {
+        "NumPy's linear algebra": BOOK | {"OPENBLAS_CORETYPE": "Haswell"},
+        "all but that": FREE,
+        "not Intel's": BOOK | {"MKL_CBWR": "COMPATIBLE"},
+    }
+)
 NETWORKS = ("tanh_cnn:8,16,64", "strided_cnn:8,16,32", "mlp:128", "mlp:32", "logistic_regression")
 
 
@@ -79,9 +92,20 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     out["weights after a step"] = flat(weights)
     held = slice(count * 3 // 4, count)
     fit = slice(0, held.start)
-    model = networks.fit(x[fit], target[fit], config, 2, networks.gaussian_loss, y[fit], 10,
-                           (x[held], target[held], y[held]))
-    return out | {"weights after training": flat(model.parameters()), "predictions": networks.predict(model, x, y)}
+    model = networks.fit(
+        x[fit],
+        target[fit],
+        config,
+        2,
+        networks.gaussian_loss,
+        y[fit],
+        10,
+        (x[held], target[held], y[held]),
+    )
+    return out | {
+        "weights after training": flat(model.parameters()),
+        "predictions": networks.predict(model, x, y),
+    }
 
 
 def network(architecture: str, epochs: int = 4, count: int = 1000) -> dict[str, np.ndarray]:
@@ -91,12 +115,23 @@ def network(architecture: str, epochs: int = 4, count: int = 1000) -> dict[str, 
     stacked = loop.stacks(architecture, x.shape[1:], 10)
     rows = [np.arange(count) + k for k in range(4 if stacked else 1)]
     step = replace(config, epochs=1, batch_size=count)
-    one, trained = (loop.fit_group(loop.Task(x, y, 10, how, rows, list(range(len(rows)))))[0].arrays for how in (step, config))
-    one, trained = ({name: value for name, value in arrays.items() if name != "history"} for arrays in (one, trained))
+    one, trained = (
+        loop.fit_group(loop.Task(x, y, 10, how, rows, list(range(len(rows)))))[0].arrays
+        for how in (step, config)
+    )
+    one, trained = (
+        {name: value for name, value in arrays.items() if name != "history"}
+        for arrays in (one, trained)
+    )
     model = models.build(architecture, x.shape[1:], 10, seed=0)
-    model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in trained.items()})
-    return {"weights after a step": joined(one), "weights after training": joined(trained),
-            "logits": signals.model_outputs(model.eval(), x)}
+    model.load_state_dict(
+        {name: torch.from_numpy(np.array(value)) for name, value in trained.items()}
+    )
+    return {
+        "weights after a step": joined(one),
+        "weights after training": joined(trained),
+        "logits": signals.model_outputs(model.eval(), x),
+    }
 
 
 def joined(arrays: dict[str, np.ndarray]) -> np.ndarray:
@@ -128,15 +163,28 @@ def boosted_trees(count: int = 400) -> dict[str, np.ndarray]:
 def functions(count: int = 300) -> dict[str, np.ndarray]:
     """NumPy's own."""
     a = np.random.default_rng(0).integers(-1000, 1000, (count, count)) / 300
-    return {"sums": a.sum(0), "exponentials": np.exp(a), "products": a @ a, "solutions": np.linalg.solve(a, a[0])}
+    return {
+        "sums": a.sum(0),
+        "exponentials": np.exp(a),
+        "products": a @ a,
+        "solutions": np.linalg.solve(a, a[0]),
+    }
 
 
-COMPUTATIONS = {"regression, strided_cnn:8,16,32": regression, **{
-    f"target, {name}": (lambda name=name: network(name)) for name in NETWORKS}, "inverse Hessian": inverse_hessian,
-    "boosted trees": boosted_trees, "functions": functions}
-TIMED = {"regression": lambda: regression(epochs=3, count=2000), "tanh_cnn:8,16,64": lambda: network(NETWORKS[0], 1),
-         "strided_cnn:8,16,32": lambda: network(NETWORKS[1], 2), "mlp:32, stacked": lambda: network("mlp:32", 8),
-         "eigenvalues": lambda: np.linalg.eigh(np.fromfunction(lambda i, j: np.cos(i * j), (700, 700)))}
+COMPUTATIONS = {
+    "regression, strided_cnn:8,16,32": regression,
+    **{f"target, {name}": (lambda name=name: network(name)) for name in NETWORKS},
+    "inverse Hessian": inverse_hessian,
+    "boosted trees": boosted_trees,
+    "functions": functions,
+}
+TIMED = {
+    "regression": lambda: regression(epochs=3, count=2000),
+    "tanh_cnn:8,16,64": lambda: network(NETWORKS[0], 1),
+    "strided_cnn:8,16,32": lambda: network(NETWORKS[1], 2),
+    "mlp:32, stacked": lambda: network("mlp:32", 8),
+    "eigenvalues": lambda: np.linalg.eigh(np.fromfunction(lambda i, j: np.cos(i * j), (700, 700))),
+}
 
 
 def probe(path: str, what: str) -> None:
@@ -159,8 +207,15 @@ def run(settings: dict[str, str], what: str) -> dict[str, np.ndarray]:
     """`probe` in a fresh process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.npz"
-        env = os.environ | settings | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-                                       "PYTHONPATH": str(Path(mia_lib.__file__).parents[1])}
+        env = (
+            os.environ
+            | settings
+            | {
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+                "PYTHONPATH": str(Path(mia_lib.__file__).parents[1]),
+            }
+        )
         subprocess.run([sys.executable, __file__, "--probe", str(path), what], env=env, check=True)
         with np.load(path) as found:
             return dict(found)
@@ -178,7 +233,10 @@ def first_difference(one: dict[str, np.ndarray], other: dict[str, np.ndarray], n
     apart = [step for step in steps if not np.array_equal(one[step], other[step])]
     if not apart:
         return "the same bits"
-    first, last = (f"{step.partition('|')[2]} by {distance(one[step], other[step]):.1g}" for step in (apart[0], apart[-1]))
+    first, last = (
+        f"{step.partition('|')[2]} by {distance(one[step], other[step]):.1g}"
+        for step in (apart[0], apart[-1])
+    )
     return first if first == last else f"{first}; {last}"
 
 
@@ -190,7 +248,9 @@ def main() -> None:
     if given.probe:
         return probe(*given.probe)
     if "avx512f" not in mia_lib._processor():
-        raise SystemExit("This processor has no AVX-512: there is no other arithmetic to compare with.")
+        raise SystemExit(
+            "This processor has no AVX-512: there is no other arithmetic to compare with."
+        )
     print(f"torch {torch.__version__}, numpy {np.__version__}, Python {sys.version.split()[0]}\n")
     book = run(BOOK, "arrays")
     for word, settings in SETTINGS.items():

@@ -25,14 +25,23 @@ def inputs() -> dict[str, tuple[np.ndarray, ...]]:
     loss = rng.standard_exponential((1 + REFERENCES, RECORDS), dtype=np.float32)
     members = membership.balanced_halves(RECORDS, REFERENCES)
     population = np.exp(-rng.standard_exponential((1 + REFERENCES, POPULATION), dtype=np.float32))
-    return {"loss": (loss[0], loss[1:], members), "calibration": (-loss[0], -loss[1:]),
-            "rmia": (np.exp(-loss[0]), np.exp(-loss[1:]), members, population[0], population[1:])}
+    return {
+        "loss": (loss[0], loss[1:], members),
+        "calibration": (-loss[0], -loss[1:]),
+        "rmia": (np.exp(-loss[0]), np.exp(-loss[1:]), members, population[0], population[1:]),
+    }
 
 
 ATTACKS = {
     **{f"mast, {e}": (lambda *x, e=e: bayes.mast(*x, e), "loss") for e in bayes.ESTIMATORS},
-    **{f"{f.__name__}{', fixed variance' * fixed}": (lambda *x, f=f, fixed=fixed: f(*x, fixed), "loss")
-       for f in (baselines.lira_online, baselines.lira_offline) for fixed in (False, True)},
+    **{
+        f"{f.__name__}{', fixed variance' * fixed}": (
+            lambda *x, f=f, fixed=fixed: f(*x, fixed),
+            "loss",
+        )
+        for f in (baselines.lira_online, baselines.lira_offline)
+        for fixed in (False, True)
+    },
     "attack_r": (baselines.attack_r, "loss"),
     "attack_r, one level": (lambda *x: baselines.attack_r(*x, 1e-4), "loss"),
     "rmia, online": (baselines.rmia, "rmia"),
@@ -58,14 +67,18 @@ def peak_bytes(attack, arrays) -> int:
 def main() -> None:
     given = inputs()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.platform()}, {cores} cores, Python {platform.python_version()}, numpy {np.__version__}, "
-          f"scipy {scipy.__version__}; {REFERENCES} references, {RECORDS:,} records, float32, {RUNS} runs")
+    print(
+        f"{platform.platform()}, {cores} cores, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"scipy {scipy.__version__}; {REFERENCES} references, {RECORDS:,} records, float32, {RUNS} runs"
+    )
     for name, (attack, form) in ATTACKS.items():
         arrays = given[form]
         size = sum(a.nbytes for a in arrays)
         times = [seconds(attack, arrays) for _ in range(RUNS)]
-        print(f"{name:30} {np.median(times):.2f} s (from {min(times):.2f} to {max(times):.2f}), "
-              f"{peak_bytes(attack, arrays) / size:.2f} times the input's {size / 2**20:.0f} MiB")
+        print(
+            f"{name:30} {np.median(times):.2f} s (from {min(times):.2f} to {max(times):.2f}), "
+            f"{peak_bytes(attack, arrays) / size:.2f} times the input's {size / 2**20:.0f} MiB"
+        )
 
 
 if __name__ == "__main__":

@@ -16,13 +16,19 @@ import nbformat
 
 from mia_lib.evidence import claims, tables
 
-TIMED = re.compile(r"\b(seconds?|minutes?|hours?|time|dates?)\b|\((s|min|h)\)", re.IGNORECASE)  # names of columns
-SPENT = re.compile(r"\d[\d.,]*\s*(ms|s|min|h|seconds?|minutes?|hours?)\b|\d{4}-\d\d-\d\d")  # in sentences
+TIMED = re.compile(
+    r"\b(seconds?|minutes?|hours?|time|dates?)\b|\((s|min|h)\)", re.IGNORECASE
+)  # names of columns
+SPENT = re.compile(
+    r"\d[\d.,]*\s*(ms|s|min|h|seconds?|minutes?|hours?)\b|\d{4}-\d\d-\d\d"
+)  # in sentences
 
 
 def chapters(folder: Path) -> dict[str, Path]:
     """Name of a chapter -> its newest executed notebook in a folder, or in a folder of that."""
-    found = sorted([*folder.glob("*.ipynb"), *folder.glob("*/*.ipynb")], key=lambda path: path.stat().st_mtime)
+    found = sorted(
+        [*folder.glob("*.ipynb"), *folder.glob("*/*.ipynb")], key=lambda path: path.stat().st_mtime
+    )
     return {re.sub(r"-[0-9a-f]{8,}$", "", path.stem): path for path in found}
 
 
@@ -35,35 +41,51 @@ def facts(path: Path) -> dict[str, str]:
             table = data[tables.MIME]
             name, columns = table["name"], table["columns"]
             said |= {f"{name}, caption": table["caption"], f"{name}, columns": " | ".join(columns)}
-            said |= {f"{name}, row {r}, column {c} ({columns[c - 1]})": str(cell) for r, row in enumerate(table["rows"], 1)
-                     for c, cell in enumerate(row, 1) if not TIMED.search(columns[c - 1])}
+            said |= {
+                f"{name}, row {r}, column {c} ({columns[c - 1]})": str(cell)
+                for r, row in enumerate(table["rows"], 1)
+                for c, cell in enumerate(row, 1)
+                if not TIMED.search(columns[c - 1])
+            }
         elif claims.MIME in data:
-            said |= {f"{one['paper']} {one['claim']}, {key}": str(value) for one in data[claims.MIME]
-                     for key, value in one.items()}
+            said |= {
+                f"{one['paper']} {one['claim']}, {key}": str(value)
+                for one in data[claims.MIME]
+                for key, value in one.items()
+            }
         elif exhibit:
             said |= {f"{exhibit['name']}, {key}": exhibit[key] for key in ("caption", "alt")}
         elif "text/markdown" in data and not data["text/markdown"].startswith("```python"):
             texts += 1
-            said |= {f"text {texts}, line {n}": SPENT.sub("(time)", line)
-                     for n, line in enumerate(data["text/markdown"].splitlines(), 1)}
+            said |= {
+                f"text {texts}, line {n}": SPENT.sub("(time)", line)
+                for n, line in enumerate(data["text/markdown"].splitlines(), 1)
+            }
     return said
 
 
 def differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
     """A line for each place where two notebooks do not say the same."""
     places = [place for place in {**old, **new} if old.get(place) != new.get(place)]
-    return [f"{place}: {old.get(place, '(nothing)')} -> {new.get(place, '(nothing)')}" for place in places]
+    return [
+        f"{place}: {old.get(place, '(nothing)')} -> {new.get(place, '(nothing)')}"
+        for place in places
+    ]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("old", type=Path, metavar="OLD")
     parser.add_argument("new", type=Path, metavar="NEW")
     given = parser.parse_args(arguments)
     old, new = chapters(given.old), chapters(given.new)
     for folder, found in ((given.old, old), (given.new, new)):
         if not found:
-            parser.error(f"no executed notebook in {folder}: give _build/executed, or the folder `runs`.")
+            parser.error(
+                f"no executed notebook in {folder}: give _build/executed, or the folder `runs`."
+            )
     differ = False
     for name in sorted({*old, *new}):
         if name in old and name in new:

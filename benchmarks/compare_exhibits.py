@@ -22,11 +22,19 @@ def text_of(cell) -> str:
     if isinstance(cell, dict) and "text" not in cell:
         ends = "" if cell.get("low") is None else f" [{cell['low']:.3f}, {cell['high']:.3f}]"
         return f"{cell['value']:.3f}{ends}"
-    text = cell["text"] if isinstance(cell, dict) else f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+    text = (
+        cell["text"]
+        if isinstance(cell, dict)
+        else f"{cell:.3f}"
+        if isinstance(cell, float)
+        else str(cell)
+    )
     return text.split(" / ")[0].replace("*", "").strip()
 
 
-def cells(path: Path, columns: dict[str, str], rows: dict[str, str]) -> dict[tuple[str, str, str], str]:
+def cells(
+    path: Path, columns: dict[str, str], rows: dict[str, str]
+) -> dict[tuple[str, str, str], str]:
     """(table, row, column) -> text of every table in an executed notebook, under the new names."""
     found = {}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -35,8 +43,10 @@ def cells(path: Path, columns: dict[str, str], rows: dict[str, str]) -> dict[tup
                 titles = [columns.get(title, title) for title in table["columns"]]
                 for row in table["rows"]:
                     label = text_of(row[0])
-                    found |= {(table["name"], rows.get(label, label), title): text_of(value)
-                              for title, value in list(zip(titles, row, strict=True))[1:]}
+                    found |= {
+                        (table["name"], rows.get(label, label), title): text_of(value)
+                        for title, value in list(zip(titles, row, strict=True))[1:]
+                    }
     return found
 
 
@@ -53,16 +63,25 @@ def main(old: Path, new: Path, columns: dict[str, str], rows: dict[str, str]) ->
     for key in differing:
         print(f"{' | '.join(key)}: {before[key]} -> {now[key]}")
     for name, one, other in (("the old run", before, now), ("the new run", now, before)):
-        gone = sorted({(table, column) for table, row, column in one} - {(table, column) for table, row, column in other})
+        gone = sorted(
+            {(table, column) for table, row, column in one}
+            - {(table, column) for table, row, column in other}
+        )
         print(f"Only {name} has:", "; ".join(" | ".join(place) for place in gone) or "nothing")
     return len(differing)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     parser.add_argument("-c", "--column", action="append", default=[], metavar="OLD=NEW")
     parser.add_argument("-r", "--row", action="append", default=[], metavar="OLD=NEW")
     given = parser.parse_args()
-    main(given.old, given.new, *(dict(pair.split("=", 1) for pair in pairs) for pairs in (given.column, given.row)))
+    main(
+        given.old,
+        given.new,
+        *(dict(pair.split("=", 1) for pair in pairs) for pairs in (given.column, given.row)),
+    )

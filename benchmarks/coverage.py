@@ -25,7 +25,15 @@ from mia_lib import metrics
 PAGE = Path(__file__).parents[1] / "book" / "statistics.md"
 START, END = "<!-- coverage: start -->", "<!-- coverage: end -->"
 NUMBERS = ("auc", "conformal_tpr_at_fpr=0.01", "conformal_tpr_at_fpr=0.001")
-COLUMNS = ("AUC", "TPR 1 %", "TPR 0.1 %", "difference of AUC", "of TPR 1 %", "falsely above", "falsely below")
+COLUMNS = (
+    "AUC",
+    "TPR 1 %",
+    "TPR 0.1 %",
+    "difference of AUC",
+    "of TPR 1 %",
+    "falsely above",
+    "falsely below",
+)
 DRAWS = 100
 
 
@@ -66,7 +74,10 @@ def world(cell: Cell, leak: float, rng: np.random.Generator) -> tuple:
     t, n = cell.targets, cell.records
     half, groups = np.arange(n) < n // 2, None
     if cell.kind == "splits":
-        records, members = np.stack([rng.permutation(cell.pool)[:n] for _ in range(t)]), np.tile(half, (t, 1))
+        records, members = (
+            np.stack([rng.permutation(cell.pool)[:n] for _ in range(t)]),
+            np.tile(half, (t, 1)),
+        )
     elif cell.kind == "apart":
         records, members = np.arange(t * n).reshape(t, n), np.tile(half, (t, 1))
     else:
@@ -80,7 +91,9 @@ def world(cell: Cell, leak: float, rng: np.random.Generator) -> tuple:
             records = groups[:, None] * n + np.arange(n)
     given = rng.exponential(size=records.max() + 1)[records]
     hard = rng.normal(size=records.max() + 1)[records]
-    target = 1 + 0.3 * rng.normal(size=(len(records), 1)) * (cell.kind != "one")  # which is the one that is given
+    target = 1 + 0.3 * rng.normal(size=(len(records), 1)) * (
+        cell.kind != "one"
+    )  # which is the one that is given
     signal = leak * given * target * members
     one, two = (signal + share * hard + rng.normal(size=records.shape) for share in (1.0, 0.5))
     shared = cell.kind in ("one", "pairs", "targets alone", "banks")
@@ -90,23 +103,36 @@ def world(cell: Cell, leak: float, rng: np.random.Generator) -> tuple:
 def numbers(cell: Cell, leak: float, rng: np.random.Generator) -> np.ndarray:
     """What is shown, without intervals: of the first attack, and the differences of both, [5]."""
     one, two, members, _, groups = world(cell, leak, rng)
-    return np.array([_mean(name, one, members) for name in NUMBERS]
-                    + [_mean(name, two, members) - _mean(name, one, members) for name in NUMBERS[:2]])
+    return np.array(
+        [_mean(name, one, members) for name in NUMBERS]
+        + [_mean(name, two, members) - _mean(name, one, members) for name in NUMBERS[:2]]
+    )
 
 
 def _mean(name: str, scores: np.ndarray, members: np.ndarray) -> float:
     metric, _, rate = name.partition("=")
-    return float(np.mean(getattr(metrics, metric)(scores, members, *([float(rate)] if rate else []))))
+    return float(
+        np.mean(getattr(metrics, metric)(scores, members, *([float(rate)] if rate else [])))
+    )
 
 
 def intervals(cell: Cell, leak: float, rng: np.random.Generator) -> list[metrics.Interval]:
     """The same with the library's intervals."""
     one, two, members, records, groups = world(cell, leak, rng)
     if cell.kind == "targets alone":
-        values = [[getattr(metrics, name.partition("=")[0])(of, members, *map(float, filter(None, [name.partition("=")[2]])))
-                   for name in NUMBERS] for of in (one, two)]
-        return [*(metrics.t_interval(value) for value in values[0]),
-                *(metrics.t_interval(values[1][k] - values[0][k]) for k in (0, 1))]
+        values = [
+            [
+                getattr(metrics, name.partition("=")[0])(
+                    of, members, *map(float, filter(None, [name.partition("=")[2]]))
+                )
+                for name in NUMBERS
+            ]
+            for of in (one, two)
+        ]
+        return [
+            *(metrics.t_interval(value) for value in values[0]),
+            *(metrics.t_interval(values[1][k] - values[0][k]) for k in (0, 1)),
+        ]
     if cell.kind == "one":
         one, two, members = one[0], two[0], members[0]
     how = {"groups": groups, "records": records, "draws": DRAWS, "seed": int(rng.integers(2**31))}
@@ -115,18 +141,32 @@ def intervals(cell: Cell, leak: float, rng: np.random.Generator) -> list[metrics
     return [*alone.values(), *paired.values()]
 
 
-def coverage(cell: Cell, leak: float, repetitions: int, truths: int, seed: int = 0,
-             level: float = 0.95) -> dict[str, float]:
+def coverage(
+    cell: Cell, leak: float, repetitions: int, truths: int, seed: int = 0, level: float = 0.95
+) -> dict[str, float]:
     """Share of intervals that hold the truth, by `COLUMNS` without the last two; and how often a verdict on the sign of
     the first AUC less its truth would be wrong on either side, "falsely above" and "falsely below". In a world without a leak
     the truth is chance, and these are false findings. Rates that the non-members do not resolve have
     none."""
-    truth = np.mean([numbers(cell, leak, np.random.default_rng([seed, 1, k])) for k in range(truths)], 0)
-    found = [[one.at(level) for one in intervals(cell, leak, np.random.default_rng([seed, 2, k]))]
-             for k in range(repetitions)]
-    held = np.mean([[one.low <= true <= one.high for one, true in zip(each, truth, strict=True)] for each in found], 0)
+    truth = np.mean(
+        [numbers(cell, leak, np.random.default_rng([seed, 1, k])) for k in range(truths)], 0
+    )
+    found = [
+        [one.at(level) for one in intervals(cell, leak, np.random.default_rng([seed, 2, k]))]
+        for k in range(repetitions)
+    ]
+    held = np.mean(
+        [
+            [one.low <= true <= one.high for one, true in zip(each, truth, strict=True)]
+            for each in found
+        ],
+        0,
+    )
     first = [each[0] for each in found if not each[0].degenerate]
-    above, below = sum(one.low > truth[0] for one in first), sum(one.high < truth[0] for one in first)
+    above, below = (
+        sum(one.low > truth[0] for one in first),
+        sum(one.high < truth[0] for one in first),
+    )
     out = dict(zip(COLUMNS, [*held, above / repetitions, below / repetitions], strict=True))
     half = np.arange(cell.records) < cell.records // 2
     for column, rate in (("TPR 1 %", 0.01), ("TPR 0.1 %", 0.001), ("of TPR 1 %", 0.01)):
@@ -137,9 +177,16 @@ def coverage(cell: Cell, leak: float, repetitions: int, truths: int, seed: int =
 
 def markdown(rows: Sequence[tuple[Cell, float, dict[str, float]]], repetitions: int) -> str:
     """The table of the page."""
-    lines = [f"| rule | targets x records | leak | {' | '.join(COLUMNS)} |", "| --- | --- | --- |" + " ---: |" * len(COLUMNS)]
+    lines = [
+        f"| rule | targets x records | leak | {' | '.join(COLUMNS)} |",
+        "| --- | --- | --- |" + " ---: |" * len(COLUMNS),
+    ]
     for cell, leak, found in rows:
-        size = f"{cell.targets} x {cell.records:,}" if cell.kind != "banks" else f"{cell.targets} x 3 x {cell.records:,}"
+        size = (
+            f"{cell.targets} x {cell.records:,}"
+            if cell.kind != "banks"
+            else f"{cell.targets} x 3 x {cell.records:,}"
+        )
         size += f" of {cell.pool:,}" if cell.pool else ""
         cells = ["no interval" if np.isnan(one) else f"{100 * one:.1f}" for one in found.values()]
         lines.append(f"| {cell.rule} | {size} | {'yes' if leak else 'no'} | {' | '.join(cells)} |")

@@ -44,7 +44,11 @@ def shape(architecture: str, columns: int, classes: int, records: int) -> tuple:
     """An untrained model, records and labels at random."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(records, columns)).astype(np.float32)
-    return models.build(architecture, (columns,), classes, seed=0), x, rng.integers(0, classes, records)
+    return (
+        models.build(architecture, (columns,), classes, seed=0),
+        x,
+        rng.integers(0, classes, records),
+    )
 
 
 def apart(found: np.ndarray, expected: np.ndarray) -> float:
@@ -54,8 +58,11 @@ def apart(found: np.ndarray, expected: np.ndarray) -> float:
 
 def closed_form(architecture: str, columns: int, classes: int, records: int) -> tuple:
     given = shape(architecture, columns, classes, records)
-    slow, expected = timed(lambda: hessian._from_products(
-        hessian.operator(*given), models.parameter_count(given[0]), "float64"))
+    slow, expected = timed(
+        lambda: hessian._from_products(
+            hessian.operator(*given), models.parameter_count(given[0]), "float64"
+        )
+    )
     quick, found = timed(lambda: hessian.exact(*given))
     return slow / quick, apart(found, expected), quick
 
@@ -63,12 +70,19 @@ def closed_form(architecture: str, columns: int, classes: int, records: int) -> 
 def dampings(records: int) -> tuple:
     given = shape("mlp:16", 100, 10, records)
     matrix = hessian.exact(*given)
-    gradients = np.concatenate(list(signals.record_gradients(*(part[:500] if k else part for k, part in enumerate(given)),
-                                                             dtype="float64")))
+    gradients = np.concatenate(
+        list(
+            signals.record_gradients(
+                *(part[:500] if k else part for k, part in enumerate(given)), dtype="float64"
+            )
+        )
+    )
     used = max(0.0, -float(np.linalg.eigvalsh(matrix)[0])) + DAMPINGS
 
     def solved(damping: float) -> np.ndarray:
-        return np.linalg.norm(np.linalg.solve(matrix + damping * np.eye(len(matrix)), gradients.T), axis=0)
+        return np.linalg.norm(
+            np.linalg.solve(matrix + damping * np.eye(len(matrix)), gradients.T), axis=0
+        )
 
     def rotated() -> list:
         spectrum = hessian.spectrum(matrix, device="cpu")
@@ -82,10 +96,17 @@ def dampings(records: int) -> tuple:
 
 def batched(records: int) -> tuple:
     given = shape("mlp:16", 100, 10, records)
-    right = np.concatenate(list(signals.record_gradients(*(part[:64] if k else part for k, part in enumerate(given)),
-                                                         dtype="float64")))
+    right = np.concatenate(
+        list(
+            signals.record_gradients(
+                *(part[:64] if k else part for k, part in enumerate(given)), dtype="float64"
+            )
+        )
+    )
     product = hessian.operator(*given)
-    slow, expected = timed(lambda: [hessian.conjugate_gradient(product, row[None]).check().x[0] for row in right])
+    slow, expected = timed(
+        lambda: [hessian.conjugate_gradient(product, row[None]).check().x[0] for row in right]
+    )
     quick, found = timed(lambda: hessian.conjugate_gradient(product, right).check().x)
     return slow / quick, apart(found, np.stack(expected)), quick
 
@@ -100,9 +121,15 @@ def large() -> None:
     held = torch.cuda.memory_allocated(device)
 
     def report(name: str, seconds: float) -> None:
-        peak, other = torch.cuda.max_memory_allocated(device) - held, torch.cuda.mem_get_info(device)
-        print(f"{name}: {seconds:.1f} s, at most {peak / 1e9:.1f} GB of tensors besides model and data "
-              f"({(other[1] - other[0]) / 1e9:.1f} GB of the card in use)", flush=True)
+        peak, other = (
+            torch.cuda.max_memory_allocated(device) - held,
+            torch.cuda.mem_get_info(device),
+        )
+        print(
+            f"{name}: {seconds:.1f} s, at most {peak / 1e9:.1f} GB of tensors besides model and data "
+            f"({(other[1] - other[0]) / 1e9:.1f} GB of the card in use)",
+            flush=True,
+        )
         devices.release()
         torch.cuda.reset_peak_memory_stats(device)
 
@@ -124,12 +151,16 @@ def large() -> None:
     right = next(signals.record_gradients(model, x, y, batch=64))
     product = hessian.operator(model, x, y, dtype="float32")
     seconds, found = timed(lambda: hessian.conjugate_gradient(product, right, 0.2, 1e-4))
-    report(f"conjugate gradient of 64 gradients, {found.iterations.mean():.0f} iterations, {found.converged.sum()} converged",
-           seconds)
+    report(
+        f"conjugate gradient of 64 gradients, {found.iterations.mean():.0f} iterations, {found.converged.sum()} converged",
+        seconds,
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--large", action="store_true")
@@ -137,16 +168,29 @@ if __name__ == "__main__":
     if arguments.large:
         large()
     else:
-        cases = {"closed form, MLP 100-16-10": lambda n: closed_form("mlp:16", 100, 10, n),
-                 "closed form, logistic 60-10": lambda n: closed_form("logistic_regression", 60, 10, n),
-                 "spectrum, 10 dampings": dampings, "64 systems at once": batched}
+        cases = {
+            "closed form, MLP 100-16-10": lambda n: closed_form("mlp:16", 100, 10, n),
+            "closed form, logistic 60-10": lambda n: closed_form("logistic_regression", 60, 10, n),
+            "spectrum, 10 dampings": dampings,
+            "64 systems at once": batched,
+        }
         for name, case in cases.items():
-            ratios, differences, spent = zip(*[case(arguments.records) for _ in range(arguments.repeats)], strict=True)
-            print(f"{name:28} {statistics.median(ratios):7.1f}x ({min(ratios):.1f} to {max(ratios):.1f}); "
-                  f"{statistics.median(spent):.2f} s; apart by {max(differences):.0e}", flush=True)
+            ratios, differences, spent = zip(
+                *[case(arguments.records) for _ in range(arguments.repeats)], strict=True
+            )
+            print(
+                f"{name:28} {statistics.median(ratios):7.1f}x ({min(ratios):.1f} to {max(ratios):.1f}); "
+                f"{statistics.median(spent):.2f} s; apart by {max(differences):.0e}",
+                flush=True,
+            )
         seconds, matrix = timed(lambda: hessian.exact(*shape("mlp:6", 784, 10, arguments.records)))
-        print(f"4,780 parameters, {arguments.records:,} records, float64: exact {seconds:.1f} s, spectrum "
-              f"{timed(lambda: hessian.spectrum(matrix, device='cpu'))[0]:.1f} s", flush=True)
+        print(
+            f"4,780 parameters, {arguments.records:,} records, float64: exact {seconds:.1f} s, spectrum "
+            f"{timed(lambda: hessian.spectrum(matrix, device='cpu'))[0]:.1f} s",
+            flush=True,
+        )
     where = devices.describe(devices.pick("cuda" if arguments.large else "cpu"))
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
-          f"{where}, {torch.get_num_threads()} threads")
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
+        f"{where}, {torch.get_num_threads()} threads"
+    )

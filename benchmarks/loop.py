@@ -47,14 +47,19 @@ def table(columns: int, classes: int, records: int) -> data.Dataset:
     rng = np.random.default_rng(0)
     y = rng.integers(0, classes, records)
     x = rng.normal(size=(records, columns)) + 0.5 * rng.normal(size=(classes, columns))[y]
-    return data.Dataset("gaussian", x.astype(np.float32), y, records, tuple(map(str, range(classes))))
+    return data.Dataset(
+        "gaussian", x.astype(np.float32), y, records, tuple(map(str, range(classes)))
+    )
 
 
 def images(size: int, channels: int, records: int) -> data.Dataset:
     """Noise with a pattern for each of ten classes."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 10, records)
-    x = 0.7 * rng.integers(0, 256, (records, size, size, channels)) + 0.3 * rng.integers(0, 256, (10, size, size, channels))[y]
+    x = (
+        0.7 * rng.integers(0, 256, (records, size, size, channels))
+        + 0.3 * rng.integers(0, 256, (10, size, size, channels))[y]
+    )
     return data.Dataset("patterns", x.astype(np.uint8), y, records, tuple(map(str, range(10))))
 
 
@@ -63,28 +68,114 @@ def cases(device: str) -> dict[str, tuple]:
     sgd = dict(optimizer="sgd", learning_rate=0.05, momentum=0.9)
     if device == "cpu":
         fashion = data.load("fashion_mnist_20k").take(np.arange(2000))
-        pixels = data.Dataset("pixels", fashion.x.reshape(2000, -1).astype(np.float32) / 255, fashion.y, 2000, fashion.classes)
-        bank = TrainConfig("batchnorm_cnn:24,48,96", epochs=4, batch_size=256, optimizer="sgd", learning_rate=0.15,
-                           momentum=0.9, nesterov=True, weight_decay=5e-4, schedule="one_cycle")
+        pixels = data.Dataset(
+            "pixels",
+            fashion.x.reshape(2000, -1).astype(np.float32) / 255,
+            fashion.y,
+            2000,
+            fashion.classes,
+        )
+        bank = TrainConfig(
+            "batchnorm_cnn:24,48,96",
+            epochs=4,
+            batch_size=256,
+            optimizer="sgd",
+            learning_rate=0.15,
+            momentum=0.9,
+            nesterov=True,
+            weight_decay=5e-4,
+            schedule="one_cycle",
+        )
         return {
             ALONE: (images(32, 3, 50_000), bank, 1, 1, 1.15),
-            "tanh_cnn:16,32,64": (fashion, TrainConfig("tanh_cnn:16,32,64", epochs=3, learning_rate=2e-3), 8, 4, 2.5),
-            "logistic regression 20-2": (table(20, 2, 1000), TrainConfig("logistic_regression", epochs=40, **sgd), 64, 2, 6),
-            "logistic regression 784-10": (pixels, TrainConfig("logistic_regression", epochs=40, **sgd), 64, 2, 6),
-            "MLP 20-40-2": (table(20, 2, 1000), TrainConfig("mlp:40", epochs=40, batch_size=32, **sgd), 64, 2, 6),
-            "MLP 100-64-10": (table(100, 10, 2000), TrainConfig("mlp:64", epochs=40, **sgd), 64, 2, 6),
-            "MLP 784-6-10": (pixels, TrainConfig("mlp:6", epochs=40, **sgd), 64, 2, 6)}
+            "tanh_cnn:16,32,64": (
+                fashion,
+                TrainConfig("tanh_cnn:16,32,64", epochs=3, learning_rate=2e-3),
+                8,
+                4,
+                2.5,
+            ),
+            "logistic regression 20-2": (
+                table(20, 2, 1000),
+                TrainConfig("logistic_regression", epochs=40, **sgd),
+                64,
+                2,
+                6,
+            ),
+            "logistic regression 784-10": (
+                pixels,
+                TrainConfig("logistic_regression", epochs=40, **sgd),
+                64,
+                2,
+                6,
+            ),
+            "MLP 20-40-2": (
+                table(20, 2, 1000),
+                TrainConfig("mlp:40", epochs=40, batch_size=32, **sgd),
+                64,
+                2,
+                6,
+            ),
+            "MLP 100-64-10": (
+                table(100, 10, 2000),
+                TrainConfig("mlp:64", epochs=40, **sgd),
+                64,
+                2,
+                6,
+            ),
+            "MLP 784-6-10": (pixels, TrainConfig("mlp:6", epochs=40, **sgd), 64, 2, 6),
+        }
     cifar, halves = images(32, 3, 20_000), images(32, 3, 50_000)
-    large = dict(optimizer="sgd", learning_rate=0.4, momentum=0.9, nesterov=True, weight_decay=1e-3, schedule="one_cycle",
-                 batch_size=512, augmentation="flip_crop:4", precision="bfloat16")
-    short = dict(optimizer="sgd", learning_rate=0.05, momentum=0.9, batch_size=128, augmentation="flip_crop:4")
+    large = dict(
+        optimizer="sgd",
+        learning_rate=0.4,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=1e-3,
+        schedule="one_cycle",
+        batch_size=512,
+        augmentation="flip_crop:4",
+        precision="bfloat16",
+    )
+    short = dict(
+        optimizer="sgd",
+        learning_rate=0.05,
+        momentum=0.9,
+        batch_size=128,
+        augmentation="flip_crop:4",
+    )
     return {
-        "tanh_cnn:32,64,128": (cifar, TrainConfig("tanh_cnn:32,64,128", epochs=3, learning_rate=1e-3), 64, 2, 20),
+        "tanh_cnn:32,64,128": (
+            cifar,
+            TrainConfig("tanh_cnn:32,64,128", epochs=3, learning_rate=1e-3),
+            64,
+            2,
+            20,
+        ),
         "watson_cnn": (cifar, TrainConfig("watson_cnn", epochs=3, **sgd), 64, 2, 20),
-        "MLP 100-64-10": (table(100, 10, 20_000), TrainConfig("mlp:64", epochs=5, **sgd), 64, 1, 20),
-        "resnet18, batches of 128": (cifar, TrainConfig("resnet18", epochs=2, precision="bfloat16", **short), 2, 1, 2.5),
+        "MLP 100-64-10": (
+            table(100, 10, 20_000),
+            TrainConfig("mlp:64", epochs=5, **sgd),
+            64,
+            1,
+            20,
+        ),
+        "resnet18, batches of 128": (
+            cifar,
+            TrainConfig("resnet18", epochs=2, precision="bfloat16", **short),
+            2,
+            1,
+            2.5,
+        ),
         "resnet18, batches of 512": (halves, TrainConfig("resnet18", epochs=4, **large), 2, 1, 2.5),
-        "resnet9, the bank's recipe": (halves, TrainConfig("resnet9:32,64,256,256", epochs=20, **large), 4, 1, 2.5)}
+        "resnet9, the bank's recipe": (
+            halves,
+            TrainConfig("resnet9:32,64,256,256", epochs=20, **large),
+            4,
+            1,
+            2.5,
+        ),
+    }
 
 
 THREADS = torch.get_num_threads()
@@ -120,32 +211,67 @@ def textbook(config: TrainConfig, shape: tuple, classes: int) -> nn.Module:
 def optimizer_of(network: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     if config.optimizer == "adam":
         return torch.optim.Adam(network.parameters(), config.learning_rate)
-    return torch.optim.SGD(network.parameters(), config.learning_rate, config.momentum, nesterov=config.nesterov,
-                           weight_decay=config.weight_decay)
+    return torch.optim.SGD(
+        network.parameters(),
+        config.learning_rate,
+        config.momentum,
+        nesterov=config.nesterov,
+        weight_decay=config.weight_decay,
+    )
 
 
-def in_memory(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, _: int = 0,
-              first: bool = True) -> tuple:
+def in_memory(
+    records: data.Dataset,
+    members: np.ndarray,
+    config: TrainConfig,
+    device: torch.device,
+    _: int = 0,
+    first: bool = True,
+) -> tuple:
     """As `plain`, by the tight loop; images with their channels `first`, as PyTorch has them, or last."""
     started, right = time.perf_counter(), []
-    x, y = models.to_input(torch.from_numpy(records.x)).to(device), torch.from_numpy(records.y).to(device)
+    x, y = (
+        models.to_input(torch.from_numpy(records.x)).to(device),
+        torch.from_numpy(records.y).to(device),
+    )
     x = x.contiguous() if first else x
     for row in members:
         network = textbook(config, records.shape, len(records.classes)).to(device)
         rows = torch.from_numpy(np.flatnonzero(row)).to(device)
-        right.append(tight.train(network, optimizer_of(network, config), x[rows], y[rows], config.epochs, config.batch_size,
-                                 lambda views: recipe.augment(views, config.augmentation)))
+        right.append(
+            tight.train(
+                network,
+                optimizer_of(network, config),
+                x[rows],
+                y[rows],
+                config.epochs,
+                config.batch_size,
+                lambda views: recipe.augment(views, config.augmentation),
+            )
+        )
     return time.perf_counter() - started, float(np.mean(right))
 
 
-def plain(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, loaders: int) -> tuple:
+def plain(
+    records: data.Dataset,
+    members: np.ndarray,
+    config: TrainConfig,
+    device: torch.device,
+    loaders: int,
+) -> tuple:
     """Seconds, and accuracy on the training set in the last epoch, of training models one after the other."""
     started, right = time.perf_counter(), []
     for row in members:
         network = textbook(config, records.shape, len(records.classes)).to(device)
         optimizer = optimizer_of(network, config)
-        loader = DataLoader(Subset(records, np.flatnonzero(row)), config.batch_size, shuffle=True, num_workers=loaders,
-                            pin_memory=device.type == "cuda", persistent_workers=loaders > 0)
+        loader = DataLoader(
+            Subset(records, np.flatnonzero(row)),
+            config.batch_size,
+            shuffle=True,
+            num_workers=loaders,
+            pin_memory=device.type == "cuda",
+            persistent_workers=loaders > 0,
+        )
         for _ in range(config.epochs):
             correct = 0
             for x, y in loader:
@@ -160,7 +286,13 @@ def plain(records: data.Dataset, members: np.ndarray, config: TrainConfig, devic
     return time.perf_counter() - started, float(np.mean(right))
 
 
-def ours(records: data.Dataset, members: np.ndarray, config: TrainConfig, device: torch.device, workers: int | None) -> tuple:
+def ours(
+    records: data.Dataset,
+    members: np.ndarray,
+    config: TrainConfig,
+    device: torch.device,
+    workers: int | None,
+) -> tuple:
     """The same of `training.train`."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MIA_CACHE"] = folder
@@ -199,28 +331,46 @@ def airbench() -> None:
     train94(verbose=False)  # compiles
     started = time.perf_counter()
     accuracy = train94(verbose=False)
-    print(f"airbench94 on all 50,000 records of CIFAR-10: {time.perf_counter() - started:.2f} s, accuracy {accuracy}")
+    print(
+        f"airbench94 on all 50,000 records of CIFAR-10: {time.perf_counter() - started:.2f} s, accuracy {accuracy}"
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
     device = devices.pick(arguments.device)
     # On a core in a process of its own: what it leaves in this one's memory would make the plain loop faster.
-    peak = (dense_rate(device) if devices.is_card(device) else
-            pool.default_workers() * pool.pool(1).submit(dense_rate, device).result())
+    peak = (
+        dense_rate(device)
+        if devices.is_card(device)
+        else pool.default_workers() * pool.pool(1).submit(dense_rate, device).result()
+    )
     for name, (records, config, many, few, goal) in cases(device.type).items():
         if arguments.only not in name:
             continue
         members = membership.random_halves(len(records), many + many % 2)[:many]
         alone, loaders = name == ALONE, 0
-        workers, peers = (1 if alone else None), [(in_memory, f"in memory, goal {goal}x" if alone else "in memory"),
-                                                  (partial(in_memory, first=False), "in memory, channels last")]
+        workers, peers = (
+            (1 if alone else None),
+            [
+                (in_memory, f"in memory, goal {goal}x" if alone else "in memory"),
+                (partial(in_memory, first=False), "in memory, channels last"),
+            ],
+        )
         torch.set_num_threads(1 if alone else THREADS)
-        ours(records, members[:2 * pool.default_workers()], TrainConfig(config.architecture, epochs=1), device, workers)
+        ours(
+            records,
+            members[: 2 * pool.default_workers()],
+            TrainConfig(config.architecture, epochs=1),
+            device,
+            workers,
+        )
         if not alone:
             loaders = min((0, 2), key=lambda n: plain(records, members[:1], config, device, n)[0])
             peers.insert(0, (plain, f"{loaders} loaders, goal {goal}x"))
@@ -234,15 +384,22 @@ if __name__ == "__main__":
                 spent.append((mine / many, theirs / few))
             mine, other = np.mean(accuracies, 0)
             each, theirs = np.median(spent, 0)
-            print(f"{name:27} {statistics.median(ratios):6.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) the plain loop, "
-                  f"{said}; training accuracy {mine:.3f}, plain {other:.3f}; {each:.3f} s a model, plain {theirs:.3f}",
-                  flush=True)
+            print(
+                f"{name:27} {statistics.median(ratios):6.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) the plain loop, "
+                f"{said}; training accuracy {mine:.3f}, plain {other:.3f}; {each:.3f} s a model, plain {theirs:.3f}",
+                flush=True,
+            )
         trained = int(members[0].sum())
         rate = costs.training(config, records.shape, len(records.classes), trained) / each
         share = rate / (peak / pool.default_workers() if alone else peak)
-        print(f"{'':27} {60 / each:.1f} models a minute, {config.epochs * trained / each:,.0f} records a second, "
-              f"{rate / 1e9:,.0f} GFLOP/s, {share:.0%} of the device's", flush=True)
+        print(
+            f"{'':27} {60 / each:.1f} models a minute, {config.epochs * trained / each:,.0f} records a second, "
+            f"{rate / 1e9:,.0f} GFLOP/s, {share:.0%} of the device's",
+            flush=True,
+        )
     if devices.is_card(device):
         airbench()
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}, "
-          f"{pool.default_workers()} processes; plain loop with {torch.get_num_threads()} threads")
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}, "
+        f"{pool.default_workers()} processes; plain loop with {torch.get_num_threads()} threads"
+    )

@@ -18,7 +18,9 @@ import torch
 
 from mia_lib import data, membership, training
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("--models", type=int, default=8)
 parser.add_argument("--repeats", type=int, default=3)
 parser.add_argument("--workers", type=int, default=2)
@@ -30,7 +32,9 @@ def seconds(workers: int, models: int) -> float:
     config = training.TrainConfig("tanh_cnn:16,32,64", epochs=5, learning_rate=2e-3)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MIA_CACHE"] = folder
-        ensemble = training.train(game, membership.balanced_halves(2000, models), config, workers=workers)
+        ensemble = training.train(
+            game, membership.balanced_halves(2000, models), config, workers=workers
+        )
         start = time.perf_counter()
         ensemble.fit()
         return time.perf_counter() - start
@@ -40,8 +44,14 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     for workers in (1, arguments.workers):
         seconds(workers, 2 * workers)  # starts the processes and warms the kernels up
-    ratios = [seconds(1, arguments.models) / seconds(arguments.workers, arguments.models)
-              for _ in range(arguments.repeats)]
-    print(f"pool of {arguments.workers} against 1: {statistics.median(ratios):.2f}x "
-          f"({min(ratios):.2f} to {max(ratios):.2f} over {len(ratios)} pairs), {arguments.models} models")
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores, {platform.machine()}")
+    ratios = [
+        seconds(1, arguments.models) / seconds(arguments.workers, arguments.models)
+        for _ in range(arguments.repeats)
+    ]
+    print(
+        f"pool of {arguments.workers} against 1: {statistics.median(ratios):.2f}x "
+        f"({min(ratios):.2f} to {max(ratios):.2f} over {len(ratios)} pairs), {arguments.models} models"
+    )
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores, {platform.machine()}"
+    )

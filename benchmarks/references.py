@@ -22,7 +22,9 @@ from mia_lib.errors import MiaError
 from mia_lib.training import devices
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--models", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=30)
@@ -32,7 +34,10 @@ if __name__ == "__main__":
         records = data.load("cifar10").take(np.arange(50_000))
     except MiaError:
         rng = np.random.default_rng(0)
-        pixels, labels = rng.integers(0, 256, (50_000, 32, 32, 3)).astype(np.uint8), rng.integers(0, 10, 50_000)
+        pixels, labels = (
+            rng.integers(0, 256, (50_000, 32, 32, 3)).astype(np.uint8),
+            rng.integers(0, 10, 50_000),
+        )
         records = data.Dataset("noise", pixels, labels, 50_000, tuple("0123456789"))
     config = training.TrainConfig("tanh_cnn:32,64,128", epochs=arguments.epochs, batch_size=128)
     with tempfile.TemporaryDirectory() as folder:
@@ -41,6 +46,10 @@ if __name__ == "__main__":
         started = time.perf_counter()
         history = training.train(records, members, config, device=str(device)).history()
         minutes = (time.perf_counter() - started) / 60
-    print(f"{arguments.models} models, {arguments.epochs} epochs on half of {records.name}: {minutes:.2f} minutes (goal 5 "
-          f"on an H200 for 64 and 30), training accuracy {history[:, -1, 1].mean():.3f}")
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}")
+    print(
+        f"{arguments.models} models, {arguments.epochs} epochs on half of {records.name}: {minutes:.2f} minutes (goal 5 "
+        f"on an H200 for 64 and 30), training accuracy {history[:, -1, 1].mean():.3f}"
+    )
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}, {devices.describe(device)}"
+    )

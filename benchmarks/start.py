@@ -42,22 +42,45 @@ if __name__ == "__main__":
 def seconds(*command: str, **environment: str) -> float:
     """Wall time of a process of Python."""
     started = time.perf_counter()
-    subprocess.run([sys.executable, *command], check=True, env={**os.environ, **environment},
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, *command],
+        check=True,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     return time.perf_counter() - started
 
 
-def pair(folder: Path, models: int, records: int, epochs: int, threads: int, turn: int) -> tuple[float, float]:
+def pair(
+    folder: Path, models: int, records: int, epochs: int, threads: int, turn: int
+) -> tuple[float, float]:
     """Seconds of ours and of the plain loop."""
+
     def ours() -> float:
         with tempfile.TemporaryDirectory() as cache:
-            return seconds(str(folder / "ours.py"), str(folder / "ours.png"), str(models), str(records), str(epochs),
-                           MIA_CACHE=cache, MIA_PROGRESS="")
+            return seconds(
+                str(folder / "ours.py"),
+                str(folder / "ours.png"),
+                str(models),
+                str(records),
+                str(epochs),
+                MIA_CACHE=cache,
+                MIA_PROGRESS="",
+            )
 
     def plain() -> float:
         more = ["--threads", str(threads)] if threads else []
-        return seconds(str(Path(__file__).with_name("tight.py")), str(folder / "arrays.npz"), str(folder / "plain.png"),
-                       "--models", str(models), "--epochs", str(epochs), *more)
+        return seconds(
+            str(Path(__file__).with_name("tight.py")),
+            str(folder / "arrays.npz"),
+            str(folder / "plain.png"),
+            "--models",
+            str(models),
+            "--epochs",
+            str(epochs),
+            *more,
+        )
 
     if turn % 2:
         other = plain()
@@ -66,7 +89,9 @@ def pair(folder: Path, models: int, records: int, epochs: int, threads: int, tur
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=20)
@@ -83,12 +108,19 @@ if __name__ == "__main__":
         (Path(name) / "ours.py").write_text(OURS, encoding="utf-8")
         for models in arguments.models:
             for threads in arguments.threads:
-                pairs = [pair(Path(name), models, arguments.records, arguments.epochs, threads, turn)
-                         for turn in range(arguments.repeats)]
+                pairs = [
+                    pair(Path(name), models, arguments.records, arguments.epochs, threads, turn)
+                    for turn in range(arguments.repeats)
+                ]
                 ratios = [plain / mine for mine, plain in pairs]
                 mine, plain = np.median(pairs, 0)
-                print(f"{models} models: {statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) the plain "
-                      f"loop with {threads or 'its own'} threads; {mine:.1f} s, plain {plain:.1f} s", flush=True)
+                print(
+                    f"{models} models: {statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) the plain "
+                    f"loop with {threads or 'its own'} threads; {mine:.1f} s, plain {plain:.1f} s",
+                    flush=True,
+                )
     from importlib.metadata import version
 
-    print(f"Python {platform.python_version()}, torch {version('torch')}, {os.cpu_count()} cores, {platform.machine()}")
+    print(
+        f"Python {platform.python_version()}, torch {version('torch')}, {os.cpu_count()} cores, {platform.machine()}"
+    )

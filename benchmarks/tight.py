@@ -15,20 +15,36 @@ from torch.nn.functional import cross_entropy
 
 
 def tanh_cnn() -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.Tanh(), nn.MaxPool2d(2),
-                         nn.Conv2d(16, 32, 5, padding=2), nn.Tanh(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(32 * 49, 64), nn.Tanh(), nn.Linear(64, 10))
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 5, padding=2),
+        nn.Tanh(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 5, padding=2),
+        nn.Tanh(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 49, 64),
+        nn.Tanh(),
+        nn.Linear(64, 10),
+    )
 
 
-def train(network: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor, epochs: int,
-          batch_size: int, augment=lambda x: x) -> float:
+def train(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    epochs: int,
+    batch_size: int,
+    augment=lambda x: x,
+) -> float:
     """Train a network in place; its accuracy in the last epoch."""
     right = torch.zeros((), dtype=torch.long, device=x.device)
     for _ in range(epochs):
         right.zero_()
         order = torch.randperm(len(x), device=x.device)
         for start in range(0, len(x), batch_size):
-            batch = order[start:start + batch_size]
+            batch = order[start : start + batch_size]
             outputs = network(augment(x[batch]))
             optimizer.zero_grad()
             cross_entropy(outputs, y[batch]).backward()
@@ -39,6 +55,7 @@ def train(network: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor,
 
 def main(arrays: str, figure: str, models: int, epochs: int) -> None:
     import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from scipy.stats import norm
@@ -61,7 +78,11 @@ def main(arrays: str, figure: str, models: int, epochs: int) -> None:
     fitted = []
     for which in (inside, ~inside):
         mean = np.average(said, 0, weights=which)
-        fitted.append(norm.logpdf(signal[0], mean, np.sqrt(np.average((said - mean) ** 2, 0, weights=which)) + 1e-6))
+        fitted.append(
+            norm.logpdf(
+                signal[0], mean, np.sqrt(np.average((said - mean) ** 2, 0, weights=which)) + 1e-6
+            )
+        )
     scores = fitted[0] - fitted[1]
     fpr, tpr, _ = roc_curve(members[0], scores)
     plt.loglog(fpr, tpr)
@@ -69,7 +90,9 @@ def main(arrays: str, figure: str, models: int, epochs: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("arrays")
     parser.add_argument("figure")
     parser.add_argument("--models", type=int, default=16)

@@ -39,10 +39,31 @@ for _name, _value in ARITHMETIC.items():
 LIBRARY = Path(__file__).resolve().parent
 BEGAN = time.time()  # a module that was edited after this does not run as its file says
 __version__ = "1.0.0"
-__all__ = ["attacks", "audit", "claims", "curvature", "data", "game", "hessian", "membership", "metrics", "models", "plotting",
-           "published", "results", "signals", "store", "training"]
-_MODULE_PATHS = {"claims": "evidence.claims", "curvature": "signals.curvature", "hessian": "signals.hessian",
-         "plotting": "evidence.plotting", "results": "evidence.tables"}
+__all__ = [
+    "attacks",
+    "audit",
+    "claims",
+    "curvature",
+    "data",
+    "game",
+    "hessian",
+    "membership",
+    "metrics",
+    "models",
+    "plotting",
+    "published",
+    "results",
+    "signals",
+    "store",
+    "training",
+]
+_MODULE_PATHS = {
+    "claims": "evidence.claims",
+    "curvature": "signals.curvature",
+    "hessian": "signals.hessian",
+    "plotting": "evidence.plotting",
+    "results": "evidence.tables",
+}
 
 if TYPE_CHECKING:
     from mia_lib.evidence import claims, plotting  # noqa: F401

@@ -12,8 +12,13 @@ import numpy as np
 from mia_lib.errors import MiaError, first_line
 
 
-def read_npz(source: Path | bytes, what: str, needed: Sequence[str] = (), more: Sequence[str] | None = None,
-             remedy: str = "") -> dict[str, np.ndarray]:
+def read_npz(
+    source: Path | bytes,
+    what: str,
+    needed: Sequence[str] = (),
+    more: Sequence[str] | None = None,
+    remedy: str = "",
+) -> dict[str, np.ndarray]:
     """Arrays by name from an `.npz` file, or from its content.
 
     Args:
@@ -25,12 +30,16 @@ def read_npz(source: Path | bytes, what: str, needed: Sequence[str] = (), more: 
     """
     arrays, objects = {}, []
     try:
-        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+        with zipfile.ZipFile(
+            io.BytesIO(source) if isinstance(source, bytes) else source
+        ) as archive:
             entries = {entry.removesuffix(".npy"): entry for entry in archive.namelist()}
             if len(entries) < len(archive.namelist()):  # of which readers take different ones
                 raise ValueError("an array is in it twice")
             lacking = [name for name in needed if name not in entries]
-            for name in entries if more is None else [name for name in (*needed, *more) if name in entries]:
+            for name in (
+                entries if more is None else [name for name in (*needed, *more) if name in entries]
+            ):
                 with archive.open(entries[name]) as part:
                     try:
                         arrays[name] = np.lib.format.read_array(part, allow_pickle=False)
@@ -42,10 +51,16 @@ def read_npz(source: Path | bytes, what: str, needed: Sequence[str] = (), more: 
                         if part.read(1):  # its end, where zipfile compares the checksum
                             raise ValueError(f"{name} has more bytes than its header says")
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
-        raise MiaError(f"{what} cannot be read as an .npz file of plain arrays ({first_line(error)}). {remedy}") from error
+        raise MiaError(
+            f"{what} cannot be read as an .npz file of plain arrays ({first_line(error)}). {remedy}"
+        ) from error
     if lacking:
-        raise MiaError(f"{what} has no array {' and '.join(lacking)} (it has {', '.join(entries) or 'none'}). {remedy}")
+        raise MiaError(
+            f"{what} has no array {' and '.join(lacking)} (it has {', '.join(entries) or 'none'}). {remedy}"
+        )
     if objects:
-        raise MiaError(f"{what} holds objects of Python in {', '.join(objects)}, as columns of text in pandas are, and none "
-                       f"is read: save texts as {objects[0]}.astype(str), numbers as {objects[0]}.astype(float).")
+        raise MiaError(
+            f"{what} holds objects of Python in {', '.join(objects)}, as columns of text in pandas are, and none "
+            f"is read: save texts as {objects[0]}.astype(str), numbers as {objects[0]}.astype(float)."
+        )
     return arrays

@@ -18,19 +18,28 @@ Scores: TypeAlias = npt.ArrayLike  # float [N] or [T, N], higher = more likely a
 Members: TypeAlias = npt.ArrayLike  # bool [N] or [T, N]
 Numbers: TypeAlias = npt.ArrayLike  # of a shape that the docstring says
 Indices: TypeAlias = npt.ArrayLike | None  # int, or what goes without
-PerTarget: TypeAlias = Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
+PerTarget: TypeAlias = (
+    Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
+)
 Metric: TypeAlias = Callable[..., Any] | str  # a metric of `mia_lib.metrics`, or its name
 MetricNames: TypeAlias = Sequence[str]
 Labels: TypeAlias = Any  # int [N], an array or a tensor, or None
 Records: TypeAlias = Any  # an array or a tensor, [N, ...]
 Gradients: TypeAlias = np.ndarray | Iterable[np.ndarray]  # [N, P], or blocks [B, P] of it
-Inverse: TypeAlias = Any  # [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
+Inverse: TypeAlias = (
+    Any  # [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
+)
 Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
 ALL_KINDS = "biufcmMOSUV"  # kinds of NumPy types
 HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
-LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")  # that networks are trained with, and signals are of
+LOSSES = (
+    "cross_entropy",
+    "squared_error",
+    "brier",
+    "double_softmax",
+)  # that networks are trained with, and signals are of
 
 
 def check_flag(argument: str, value) -> bool:
@@ -44,8 +53,10 @@ def check_unmasked(argument: str, values) -> None:
     """Refuse an array, or a list of them, with masked values: what is made of it forgets the mask."""
     for part in values if isinstance(values, list | tuple) else (values,):
         if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):
-            raise MiaError(f"{argument} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, "
-                           f"as by {argument}.filled(...), or leave those records out.")
+            raise MiaError(
+                f"{argument} has {hidden} masked {'value' if hidden == 1 else 'values'}: fill in what is missing, "
+                f"as by {argument}.filled(...), or leave those records out."
+            )
 
 
 def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
@@ -58,19 +69,29 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     try:
         array = as_array(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as problem:
-        raise MiaError(f"{argument} cannot be made an array ({problem}): rows must be equally long.") from problem
+        raise MiaError(
+            f"{argument} cannot be made an array ({problem}): rows must be equally long."
+        ) from problem
     if array.dtype.kind not in kinds:
-        raise MiaError(f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed.")
-    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
+        raise MiaError(
+            f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed."
+        )
+    return (
+        array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
+    )
 
 
 def check_order(**given) -> None:
     """Refuse columns of pandas, by their names, that have the same records in another order, for only their places count."""
-    (first, one), *rest = [(name, values.index) for name, values in given.items() if hasattr(values, "iloc")] or [("", None)]
+    (first, one), *rest = [
+        (name, values.index) for name, values in given.items() if hasattr(values, "iloc")
+    ] or [("", None)]
     for name, other in rest:
         if not other.equals(one) and set(other) == set(one):
-            raise MiaError(f"{name} and {first} have the same index in another order, and would be taken row by row as they "
-                           f"stand: give {name}.loc[{first}.index] or, if places are what you mean, reset_index(drop=True).")
+            raise MiaError(
+                f"{name} and {first} have the same index in another order, and would be taken row by row as they "
+                f"stand: give {name}.loc[{first}.index] or, if places are what you mean, reset_index(drop=True)."
+            )
 
 
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
@@ -83,16 +104,22 @@ def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     if right.all() and array.dtype.kind in "iufO":
         return array.astype(bool)
     wrong = array[~right]
-    remedy = {"U": f"Compare first, as in {argument} == {str(wrong.flat[0]) if wrong.size else ''!r}.",
-              "i": f"Of indices or a permutation make a mask: mask = np.zeros(N, bool); mask[{argument}] = True.",
-              "f": "Leave out what is not known, and compare probabilities with a threshold, as in p > 0.5."}
+    remedy = {
+        "U": f"Compare first, as in {argument} == {str(wrong.flat[0]) if wrong.size else ''!r}.",
+        "i": f"Of indices or a permutation make a mask: mask = np.zeros(N, bool); mask[{argument}] = True.",
+        "f": "Leave out what is not known, and compare probabilities with a threshold, as in p > 0.5.",
+    }
     remedy |= {"S": remedy["U"], "u": remedy["i"]}
     shown = ", ".join(map(str, np.atleast_1d(wrong).ravel()[:3].tolist()))
-    raise MiaError(f"{argument} holds other values than True and False, such as {shown} ({wrong.size} of {array.size}): a "
-                   f"mask is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}")
+    raise MiaError(
+        f"{argument} holds other values than True and False, such as {shown} ({wrong.size} of {array.size}): a "
+        f"mask is needed, True = {true}. {remedy.get(array.dtype.kind, 'Give bool.')}"
+    )
 
 
-def check_labels(argument: str, labels, classes: int | None = None, records: int | None = None) -> np.ndarray:
+def check_labels(
+    argument: str, labels, classes: int | None = None, records: int | None = None
+) -> np.ndarray:
     """Labels as whole numbers int64 [N] that count the classes from 0.
 
     Args:
@@ -103,23 +130,34 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
     """
     array = check_numbers(argument, labels, ALL_KINDS)
     if array.ndim != 1 or (records is not None and len(array) != records):
-        remedy = (f" Give {argument}.ravel()." if array.ndim == 2 and array.shape[1] == 1 else
-                  f" Give {argument}.argmax(1)." if array.ndim == 2 else "")
+        remedy = (
+            f" Give {argument}.ravel()."
+            if array.ndim == 2 and array.shape[1] == 1
+            else f" Give {argument}.argmax(1)."
+            if array.ndim == 2
+            else ""
+        )
         wanted = "[N]" if records is None else f"[{records}]"
-        raise MiaError(f"{argument} has shape {array.shape}: {wanted} is needed, the number of each record's class.{remedy}")
+        raise MiaError(
+            f"{argument} has shape {array.shape}: {wanted} is needed, the number of each record's class.{remedy}"
+        )
     if array.dtype.kind not in "biuf":
         shown = repr(array.tolist()[0]) if len(array) else array.dtype
-        raise MiaError(f"{argument} holds no numbers but such as {shown}: whole numbers from 0 are needed. Names become "
-                       f"numbers by classes, {argument} = np.unique({argument}, return_inverse=True).")
+        raise MiaError(
+            f"{argument} holds no numbers but such as {shown}: whole numbers from 0 are needed. Names become "
+            f"numbers by classes, {argument} = np.unique({argument}, return_inverse=True)."
+        )
     if array.dtype.kind == "f":
         wrong = array[array != np.floor(array)]  # NaN, too
         if len(wrong) or not np.isfinite(array).all():
             least = wrong[0] if len(wrong) else np.inf
-            raise MiaError(f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {least}: the "
-                           "number of each record's class, from 0, is needed. A missing label is none: leave it out. "
-                           "Continuous targets are those of a regression, and attacks and audits here are for classifiers; "
-                           "`mia audit --scores` judges the negative of any loss, one a record, or what "
-                           "`attacks.calibration.calibrate` makes of it with references.")
+            raise MiaError(
+                f"{argument} holds {max(1, len(wrong))} values that are no whole numbers, such as {least}: the "
+                "number of each record's class, from 0, is needed. A missing label is none: leave it out. "
+                "Continuous targets are those of a regression, and attacks and audits here are for classifiers; "
+                "`mia audit --scores` judges the negative of any loss, one a record, or what "
+                "`attacks.calibration.calibrate` makes of it with references."
+            )
     array = array.astype(np.int64, copy=False)
     if not len(array):
         return array
@@ -134,8 +172,10 @@ def check_labels(argument: str, labels, classes: int | None = None, records: int
             remedy += " If -1 marks records without a label, leave them out."
         outside = (array < 0) | (array >= (high + 1 if classes is None else classes))
         span = "at least 0" if classes is None else f"from 0 to {classes - 1}"
-        raise MiaError(f"{argument} = {int(array[outside][0])} is out of range in {outside.sum()} of {len(array)} records, "
-                       f"which run from {low} to {high}: allowed is {span}. {remedy}")
+        raise MiaError(
+            f"{argument} = {int(array[outside][0])} is out of range in {outside.sum()} of {len(array)} records, "
+            f"which run from {low} to {high}: allowed is {span}. {remedy}"
+        )
     return array
 
 
@@ -161,8 +201,10 @@ def are_probabilities(values: np.ndarray) -> bool:
     if values.ndim < 2 or values.shape[-1] < 2 or not values.size:
         return False
     rows = values.reshape(-1, values.shape[-1])
-    return all(bool((part >= 0).all() and (np.abs(part.sum(1, dtype=np.float64) - 1) < 1e-3).all())
-               for part in (rows[:100], rows))  # most arrays end at the first hundred
+    return all(
+        bool((part >= 0).all() and (np.abs(part.sum(1, dtype=np.float64) - 1) < 1e-3).all())
+        for part in (rows[:100], rows)
+    )  # most arrays end at the first hundred
 
 
 def explain_not_logits(values: np.ndarray) -> str:
@@ -174,20 +216,28 @@ def explain_not_logits(values: np.ndarray) -> str:
         return ""
     sums = values.sum(1, dtype=np.float64)
     if (np.abs(sums - 100) < 2).all():
-        return ("percentages (none is negative, and each row has the sum 100). Give p / p.sum(1, keepdims=True) and outputs = "
-                "'probabilities'")
+        return (
+            "percentages (none is negative, and each row has the sum 100). Give p / p.sum(1, keepdims=True) and outputs = "
+            "'probabilities'"
+        )
     if (values > 1).any() or len(np.unique(values)) <= HANDFUL:
         return ""
     if (np.abs(sums - 1) < ROUNDED).all():
-        return (f"rounded probabilities (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). "
-                "Renormalise them, p / p.sum(1, keepdims=True), and give outputs = 'probabilities'")
-    remedy = ("Of one output s after its sigmoid make np.concatenate([1 - s, s], 1) and give outputs = 'probabilities'" if
-              values.shape[1] == 2 and not values[:, 0].any() else
-              "Of one sigmoid s a class give what goes into it, np.log(s / (1 - s)), or s / s.sum(1, keepdims=True) and "
-              "outputs = 'probabilities'")
-    return (f"outputs of sigmoids (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). {remedy}. "
-            "If they are logits after all, add 1 to each, which changes no softmax. Of a model that was trained on squared "
-            "error say so: loss = 'squared_error', in an audit in its recipe")
+        return (
+            f"rounded probabilities (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). "
+            "Renormalise them, p / p.sum(1, keepdims=True), and give outputs = 'probabilities'"
+        )
+    remedy = (
+        "Of one output s after its sigmoid make np.concatenate([1 - s, s], 1) and give outputs = 'probabilities'"
+        if values.shape[1] == 2 and not values[:, 0].any()
+        else "Of one sigmoid s a class give what goes into it, np.log(s / (1 - s)), or s / s.sum(1, keepdims=True) and "
+        "outputs = 'probabilities'"
+    )
+    return (
+        f"outputs of sigmoids (all are in [0, 1], sums of rows run from {sums.min():.4g} to {sums.max():.4g}). {remedy}. "
+        "If they are logits after all, add 1 to each, which changes no softmax. Of a model that was trained on squared "
+        "error say so: loss = 'squared_error', in an audit in its recipe"
+    )
 
 
 def explain_not_probabilities(values: np.ndarray) -> str:
@@ -199,8 +249,10 @@ def explain_not_probabilities(values: np.ndarray) -> str:
     if (np.abs(sums - 1) < ROUNDED).all() or (np.abs(sums - 100) < 2).all():
         return "Renormalise them: p / p.sum(1, keepdims=True)"
     if (values <= 1).all():
-        return ("Of one sigmoid s a class give s / s.sum(1, keepdims=True), or what goes into it, np.log(s / (1 - s)), and "
-                "outputs = 'logits'")
+        return (
+            "Of one sigmoid s a class give s / s.sum(1, keepdims=True), or what goes into it, np.log(s / (1 - s)), and "
+            "outputs = 'logits'"
+        )
     return ""
 
 
@@ -212,7 +264,9 @@ def explain_single_output(values, before: str, after: str) -> str:
         return f"Of one sigmoid output s a record, [N, 1], make two columns: before the sigmoid {before}; after it {after}."
     if ((values >= 0) & (values <= 1)).all():
         return f"Of one sigmoid output s a record, [N, 1], after the sigmoid (all are in [0, 1]), make two columns: {after}."
-    return f"Of one sigmoid output s a record, [N, 1], before the sigmoid, make two columns: {before}."
+    return (
+        f"Of one sigmoid output s a record, [N, 1], before the sigmoid, make two columns: {before}."
+    )
 
 
 def check_finite(argument: str, values: np.ndarray, rows: str, remedy: str) -> None:
@@ -224,5 +278,7 @@ def check_finite(argument: str, values: np.ndarray, rows: str, remedy: str) -> N
     bad = ~finite
     places = np.flatnonzero(bad.reshape(len(values), -1).any(1))
     shown = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
-    raise MiaError(f"{argument} holds {bad.sum()} values that are not finite numbers ({np.isnan(values).sum()} NaN), in "
-                   f"{len(places)} of {len(values)} {rows} (numbers {shown}). {remedy}")
+    raise MiaError(
+        f"{argument} holds {bad.sum()} values that are not finite numbers ({np.isnan(values).sum()} NaN), in "
+        f"{len(places)} of {len(values)} {rows} (numbers {shown}). {remedy}"
+    )

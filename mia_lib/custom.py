@@ -24,17 +24,30 @@ from pathlib import Path
 
 from mia_lib.errors import MiaError, brief, check_choice, check_range
 
-INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+INSTALLED = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 FORM = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)(\(.*\))?", re.DOTALL)
 WIDTHS = {  # name of an architecture of the library -> its default widths; as many must be given, any number for an MLP
-    "logistic_regression": (), "sigmoid_regression": (), "mlp": (64,), "tanh_cnn": (32, 64, 128),
-    "watson_cnn": (32, 64, 64, 128), "leino_cnn": (20, 50, 500), "strided_cnn": (16, 32, 64),
-    "batchnorm_cnn": (24, 48, 96), "resnet9": (32, 64, 256, 256), "resnet10": (), "resnet18": (), "resnet50": (),
+    "logistic_regression": (),
+    "sigmoid_regression": (),
+    "mlp": (64,),
+    "tanh_cnn": (32, 64, 128),
+    "watson_cnn": (32, 64, 64, 128),
+    "leino_cnn": (20, 50, 500),
+    "strided_cnn": (16, 32, 64),
+    "batchnorm_cnn": (24, 48, 96),
+    "resnet9": (32, 64, 256, 256),
+    "resnet10": (),
+    "resnet18": (),
+    "resnet50": (),
 }
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 FILLED_IN = ("shape", "classes")  # arguments that are filled in where a signature has them
-MODULE = ("put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
-          "for the processes that train models import it, too")
+MODULE = (
+    "put it at the top of a module beside the notebook or script, such as my_models.py, and import it from there, "
+    "for the processes that train models import it, too"
+)
 
 
 def is_own(architecture: str) -> bool:
@@ -50,16 +63,24 @@ def parse(architecture: str) -> tuple[str, list[int]]:
     default = WIDTHS[name]
     if not colon:
         return name, list(default)
-    form = f"{name}:" + (",".join(map(str, default)) if default != (64,) else "64,32 (any number of widths)")
+    form = f"{name}:" + (
+        ",".join(map(str, default)) if default != (64,) else "64,32 (any number of widths)"
+    )
     if not default:
         raise MiaError(f"architecture = {architecture!r}: {name} has no widths. Write {name!r}.")
     parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and len(part) < 20 and int(part) > 0 for part in parts):
-        raise MiaError(f"architecture = {brief(architecture)}: widths are whole numbers above 0, as in {form}, that fit into "
-                       "memory.")
+    if not all(
+        part.isascii() and part.isdigit() and len(part) < 20 and int(part) > 0 for part in parts
+    ):
+        raise MiaError(
+            f"architecture = {brief(architecture)}: widths are whole numbers above 0, as in {form}, that fit into "
+            "memory."
+        )
     if name != "mlp" and len(parts) != len(default):
-        raise MiaError(f"architecture = {architecture!r} gives {len(parts)} widths, not "
-                       f"{len(default)} as in {form}.")
+        raise MiaError(
+            f"architecture = {architecture!r} gives {len(parts)} widths, not "
+            f"{len(default)} as in {form}."
+        )
     return name, [int(part) for part in parts]
 
 
@@ -70,10 +91,18 @@ def parse_augmentation(text: str) -> tuple[str, float]:
     try:
         value = float(strength) if strength else {"flip_resized_crop": 0.08}.get(name, 4.0)
     except ValueError:
-        raise MiaError(f"augmentation = {text!r}: what follows the colon must be a number, as in 'flip_crop:4'.") from None
-    check_range(f"augmentation = {text!r}: strength", value, *((0.01, 1.0) if "resized" in name else (0, 64)))
+        raise MiaError(
+            f"augmentation = {text!r}: what follows the colon must be a number, as in 'flip_crop:4'."
+        ) from None
+    check_range(
+        f"augmentation = {text!r}: strength",
+        value,
+        *((0.01, 1.0) if "resized" in name else (0, 64)),
+    )
     if "resized" not in name and value != int(value):
-        raise MiaError(f"augmentation = {text!r}: what follows the colon are whole pixels, as in 'flip_crop:4'.")
+        raise MiaError(
+            f"augmentation = {text!r}: what follows the colon are whole pixels, as in 'flip_crop:4'."
+        )
     return name, value
 
 
@@ -87,24 +116,39 @@ def to_text(architecture) -> str:
     function = architecture.func if isinstance(architecture, functools.partial) else architecture
     if not isinstance(function, type | types.FunctionType):
         what = type(function)
-        remedy = ("Give its class, and its arguments by functools.partial: every model begins with weights of its own"
-                  if hasattr(function, "state_dict") else "Give a class of networks, or a function that makes one")
-        raise MiaError(f"architecture is an object of {what.__module__}.{what.__qualname__}: a name, a class or a function is "
-                       f"needed. {remedy}.")
+        remedy = (
+            "Give its class, and its arguments by functools.partial: every model begins with weights of its own"
+            if hasattr(function, "state_dict")
+            else "Give a class of networks, or a function that makes one"
+        )
+        raise MiaError(
+            f"architecture is an object of {what.__module__}.{what.__qualname__}: a name, a class or a function is "
+            f"needed. {remedy}."
+        )
     module, name = function.__module__, function.__qualname__
     if "<lambda>" in name:
-        raise MiaError(f"architecture is a lambda: give it a name, def net(): ..., and {MODULE}. For arguments there is "
-                       "functools.partial.")
+        raise MiaError(
+            f"architecture is a lambda: give it a name, def net(): ..., and {MODULE}. For arguments there is "
+            "functools.partial."
+        )
     if "<locals>" in name:
         raise MiaError(f"architecture = {name} is made within a function: {MODULE}.")
-    if module in ("__main__", "__mp_main__") or not getattr(sys.modules.get(module), "__file__", None):
-        raise MiaError(f"architecture = {name} is of the script or notebook that runs, in {module}: {MODULE}.")
+    if module in ("__main__", "__mp_main__") or not getattr(
+        sys.modules.get(module), "__file__", None
+    ):
+        raise MiaError(
+            f"architecture = {name} is of the script or notebook that runs, in {module}: {MODULE}."
+        )
     if isinstance(function, type) and not hasattr(function, "load_state_dict"):
-        raise MiaError(f"architecture = {module}.{name} is no class of networks: give a subclass of torch.nn.Module, or a "
-                       "function that makes one.")
+        raise MiaError(
+            f"architecture = {module}.{name} is no class of networks: give a subclass of torch.nn.Module, or a "
+            "function that makes one."
+        )
     if _load(module, name) is not function:
-        raise MiaError(f"architecture = {name} is not what {module} has by this name now, which was loaded or changed since: "
-                       f"import it again, or restart (in JupyterLab: Kernel, Restart).")
+        raise MiaError(
+            f"architecture = {name} is not what {module} has by this name now, which was loaded or changed since: "
+            f"import it again, or restart (in JupyterLab: Kernel, Restart)."
+        )
     factory = functools.partial(architecture)
     _check_arguments(f"{module}:{name}", factory)
     files = sources(f"{module}:{name}")
@@ -113,30 +157,54 @@ def to_text(architecture) -> str:
     store.check_unedited(store.code_of((), *files))
     for path in files:
         _check_loaded(path)
-    inside = [*map(_plain, factory.args), *(f"{key}={_plain(value)}" for key, value in sorted(factory.keywords.items()))]
+    inside = [
+        *map(_plain, factory.args),
+        *(f"{key}={_plain(value)}" for key, value in sorted(factory.keywords.items())),
+    ]
     return f"{module}:{name}" + (f"({', '.join(inside)})" if inside else "")
 
 
 def _check_loaded(path: Path) -> None:
     """Refuse a module whose functions and classes are no longer those of its file, which was edited after the import."""
+
     def parts(code) -> Iterator[tuple[str, tuple]]:
         inner = [part for part in code.co_consts if isinstance(part, types.CodeType)]
-        yield code.co_qualname, (code.co_code, code.co_names, [part for part in code.co_consts if part not in inner])
+        yield (
+            code.co_qualname,
+            (code.co_code, code.co_names, [part for part in code.co_consts if part not in inner]),
+        )
         for part in inner:
             yield from parts(part)
 
-    modules = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == str(path)
-               and type(getattr(module, "__loader__", None)) is importlib.machinery.SourceFileLoader]  # others may add to it
+    modules = [
+        module
+        for module in list(sys.modules.values())
+        if getattr(module, "__file__", None) == str(path)
+        and type(getattr(module, "__loader__", None)) is importlib.machinery.SourceFileLoader
+    ]  # others may add to it
     now = dict(parts(compile(path.read_bytes(), str(path), "exec"))) if modules else {}
     for module in modules:
-        mine = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == module.__name__]
-        functions = [function for thing in mine for function in (vars(thing).values() if isinstance(thing, type) else [thing])]
+        mine = [
+            thing
+            for thing in vars(module).values()
+            if getattr(thing, "__module__", None) == module.__name__
+        ]
+        functions = [
+            function
+            for thing in mine
+            for function in (vars(thing).values() if isinstance(thing, type) else [thing])
+        ]
         for function in functions:
             code = getattr(function, "__code__", None)
-            if code is not None and code.co_filename == str(path) and any(
-                    now.get(name) != part for name, part in parts(code)):
-                raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
-                               "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
+            if (
+                code is not None
+                and code.co_filename == str(path)
+                and any(now.get(name) != part for name, part in parts(code))
+            ):
+                raise MiaError(
+                    f"{path} was edited after this process had begun, so what runs is not what the file says. "
+                    "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept."
+                )
 
 
 def from_text(text: str) -> functools.partial:
@@ -148,8 +216,10 @@ def from_text(text: str) -> functools.partial:
         arguments = tuple(ast.literal_eval(value) for value in call.args)
         keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     except (SyntaxError, ValueError, TypeError, AttributeError) as error:
-        raise MiaError(f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
-                       "'my_models:Net(hidden=32)'.") from error
+        raise MiaError(
+            f"architecture = {text!r} cannot be read: MODULE:NAME is needed, with plain arguments, as in "
+            "'my_models:Net(hidden=32)'."
+        ) from error
     return functools.partial(_load(match[1], match[2]), *arguments, **keywords)
 
 
@@ -160,13 +230,19 @@ def _load(module: str, name: str):
         thing = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module and not module.startswith(f"{error.name}."):
-            raise MiaError(f"architecture: {module} cannot be imported, for {error.name} is not there.") from error
-        raise MiaError(f"architecture: there is no module {module} here. Put its folder on PYTHONPATH, where other processes "
-                       "and machines look for modules, too.") from error
+            raise MiaError(
+                f"architecture: {module} cannot be imported, for {error.name} is not there."
+            ) from error
+        raise MiaError(
+            f"architecture: there is no module {module} here. Put its folder on PYTHONPATH, where other processes "
+            "and machines look for modules, too."
+        ) from error
     for part in name.split("."):
         thing = getattr(thing, part, None)
     if not callable(thing):
-        raise MiaError(f"architecture: {module} has no {name} (any more) that makes a network. Import it again, or restart.")
+        raise MiaError(
+            f"architecture: {module} has no {name} (any more) that makes a network. Import it again, or restart."
+        )
     return thing
 
 
@@ -174,10 +250,14 @@ def _plain(value) -> str:
     """A plain value as it is written; others are refused."""
     if type(value) is tuple:
         return f"({', '.join(map(_plain, value))}{',' if len(value) == 1 else ''})"
-    if type(value) not in (int, float, str, bool, type(None)) or (type(value) is float and not math.isfinite(value)):
-        raise MiaError(f"architecture has the argument {value!r} of type {type(value).__module__}.{type(value).__name__}: "
-                       "numbers, texts, True, False, None and tuples of them can be kept with a model. Give what it is made "
-                       "from, as int(n), or write a function of your module that takes plain arguments.")
+    if type(value) not in (int, float, str, bool, type(None)) or (
+        type(value) is float and not math.isfinite(value)
+    ):
+        raise MiaError(
+            f"architecture has the argument {value!r} of type {type(value).__module__}.{type(value).__name__}: "
+            "numbers, texts, True, False, None and tuples of them can be kept with a model. Give what it is made "
+            "from, as int(n), or write a function of your module that takes plain arguments."
+        )
     return repr(value)
 
 
@@ -187,22 +267,36 @@ def _check_arguments(name: str, factory: functools.partial) -> None:
         bound = signature.bind_partial(*factory.args, **factory.keywords).arguments
     except TypeError as error:
         raise MiaError(f"architecture = {name}: {error}. It takes {signature}.") from error
-    lacking = [parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
-               and parameter.name not in (*bound, *FILLED_IN)
-               and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)]
+    lacking = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.name not in (*bound, *FILLED_IN)
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
     if lacking:
-        raise MiaError(f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
-                       f"{factory.func.__name__}, {', '.join(f'{name}=...' for name in lacking)}). Only shape and "
-                       "classes are filled in.")
+        raise MiaError(
+            f"architecture = {name} needs {', '.join(lacking)}: bind them, functools.partial("
+            f"{factory.func.__name__}, {', '.join(f'{name}=...' for name in lacking)}). Only shape and "
+            "classes are filled in."
+        )
 
 
 def arguments_of(factory: functools.partial, shape: tuple, classes: int) -> dict:
     """What is handed to it by name: its own keywords, and `shape` and `classes` where it takes them."""
     parameters = inspect.signature(factory.func).parameters
-    bound = inspect.signature(factory.func).bind_partial(*factory.args, **factory.keywords).arguments
+    bound = (
+        inspect.signature(factory.func).bind_partial(*factory.args, **factory.keywords).arguments
+    )
     known = {"shape": shape, "classes": classes}
-    free = {name for name in FILLED_IN if name in parameters and name not in bound
-            and parameters[name].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)}
+    free = {
+        name
+        for name in FILLED_IN
+        if name in parameters
+        and name not in bound
+        and parameters[name].kind
+        in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    }
     return {**factory.keywords, **{name: known[name] for name in free}}
 
 
@@ -254,7 +348,11 @@ def _file(module: str) -> Path | None:
 
 def _spec(module: str, places: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
     """Where Python would find a module: by its path, or by what editable installations have added."""
-    specs = (finder.find_spec(module, places, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    specs = (
+        finder.find_spec(module, places, None)
+        for finder in sys.meta_path
+        if hasattr(finder, "find_spec")
+    )
     return next((spec for spec in specs if spec is not None), None)
 
 
@@ -269,10 +367,17 @@ def package(text: str) -> str:
     try:
         name, version = top, importlib.metadata.version(top)
     except importlib.metadata.PackageNotFoundError:
-        name = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")  # of another name; slow to find
-        version = importlib.metadata.version(name) if name else getattr(sys.modules[top], "__version__", None)
+        name = next(
+            iter(importlib.metadata.packages_distributions().get(top, [])), ""
+        )  # of another name; slow to find
+        version = (
+            importlib.metadata.version(name)
+            if name
+            else getattr(sys.modules[top], "__version__", None)
+        )
     if not version:
-        raise MiaError(f"architecture = {text!r}: {module} is installed, but not as a package with a version, and its source "
-                       f"is not followed: {MODULE}.")
+        raise MiaError(
+            f"architecture = {text!r}: {module} is installed, but not as a package with a version, and its source "
+            f"is not followed: {MODULE}."
+        )
     return f"{name or top} {str(version).partition('+')[0]}"
-

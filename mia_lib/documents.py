@@ -25,7 +25,9 @@ def load(path: Path | str, kind: type = dict, remedy: str = ""):
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise MiaError(f"{path} cannot be read: {getattr(error, 'strerror', error)}. {remedy}".rstrip()) from error
+        raise MiaError(
+            f"{path} cannot be read: {getattr(error, 'strerror', error)}. {remedy}".rstrip()
+        ) from error
     return parse(content, path, kind, remedy)
 
 
@@ -35,9 +37,13 @@ def parse(content: bytes | str, name: Path | str, kind: type = dict, remedy: str
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
         value = json.loads(text, object_pairs_hook=_once) if is_json else _yaml(text)
-    except Exception as error:  # nested too deeply, or of YAML a tag on what it does not fit, it can be any
+    except (
+        Exception
+    ) as error:  # nested too deeply, or of YAML a tag on what it does not fit, it can be any
         said = " ".join(str(error).split()).rstrip(".")
-        raise MiaError(f"{name} is not {'JSON' if is_json else 'YAML'} in UTF-8: {said}. {remedy}".rstrip()) from error
+        raise MiaError(
+            f"{name} is not {'JSON' if is_json else 'YAML'} in UTF-8: {said}. {remedy}".rstrip()
+        ) from error
     if not isinstance(value, kind):
         what = "nothing" if value is None else f"a {type(value).__name__}, not a {kind.__name__}"
         raise MiaError(f"{name} holds {what}. {remedy}".rstrip())
@@ -62,7 +68,9 @@ def _yaml(text: str):
 
         def compose_node(self, parent, index):
             if self.check_event(yaml.AliasEvent):
-                raise ValueError(f"*{self.peek_event().anchor} is an alias, in the place of what it stands for")
+                raise ValueError(
+                    f"*{self.peek_event().anchor} is an alias, in the place of what it stands for"
+                )
             return super().compose_node(parent, index)
 
         def construct_number(self, node):

@@ -53,5 +53,7 @@ def _number(name: str, kind: type, low: int, high: int | None = None):
     try:
         value = kind(given) if given else None
     except ValueError as error:
-        raise MiaError(f"{name} = {given!r}: a {'whole ' * (kind is int)}number is needed.") from error
+        raise MiaError(
+            f"{name} = {given!r}: a {'whole ' * (kind is int)}number is needed."
+        ) from error
     return value if value is None else check_range(name, value, low, high)

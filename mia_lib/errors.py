@@ -10,8 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 
-FAILURES = ("NotebookFailed", "BookFailed")  # errors that say what failed in words for people; `publish` has them
-MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**40  # bytes
+FAILURES = (
+    "NotebookFailed",
+    "BookFailed",
+)  # errors that say what failed in words for people; `publish` has them
+MEMORY = (
+    os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**40
+)  # bytes
 
 
 class MiaError(ValueError):
@@ -55,14 +60,20 @@ def brief(value) -> str:
     try:
         text = " ".join(repr(value).split())
     except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
+        text = (
+            f"a number of {value.bit_length():,} bits"
+            if isinstance(value, int)
+            else f"a {type(value).__name__}"
+        )
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def check_type(argument: str, value, kind: type, remedy: str = ""):
     """Return `value` when it is of a type; otherwise a `MiaError` says which one is needed, and then the remedy."""
     if not isinstance(value, kind):
-        raise MiaError(f"{argument} is of type {type(value).__name__}: {kind.__name__} is needed.{remedy and ' '}{remedy}")
+        raise MiaError(
+            f"{argument} is of type {type(value).__name__}: {kind.__name__} is needed.{remedy and ' '}{remedy}"
+        )
     return value
 
 
@@ -77,7 +88,9 @@ def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
         return given
     near = difflib.get_close_matches(str(given)[:80], [str(a) for a in allowed], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise MiaError(f"{argument} = {brief(given)} is not known.{hint} Allowed: {', '.join(map(str, allowed))}.")
+    raise MiaError(
+        f"{argument} = {brief(given)} is not known.{hint} Allowed: {', '.join(map(str, allowed))}."
+    )
 
 
 def check_whole(argument: str, value, low=None, high=None) -> int:
@@ -87,7 +100,9 @@ def check_whole(argument: str, value, low=None, high=None) -> int:
         MiaError: otherwise.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise MiaError(f"{argument} = {brief(value)}: a whole number is needed{', without quotes' * isinstance(value, str)}.")
+        raise MiaError(
+            f"{argument} = {brief(value)}: a whole number is needed{', without quotes' * isinstance(value, str)}."
+        )
     return int(check_range(argument, value, low, high))
 
 
@@ -96,7 +111,9 @@ def check_count(argument: str, value, low: int = 1, each: int = 8) -> int:
     does not fit into the memory of this machine is refused, and runs neither for ever nor into a `MemoryError`."""
     most = MEMORY // max(1, each)
     if check_whole(argument, value, low) > most:
-        raise MiaError(f"{argument} = {brief(value)} is more than fits into this machine's memory: allowed is up to {most}.")
+        raise MiaError(
+            f"{argument} = {brief(value)} is more than fits into this machine's memory: allowed is up to {most}."
+        )
     return int(value)
 
 
@@ -114,11 +131,21 @@ def check_range(argument: str, value, low=None, high=None):
     """
     if not isinstance(value, Real) or isinstance(value, bool):
         text = isinstance(value, str)
-        raise MiaError(f"{argument} = {brief(value)} is {'text' if text else 'no number'}: a number is needed"
-                       f"{', without quotes' * text}.")
+        raise MiaError(
+            f"{argument} = {brief(value)} is {'text' if text else 'no number'}: a number is needed"
+            f"{', without quotes' * text}."
+        )
     if (low is not None and value < low) or (high is not None and value > high) or value != value:
-        span = "any number but NaN" if low is None and high is None else (
-            f"from {low} to {high}" if low is not None and high is not None else
-            f"at least {low}" if high is None else f"at most {high}")
+        span = (
+            "any number but NaN"
+            if low is None and high is None
+            else (
+                f"from {low} to {high}"
+                if low is not None and high is not None
+                else f"at least {low}"
+                if high is None
+                else f"at most {high}"
+            )
+        )
         raise MiaError(f"{argument} = {brief(value)} is out of range: allowed is {span}.")
     return value

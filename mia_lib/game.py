@@ -60,31 +60,62 @@ class Game:
             raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
         object.__setattr__(self, "members", members)
         for argument in ("values", "public_values"):
-            signals = check_type(argument, getattr(self, argument), Mapping, "Give arrays by the names of signals.")
-            checked = {name: check_numbers(f"{argument}[{name!r}]", array) for name, array in signals.items()}
+            signals = check_type(
+                argument, getattr(self, argument), Mapping, "Give arrays by the names of signals."
+            )
+            checked = {
+                name: check_numbers(f"{argument}[{name!r}]", array)
+                for name, array in signals.items()
+            }
             for name, array in checked.items():
-                if array.ndim < 2 or len(array) > len(members) or argument == "values" and array.shape[1] != members.shape[1]:
-                    raise MiaError(f"{argument}[{name!r}] has shape {array.shape}, and members {members.shape}: a row a model "
-                                   "and a column a record are needed.")
+                if (
+                    array.ndim < 2
+                    or len(array) > len(members)
+                    or argument == "values"
+                    and array.shape[1] != members.shape[1]
+                ):
+                    raise MiaError(
+                        f"{argument}[{name!r}] has shape {array.shape}, and members {members.shape}: a row a model "
+                        "and a column a record are needed."
+                    )
             object.__setattr__(self, argument, checked)
         targets = check_numbers("targets", self.targets)
         if targets.ndim != 1:
-            raise MiaError(f"targets = {brief(self.targets)}: a list of numbers of models is needed.")
-        object.__setattr__(self, "targets", [check_whole("targets", target, 0) for target in targets])
+            raise MiaError(
+                f"targets = {brief(self.targets)}: a list of numbers of models is needed."
+            )
+        object.__setattr__(
+            self, "targets", [check_whole("targets", target, 0) for target in targets]
+        )
         check_once("targets", self.targets)
         models = len(members)
         check_choice("order", self.order, ORDERS)
         check_whole("references", self.references, 0)
         if models % 2 or models < 4:
-            raise MiaError(f"models = {models}: a bank of complementary pairs needs an even number, at least 4.")
-        if not len(self.targets) or max(self.targets) >= self.complete or self.references > models - 2:
-            raise MiaError(f"targets = {len(self.targets)}, references = {self.references}: of {self.complete} models "
-                           f"{self.complete // 2} can be attacked, one of each complementary pair, with {models - 2} others "
-                           "as references.")
+            raise MiaError(
+                f"models = {models}: a bank of complementary pairs needs an even number, at least 4."
+            )
+        if (
+            not len(self.targets)
+            or max(self.targets) >= self.complete
+            or self.references > models - 2
+        ):
+            raise MiaError(
+                f"targets = {len(self.targets)}, references = {self.references}: of {self.complete} models "
+                f"{self.complete // 2} can be attacked, one of each complementary pair, with {models - 2} others "
+                "as references."
+            )
 
     @classmethod
-    def of(cls, bank, targets: int, references: int, records: int | None = None, public: int | None = registry.POPULATION,
-           order: str = "next") -> Game:
+    def of(
+        cls,
+        bank,
+        targets: int,
+        references: int,
+        records: int | None = None,
+        public: int | None = registry.POPULATION,
+        order: str = "next",
+    ) -> Game:
         """The game on a published bank: the first model of each of the first pairs is a target.
 
         Args:
@@ -93,15 +124,32 @@ class Game:
             public: Q of the others, at most; all when None. order: see `Game`.
         """
         targets = range(0, 2 * check_whole("targets", targets, 1), 2)
-        return cls.on(bank, bank.trained[:records], bank.untrained[:public], targets, references, order)
+        return cls.on(
+            bank, bank.trained[:records], bank.untrained[:public], targets, references, order
+        )
 
     @classmethod
-    def on(cls, bank, records: np.ndarray, public: np.ndarray, targets: Sequence[int], references: int,
-           order: str = "next") -> Game:
+    def on(
+        cls,
+        bank,
+        records: np.ndarray,
+        public: np.ndarray,
+        targets: Sequence[int],
+        references: int,
+        order: str = "next",
+    ) -> Game:
         """The same with the numbers of the judged records [N], of public ones [Q] and of the targets [T]."""
-        log_odds, public_log_odds = (bank.margin[:, rows].astype(np.float64) for rows in (records, public))
-        return cls(bank.members[:, records], {LOG_ODDS: log_odds, "loss": np.logaddexp(0, -log_odds)},
-                   {LOG_ODDS: public_log_odds, "loss": np.logaddexp(0, -public_log_odds)}, targets, references, order)
+        log_odds, public_log_odds = (
+            bank.margin[:, rows].astype(np.float64) for rows in (records, public)
+        )
+        return cls(
+            bank.members[:, records],
+            {LOG_ODDS: log_odds, "loss": np.logaddexp(0, -log_odds)},
+            {LOG_ODDS: public_log_odds, "loss": np.logaddexp(0, -public_log_odds)},
+            targets,
+            references,
+            order,
+        )
 
     @property
     def complete(self) -> int:
@@ -118,7 +166,11 @@ class Game:
 
         Pairs stand together, of odd counts the last is one of a pair. Those of which all signals are known come first.
         """
-        count = self.references if count is None else check_whole("count", count, 0, len(self.members) - 2)
+        count = (
+            self.references
+            if count is None
+            else check_whole("count", count, 0, len(self.members) - 2)
+        )
         pairs, own = np.arange(len(self.members) // 2), target // 2
         if self.order == "next":
             near, far = np.split(pairs, [self.complete // 2])
@@ -134,24 +186,40 @@ class Game:
         """The view of each target."""
         return map(self.view, self.targets)
 
-    def scores(self, attacks: Sequence[str] | Mapping[str, str | Callable[[View], np.ndarray]]) -> dict[str, np.ndarray]:
+    def scores(
+        self, attacks: Sequence[str] | Mapping[str, str | Callable[[View], np.ndarray]]
+    ) -> dict[str, np.ndarray]:
         """Scores [T, N] of each attack, higher for members.
 
         Args:
             attacks: names of `registry.ATTACKS`; or a name of one's own -> such a name, or a function that gives scores [N]
                 from a `View`.
         """
-        named = dict(attacks) if isinstance(attacks, Mapping) else dict(zip(attacks, attacks, strict=True))
-        return {name: np.stack([registry.run(attack, view) for view in self]) for name, attack in named.items()}
+        named = (
+            dict(attacks)
+            if isinstance(attacks, Mapping)
+            else dict(zip(attacks, attacks, strict=True))
+        )
+        return {
+            name: np.stack([registry.run(attack, view) for view in self])
+            for name, attack in named.items()
+        }
 
-    def frame(self, attacks: Sequence[str] | Mapping[str, str | Callable[[View], np.ndarray]], names: Sequence[str],
-              draws: int = 100, **columns) -> pd.DataFrame:
+    def frame(
+        self,
+        attacks: Sequence[str] | Mapping[str, str | Callable[[View], np.ndarray]],
+        names: Sequence[str],
+        draws: int = 100,
+        **columns,
+    ) -> pd.DataFrame:
         """Metrics of attacks on the targets as a tidy frame, see `metrics.by_target`.
 
         Args:
             attacks: as for `scores`. names: of metrics. draws: of the resamples of records. columns: further ones.
         """
-        return metrics.by_target(self.scores(attacks), self.target_members, names, draws=draws, **columns)
+        return metrics.by_target(
+            self.scores(attacks), self.target_members, names, draws=draws, **columns
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +256,11 @@ class View:
     @property
     def _values(self) -> Mapping[str, np.ndarray]:
         values = self.game.values
-        return values if self.replaced is None else {signal: values[name] for signal, name in self.replaced.items()}
+        return (
+            values
+            if self.replaced is None
+            else {signal: values[name] for signal, name in self.replaced.items()}
+        )
 
     def own(self, signal: str) -> np.ndarray:
         """Of the target, [N]; a signal that is not there raises `MiaError`."""
@@ -201,11 +273,15 @@ class View:
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """Of the target for the first `most` public records or all, [Q]."""
-        return registry.read_signal("game.public_values", self.game.public_values, signal, self.target)[:most]
+        return registry.read_signal(
+            "game.public_values", self.game.public_values, signal, self.target
+        )[:most]
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
         """Of all references for the same records, [R, Q]."""
-        return registry.read_signal("game.public_values", self.game.public_values, signal, self.models)[:, :most]
+        return registry.read_signal(
+            "game.public_values", self.game.public_values, signal, self.models
+        )[:, :most]
 
     def on(self, records: np.ndarray) -> View:
         """The same of some of the game's records."""
@@ -218,11 +294,22 @@ class View:
         attacked with the other references but their partner.
         """
         own = [model for model in self.models if model % 2 == 0][:count]
-        return [(replace(self, target=model, models=self.models[self.models // 2 != model // 2]),
-                 self.game.members[model, self._rows]) for model in own]
+        return [
+            (
+                replace(self, target=model, models=self.models[self.models // 2 != model // 2]),
+                self.game.members[model, self._rows],
+            )
+            for model in own
+        ]
 
-    def rehearse(self, attack: str, rehearsals: int = 1, step: int = 5,
-                 metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc, **options) -> dict[str, float]:
+    def rehearse(
+        self,
+        attack: str,
+        rehearsals: int = 1,
+        step: int = 5,
+        metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc,
+        **options,
+    ) -> dict[str, float]:
         """The constants of an attack that are best against the attacker's own models, by their names.
 
         Args:
@@ -235,7 +322,16 @@ class View:
         known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
         if len(self.models) < 4:
             return {}
-        own = self.on(np.arange(self.game.members.shape[1])[self._rows][::step]).rehearsals(rehearsals)
-        grid = [dict(zip(known.constants, values, strict=True)) for values in product(*known.constants.values())]
-        return max(grid, key=lambda chosen: sum(
-            metric(known.score(view, **options, **chosen), members) for view, members in own))
+        own = self.on(np.arange(self.game.members.shape[1])[self._rows][::step]).rehearsals(
+            rehearsals
+        )
+        grid = [
+            dict(zip(known.constants, values, strict=True))
+            for values in product(*known.constants.values())
+        ]
+        return max(
+            grid,
+            key=lambda chosen: sum(
+                metric(known.score(view, **options, **chosen), members) for view, members in own
+            ),
+        )

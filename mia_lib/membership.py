@@ -13,7 +13,9 @@ from mia_lib.errors import MiaError, check_count, check_whole
 
 
 def _generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng([0x6D69615F, check_whole("seed", seed, 0)])  # a stream of its own, apart from training's
+    return np.random.default_rng(
+        [0x6D69615F, check_whole("seed", seed, 0)]
+    )  # a stream of its own, apart from training's
 
 
 def _check(n: int, models: int) -> None:
@@ -50,7 +52,9 @@ def balanced_halves(n: int, models: int, seed: int = 0) -> np.ndarray:
     """
     _check(n, models)
     if models % 2:
-        raise MiaError(f"models = {models} cannot be balanced: each record is to be in half of them. Give an even number.")
+        raise MiaError(
+            f"models = {models} cannot be balanced: each record is to be in half of them. Give an even number."
+        )
     first = random_halves(n, models // 2, seed)
     members = np.empty((models, n), bool)
     members[0::2], members[1::2] = first, ~first
@@ -67,13 +71,17 @@ def references_of(target: int, models: int) -> np.ndarray:
         int [models - 2], indices into the bank.
     """
     if check_count("models", models, 0) % 2 or models < 4:
-        raise MiaError(f"models = {models}: a bank of complementary pairs needs an even number, at least 4.")
+        raise MiaError(
+            f"models = {models}: a bank of complementary pairs needs an even number, at least 4."
+        )
     check_whole("target", target, 0, models - 1)
     pair = target - target % 2
     return np.array([m for m in range(models) if m not in (pair, pair + 1)])
 
 
-def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def calibration_splits(
+    n: int, repeats: int, references: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Targets with references from public records, repeated over splits (Watson et al. 2022, section 4.1).
 
     In each repeat the records fall at random into a private and a public half. The target is trained on half of the private
@@ -85,7 +93,12 @@ def calibration_splits(n: int, repeats: int, references: int, seed: int = 0) -> 
     Returns:
         members bool [T * (1 + R), n], row t * (1 + R) a target and its references after it; private bool [T, n].
     """
-    check_count("references", references, 0, check_count("repeats", repeats, 1, check_count("n", n, 4, each=1)) * n)
+    check_count(
+        "references",
+        references,
+        0,
+        check_count("repeats", repeats, 1, check_count("n", n, 4, each=1)) * n,
+    )
     check_whole("seed", seed, 0)
     members, private = np.zeros((repeats, 1 + references, n), bool), np.zeros((repeats, n), bool)
     for t in range(repeats):
@@ -109,9 +122,13 @@ def leave_one_out(members: np.ndarray, records) -> np.ndarray:
         bool [R, N]; row r differs from `members` in record `records[r]` alone.
     """
     members, records = check_mask("members", members), check_numbers("records", records)
-    if records.size and (records.dtype.kind not in "iu" or records.min() < 0 or records.max() >= members.size):
-        raise MiaError(f"records reach from {records.min()} to {records.max()}: allowed are whole numbers from 0 to "
-                       f"{members.size - 1}.")
+    if records.size and (
+        records.dtype.kind not in "iu" or records.min() < 0 or records.max() >= members.size
+    ):
+        raise MiaError(
+            f"records reach from {records.min()} to {records.max()}: allowed are whole numbers from 0 to "
+            f"{members.size - 1}."
+        )
     turned = np.repeat(members[None], len(records), 0)
     turned[np.arange(len(records)), records.astype(int)] ^= True
     return turned

@@ -55,7 +55,11 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-SCALINGS = {"-1 to 1": (127.5, 1.0), "0 to 1": (255.0, 0.0), "0 to 255": (1.0, 0.0)}  # divide by, subtract
+SCALINGS = {
+    "-1 to 1": (127.5, 1.0),
+    "0 to 1": (255.0, 0.0),
+    "0 to 255": (1.0, 0.0),
+}  # divide by, subtract
 
 
 def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
@@ -83,25 +87,33 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
     mean_spread = _scaling(scaling)
     if x.ndim == 4 and x.dtype == torch.uint8:
         if x.shape[1] <= 4 < x.shape[3]:
-            raise MiaError(f"x has shape {tuple(x.shape)}: its channels seem to come first, where uint8 images are "
-                           "[B, H, W, C]. Give x.transpose(0, 2, 3, 1), or floats as the network takes them.")
+            raise MiaError(
+                f"x has shape {tuple(x.shape)}: its channels seem to come first, where uint8 images are "
+                "[B, H, W, C]. Give x.transpose(0, 2, 3, 1), or floats as the network takes them."
+            )
         x = x.permute(0, 3, 1, 2).to(torch.float32)
         if mean_spread is None:
             divisor, offset = SCALINGS[scaling]
             return x.div_(divisor).sub_(offset)
         mean, spread = (constants.to(x.device).view(-1, 1, 1) for constants in mean_spread)
         if len(mean) not in (1, x.shape[1]) or len(spread) not in (1, x.shape[1]):
-            raise MiaError(f"scaling = {scaling!r}: {x.shape[1]} channels need one mean and one spread each, or one for all.")
+            raise MiaError(
+                f"scaling = {scaling!r}: {x.shape[1]} channels need one mean and one spread each, or one for all."
+            )
         return x.div_(255).sub_(mean).div_(spread)
     if x.ndim == 4 and x.is_floating_point():
         if scaling != "-1 to 1":
-            raise MiaError(f"scaling = {scaling!r} is for uint8 images; these are {x.dtype} and are passed as they are. Leave "
-                           "it out, and scale them yourself.")
+            raise MiaError(
+                f"scaling = {scaling!r} is for uint8 images; these are {x.dtype} and are passed as they are. Leave "
+                "it out, and scale them yourself."
+            )
         return x
     if x.ndim == 2:
         return x.to(torch.float32)
-    raise MiaError(f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C], images of a floating "
-                   "type as the network takes them, or tables [B, D].")
+    raise MiaError(
+        f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C], images of a floating "
+        "type as the network takes them, or tables [B, D]."
+    )
 
 
 def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -110,12 +122,16 @@ def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
         check_choice("scaling", scaling, SCALINGS)
         return None
     try:
-        mean, spread = (torch.as_tensor(constants, dtype=torch.float32).reshape(-1) for constants in scaling)
+        mean, spread = (
+            torch.as_tensor(constants, dtype=torch.float32).reshape(-1) for constants in scaling
+        )
     except (TypeError, ValueError, RuntimeError):
         mean = spread = torch.zeros(1)
     if not (torch.isfinite(mean).all() and (spread > 0).all()):
-        raise MiaError(f"scaling = {scaling!r}: a name is needed ({', '.join(SCALINGS)}), or (mean, spread) of pixels in "
-                       "[0, 1] with spreads above 0.")
+        raise MiaError(
+            f"scaling = {scaling!r}: a name is needed ({', '.join(SCALINGS)}), or (mean, spread) of pixels in "
+            "[0, 1] with spreads above 0."
+        )
     return mean, spread
 
 
@@ -124,7 +140,9 @@ def check_scaling(scaling) -> str | tuple:
     constants = _scaling(scaling)
     if constants is None:
         return scaling
-    return tuple(float(number) if np.ndim(number) == 0 else tuple(map(float, number)) for number in scaling)
+    return tuple(
+        float(number) if np.ndim(number) == 0 else tuple(map(float, number)) for number in scaling
+    )
 
 
 class Dropout(nn.Module):
@@ -148,7 +166,9 @@ class Dropout(nn.Module):
             return x
         self.calls += 1
         number = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape)
-        mixed = scramble(number * -1640531535 + scramble((self.key + self.calls * 668265263).to(torch.int32)))
+        mixed = scramble(
+            number * -1640531535 + scramble((self.key + self.calls * 668265263).to(torch.int32))
+        )
         kept = mixed >= round(self.p * 2**32) - 2**31  # 32 bits taken as a number from -2^31
         return x * kept / (1 - self.p)
 
@@ -182,7 +202,9 @@ class FromZero(nn.Module):
 def _sigmoid_regression(shape: tuple, classes: int, widths: list[int]) -> Network:
     """Logistic regression of two classes with one output, as its textbook form has it: D + 1 parameters."""
     if classes != 2:
-        raise MiaError(f"sigmoid_regression tells two classes apart; these records have {classes}. Use logistic_regression.")
+        raise MiaError(
+            f"sigmoid_regression tells two classes apart; these records have {classes}. Use logistic_regression."
+        )
     return Network(nn.Flatten(), nn.Sequential(nn.Linear(prod(shape), 1), FromZero()))
 
 
@@ -192,9 +214,16 @@ def _tanh_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     first, second, hidden = widths
     body = nn.Sequential(
         # tanh is monotone, so pooling before it gives the same values from a quarter of the evaluations
-        nn.Conv2d(channels, first, 5, padding=2), nn.MaxPool2d(2), nn.Tanh(),
-        nn.Conv2d(first, second, 5, padding=2), nn.MaxPool2d(2), nn.Tanh(),
-        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.Tanh())
+        nn.Conv2d(channels, first, 5, padding=2),
+        nn.MaxPool2d(2),
+        nn.Tanh(),
+        nn.Conv2d(first, second, 5, padding=2),
+        nn.MaxPool2d(2),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(second * (height // 4) * (width // 4), hidden),
+        nn.Tanh(),
+    )
     return Network(body, nn.Linear(hidden, classes))
 
 
@@ -218,9 +247,18 @@ def _leino_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     height, width, channels = shape
     first, second, hidden = widths
     body = nn.Sequential(
-        nn.Conv2d(channels, first, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),  # pooled first, as above
-        nn.Conv2d(first, second, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(), Dropout(0.25),
-        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.ReLU(), Dropout(0.5))
+        nn.Conv2d(channels, first, 5, padding=2),
+        nn.MaxPool2d(2),
+        nn.ReLU(),  # pooled first, as above
+        nn.Conv2d(first, second, 5, padding=2),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(second * (height // 4) * (width // 4), hidden),
+        nn.ReLU(),
+        Dropout(0.5),
+    )
     return Network(body, nn.Linear(hidden, classes))
 
 
@@ -232,8 +270,14 @@ def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     height, width, channels = shape
     first, second, hidden = widths
     body = nn.Sequential(
-        nn.Conv2d(channels, first, 4, 2, padding=1), nn.ReLU(), nn.Conv2d(first, second, 4, 2, padding=1), nn.ReLU(),
-        nn.Flatten(), nn.Linear(second * (height // 4) * (width // 4), hidden), nn.ReLU())
+        nn.Conv2d(channels, first, 4, 2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(first, second, 4, 2, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(second * (height // 4) * (width // 4), hidden),
+        nn.ReLU(),
+    )
     return Network(body, nn.Linear(hidden, classes))
 
 
@@ -249,14 +293,20 @@ def _normalisation(filters: int) -> nn.Sequential:
     return nn.Sequential(_Long(), nn.BatchNorm2d(filters))
 
 
-def _small_resnet(block: str, blocks: list[int], shape: tuple, classes: int, widths: list[int]) -> Network:
+def _small_resnet(
+    block: str, blocks: list[int], shape: tuple, classes: int, widths: list[int]
+) -> Network:
     """A ResNet for small images: first convolution 3x3 with stride 1, no max-pooling."""
     from mia_lib.data.readers import import_torchvision
 
     resnet = import_torchvision().models.resnet
-    net = resnet.ResNet(getattr(resnet, block), blocks, num_classes=classes, norm_layer=_normalisation)
+    net = resnet.ResNet(
+        getattr(resnet, block), blocks, num_classes=classes, norm_layer=_normalisation
+    )
     net.conv1 = nn.Conv2d(shape[2], 64, 3, padding=1, bias=False)
-    nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision does
+    nn.init.kaiming_normal_(
+        net.conv1.weight, mode="fan_out", nonlinearity="relu"
+    )  # as torchvision does
     stages = (net.layer1, net.layer2, net.layer3, net.layer4)
     stem = nn.Sequential(net.conv1, net.bn1, net.relu, nn.Identity())
     return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
@@ -270,8 +320,15 @@ def _batchnorm_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
     """
     layers: list[nn.Module] = []
     for inputs, outputs, kernel in zip((shape[2], *widths), widths, (4, 3, 3), strict=False):
-        layers += [nn.Conv2d(inputs, outputs, kernel, 2, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
-    return Network(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), nn.Linear(widths[-1], classes))
+        layers += [
+            nn.Conv2d(inputs, outputs, kernel, 2, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+        ]
+    return Network(
+        nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+        nn.Linear(widths[-1], classes),
+    )
 
 
 class _Added(nn.Module):
@@ -299,6 +356,7 @@ def _resnet9(shape: tuple, classes: int, widths: list[int]) -> Network:
     normalisation, which then has a quarter of the values to read. His widths are 64, 128, 256 and 512. Features are divided by
     8, as he divides the logits: short trainings with a high rate need them small at first.
     """
+
     def block(inputs: int, outputs: int, *pool: nn.Module) -> nn.Sequential:
         convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
         return nn.Sequential(convolution, *pool, nn.BatchNorm2d(outputs), nn.ReLU())
@@ -306,9 +364,13 @@ def _resnet9(shape: tuple, classes: int, widths: list[int]) -> Network:
     stem, first, second, third = widths
     body = nn.Sequential(
         block(shape[2], stem),
-        block(stem, first, nn.MaxPool2d(2)), _Added(block(first, first), block(first, first)),
+        block(stem, first, nn.MaxPool2d(2)),
+        _Added(block(first, first), block(first, first)),
         block(first, second, nn.MaxPool2d(2)),
-        block(second, third, nn.MaxPool2d(2)), _Added(block(third, third), block(third, third)), _Peak())
+        block(second, third, nn.MaxPool2d(2)),
+        _Added(block(third, third), block(third, third)),
+        _Peak(),
+    )
     return Network(body, nn.Linear(third, classes, bias=False))
 
 
@@ -318,11 +380,18 @@ class _Known(NamedTuple):
 
 
 _KNOWN = {  # of each name in `custom.WIDTHS`
-    "logistic_regression": _Known(_mlp), "sigmoid_regression": _Known(_sigmoid_regression), "mlp": _Known(_mlp),
-    "tanh_cnn": _Known(_tanh_cnn, 4), "watson_cnn": _Known(_watson_cnn, 8), "leino_cnn": _Known(_leino_cnn, 4),
+    "logistic_regression": _Known(_mlp),
+    "sigmoid_regression": _Known(_sigmoid_regression),
+    "mlp": _Known(_mlp),
+    "tanh_cnn": _Known(_tanh_cnn, 4),
+    "watson_cnn": _Known(_watson_cnn, 8),
+    "leino_cnn": _Known(_leino_cnn, 4),
     "strided_cnn": _Known(_strided_cnn, 4),
-    "batchnorm_cnn": _Known(_batchnorm_cnn, 8), "resnet9": _Known(_resnet9, 8),
-    "resnet10": _Known(partial(_small_resnet, "BasicBlock", [1, 1, 1, 1]), 8),  # one block a stage, where ResNet-18 has two
+    "batchnorm_cnn": _Known(_batchnorm_cnn, 8),
+    "resnet9": _Known(_resnet9, 8),
+    "resnet10": _Known(
+        partial(_small_resnet, "BasicBlock", [1, 1, 1, 1]), 8
+    ),  # one block a stage, where ResNet-18 has two
     "resnet18": _Known(partial(_small_resnet, "BasicBlock", [2, 2, 2, 2]), 8),
     "resnet50": _Known(partial(_small_resnet, "Bottleneck", [3, 4, 6, 3]), 8),
 }
@@ -376,19 +445,27 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
     known = _KNOWN[name]
     check_range("classes", classes, 2)
     if len(shape) not in (1, 3) or min(shape) < 1:
-        raise MiaError(f"shape = {shape} is not that of a record: (H, W, C) for images, (D,) for tables.")
+        raise MiaError(
+            f"shape = {shape} is not that of a record: (H, W, C) for images, (D,) for tables."
+        )
     if known.smallest and len(shape) == 1:
-        raise MiaError(f"{name} needs images [H, W, C]; the records are a table with {shape[0]} columns. "
-                       "Use logistic_regression or mlp.")
+        raise MiaError(
+            f"{name} needs images [H, W, C]; the records are a table with {shape[0]} columns. "
+            "Use logistic_regression or mlp."
+        )
     if known.smallest and min(shape[:2]) < known.smallest:
-        raise MiaError(f"{name} needs images of at least {known.smallest} x {known.smallest} pixels; these "
-                       f"are {shape[0]} x {shape[1]}.")
+        raise MiaError(
+            f"{name} needs images of at least {known.smallest} x {known.smallest} pixels; these "
+            f"are {shape[0]} x {shape[1]}."
+        )
     try:
         with seeded(seed):
             return known.make(shape, classes, widths)
     except (RuntimeError, MemoryError, TypeError, OverflowError) as error:
-        raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes "
-                       f"({first_line(error)}). Give smaller widths.") from error
+        raise MiaError(
+            f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes "
+            f"({first_line(error)}). Give smaller widths."
+        ) from error
 
 
 @contextmanager
@@ -410,21 +487,34 @@ def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
     try:
         network = factory.func(*factory.args, **custom.arguments_of(factory, shape, classes))
     except Exception as error:
-        raise MiaError(f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
-                       f"{type(error).__name__}: {error}") from error
+        raise MiaError(
+            f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     if not isinstance(network, nn.Module):
-        raise MiaError(f"architecture = {architecture!r} gives an object of {type(network).__name__}: a network, "
-                       "torch.nn.Module, is needed.")
-    weights, lazy = dict(network.named_parameters()), (nn.UninitializedParameter, nn.UninitializedBuffer)
+        raise MiaError(
+            f"architecture = {architecture!r} gives an object of {type(network).__name__}: a network, "
+            "torch.nn.Module, is needed."
+        )
+    weights, lazy = (
+        dict(network.named_parameters()),
+        (nn.UninitializedParameter, nn.UninitializedBuffer),
+    )
     if any(isinstance(weight, lazy) for weight in [*weights.values(), *network.buffers()]):
-        raise MiaError(f"architecture = {architecture!r} has lazy layers, whose weights are not there before the first batch: "
-                       "give their sizes, from shape and classes if it takes them.")
+        raise MiaError(
+            f"architecture = {architecture!r} has lazy layers, whose weights are not there before the first batch: "
+            "give their sizes, from shape and classes if it takes them."
+        )
     if not any(weight.requires_grad for weight in weights.values()):
-        raise MiaError(f"architecture = {architecture!r} has no parameters to train: layers become a network's own as its "
-                       "attributes, many of them in an nn.ModuleList.")
+        raise MiaError(
+            f"architecture = {architecture!r} has no parameters to train: layers become a network's own as its "
+            "attributes, many of them in an nn.ModuleList."
+        )
     if other := [name for name, weight in weights.items() if weight.dtype != torch.float32]:
-        raise MiaError(f"architecture = {architecture!r} has {other[0]} of type {weights[other[0]].dtype}: float32 is needed; "
-                       "leave .double() and .half() out. For bfloat16 there is precision.")
+        raise MiaError(
+            f"architecture = {architecture!r} has {other[0]} of type {weights[other[0]].dtype}: float32 is needed; "
+            "leave .double() and .half() out. For bfloat16 there is precision."
+        )
     network.register_forward_pre_hook(_in_order)
     return give_logits(network).train()
 
@@ -444,9 +534,11 @@ def logits_of(network: nn.Module, outputs) -> torch.Tensor:
     """The tensor of logits in what a network returned; anything else is refused."""
     logits = take_logits(outputs)
     if not isinstance(logits, torch.Tensor):
-        raise MiaError(f"model = {type(network).__name__} returns a {type(outputs).__name__}: a tensor [B, K] is needed, or a "
-                       "dictionary or an object with `logits`. Wrap it in a torch.nn.Module whose forward returns the tensor, "
-                       "such as self.model(x)[0] of a tuple.")
+        raise MiaError(
+            f"model = {type(network).__name__} returns a {type(outputs).__name__}: a tensor [B, K] is needed, or a "
+            "dictionary or an object with `logits`. Wrap it in a torch.nn.Module whose forward returns the tensor, "
+            "such as self.model(x)[0] of a tuple."
+        )
     return logits
 
 
@@ -466,8 +558,13 @@ def fed(network: nn.Module) -> str | tuple | None:
     return getattr(network, "_mia_scaling", None)
 
 
-def try_out(architecture: str, x: np.ndarray, classes: int, scaling: str | tuple = "-1 to 1",
-            loss: str = "cross_entropy") -> None:
+def try_out(
+    architecture: str,
+    x: np.ndarray,
+    classes: int,
+    scaling: str | tuple = "-1 to 1",
+    loss: str = "cross_entropy",
+) -> None:
     """Refuse a network of the user's own that could not be trained here, or not to the same model again.
 
     Args:
@@ -483,45 +580,70 @@ def try_out(architecture: str, x: np.ndarray, classes: int, scaling: str | tuple
         return
     subject = f"architecture = {architecture!r}"
     first, second = (build(architecture, x.shape[1:], classes, seed=seed) for seed in (0, 1))
-    if {weight.data_ptr() for weight in first.parameters()} & {weight.data_ptr() for weight in second.parameters()}:
-        raise MiaError(f"{subject} gives networks that share weights: make all layers anew in each call.")
+    if {weight.data_ptr() for weight in first.parameters()} & {
+        weight.data_ptr() for weight in second.parameters()
+    }:
+        raise MiaError(
+            f"{subject} gives networks that share weights: make all layers anew in each call."
+        )
     try:
         second.load_state_dict(first.state_dict())
     except RuntimeError as error:
-        raise MiaError(f"{subject} makes networks of different weights for the same arguments: {error}") from error
+        raise MiaError(
+            f"{subject} makes networks of different weights for the same arguments: {error}"
+        ) from error
     inputs = to_input(np.resize(x[:2], (2, *x.shape[1:])), scaling)
     with torch.random.fork_rng(devices=[]):
         before = torch.get_rng_state()
         outputs = _tried(subject, first, inputs)
         drawn = not torch.equal(before, torch.get_rng_state())
-    if not isinstance(outputs, torch.Tensor) or outputs.shape != (2, classes) or not outputs.is_floating_point():
+    if (
+        not isinstance(outputs, torch.Tensor)
+        or outputs.shape != (2, classes)
+        or not outputs.is_floating_point()
+    ):
         form = type(outputs).__name__
         if isinstance(outputs, torch.Tensor):
             form = f"shape {tuple(outputs.shape)} and type {outputs.dtype}"
-        raise MiaError(f"{subject} gives outputs of {form} for 2 records: logits [2, {classes}] are needed, a number a class. "
-                       "Of one sigmoid output s [B, 1] make two, torch.cat([0 * s, s], 1).")
+        raise MiaError(
+            f"{subject} gives outputs of {form} for 2 records: logits [2, {classes}] are needed, a number a class. "
+            "Of one sigmoid output s [B, 1] make two, torch.cat([0 * s, s], 1)."
+        )
     if loss != "squared_error" and are_probabilities(outputs.detach().numpy()):
-        raise MiaError(f"{subject} gives probabilities: logits are needed, for the loss has a softmax of its own. Leave the "
-                       "last softmax or sigmoid out.")
+        raise MiaError(
+            f"{subject} gives probabilities: logits are needed, for the loss has a softmax of its own. Leave the "
+            "last softmax or sigmoid out."
+        )
     if not outputs.requires_grad:
-        raise MiaError(f"{subject} gives outputs that no gradient leads back from: leave torch.no_grad(), detach() and data "
-                       "out of its forward.")
+        raise MiaError(
+            f"{subject} gives outputs that no gradient leads back from: leave torch.no_grad(), detach() and data "
+            "out of its forward."
+        )
     if drawn:
         kinds = [(name, type(layer).__name__) for name, layer in first.named_modules()]
         layers = [f"{name} ({kind})" for name, kind in kinds if "Dropout" in kind]
-        raise MiaError(f"{subject} draws random numbers while it is trained{', in ' + ', '.join(layers) if layers else ''}, "
-                       "which would be others in each process and on each device, and its models not the same again. In the "
-                       "place of torch.nn.Dropout take mia_lib.models.Dropout, whose masks follow from the seed.")
+        raise MiaError(
+            f"{subject} draws random numbers while it is trained{', in ' + ', '.join(layers) if layers else ''}, "
+            "which would be others in each process and on each device, and its models not the same again. In the "
+            "place of torch.nn.Dropout take mia_lib.models.Dropout, whose masks follow from the seed."
+        )
     with torch.no_grad():
         first.load_state_dict(second.state_dict())  # statistics of batch normalisation moved
-        together, again = _tried(subject, first.eval(), inputs), _tried(subject, second.eval(), inputs)
-        apart = torch.cat([_tried(subject, first, inputs[k:k + 1]) for k in (0, 1)])
+        together, again = (
+            _tried(subject, first.eval(), inputs),
+            _tried(subject, second.eval(), inputs),
+        )
+        apart = torch.cat([_tried(subject, first, inputs[k : k + 1]) for k in (0, 1)])
     if not torch.allclose(together, apart, rtol=1e-3, atol=1e-4, equal_nan=True):
-        raise MiaError(f"{subject}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
-                       "model's answer must be about the record; batch normalisation needs track_running_stats=True.")
+        raise MiaError(
+            f"{subject}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
+            "model's answer must be about the record; batch normalisation needs track_running_stats=True."
+        )
     if not torch.allclose(together, again, rtol=1e-3, atol=1e-4, equal_nan=True):
-        raise MiaError(f"{subject}: its state_dict does not hold all of it, for a copy with the same weights gives other "
-                       "outputs. Make tensors that are drawn or learnt nn.Parameter, or keep them by register_buffer.")
+        raise MiaError(
+            f"{subject}: its state_dict does not hold all of it, for a copy with the same weights gives other "
+            "outputs. Make tensors that are drawn or learnt nn.Parameter, or keep them by register_buffer."
+        )
 
 
 def _tried(subject: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
@@ -529,5 +651,7 @@ def _tried(subject: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tens
         return network(inputs)
     except Exception as error:
         kind = "images [B, C, H, W]" if inputs.ndim == 4 else "tables [B, D]"
-        raise MiaError(f"{subject} cannot take a batch of shape {tuple(inputs.shape)} of type float32, {kind}: "
-                       f"{type(error).__name__}: {error}") from error
+        raise MiaError(
+            f"{subject} cannot take a batch of shape {tuple(inputs.shape)} of type float32, {kind}: "
+            f"{type(error).__name__}: {error}"
+        ) from error

@@ -34,15 +34,21 @@ def context() -> BaseContext:
 def prepare() -> None:
     """Start the template where this process is likely to need it: on Linux, without a graphics card or a cluster, and unless
     it is itself such a process."""
-    elsewhere = ("distributed" in sys.modules or environment.cluster() or
-                 DRIVER.exists() and environment.device() != "cpu")
+    elsewhere = (
+        "distributed" in sys.modules
+        or environment.cluster()
+        or DRIVER.exists()
+        and environment.device() != "cpu"
+    )
     if sys.platform == "linux" and not elsewhere and not _is_child():
         _start()
 
 
 def _is_child() -> bool:
     """Whether another process of Python started this one, the template included."""
-    return multiprocessing.parent_process() is not None or any("multiprocessing." in word for word in sys.orig_argv)
+    return multiprocessing.parent_process() is not None or any(
+        "multiprocessing." in word for word in sys.orig_argv
+    )
 
 
 def _start() -> None:

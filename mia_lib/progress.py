@@ -60,7 +60,9 @@ class Bar:
         if self._tqdm is not None:
             self._tqdm.update(steps)
         elif self._told:
-            _append({"label": self.label, "done": self.done, "total": self.total, "time": time.time()})
+            _append(
+                {"label": self.label, "done": self.done, "total": self.total, "time": time.time()}
+            )
 
     def close(self) -> None:
         """Take the bar away."""
@@ -101,14 +103,26 @@ class Bars:
 
     def __init__(self, console=None):
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         self.console = console or Console()
         self._drawn = None
         if self.console.is_terminal:
             self._drawn = Progress(
-                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-                TextColumn("{task.fields[left]}"), console=self.console, transient=True)
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[left]}"),
+                console=self.console,
+                transient=True,
+            )
         self._tasks: dict[str, dict] = {}
 
     def __enter__(self) -> Bars:
@@ -149,7 +163,11 @@ class Bars:
     def _left(task: dict) -> str:
         seconds, moved = task["left"], task["done"] - task["from"]
         if seconds is None:
-            seconds = (time.monotonic() - task["began"]) / moved * (task["total"] - task["done"]) if moved else math.nan
+            seconds = (
+                (time.monotonic() - task["began"]) / moved * (task["total"] - task["done"])
+                if moved
+                else math.nan
+            )
         return "" if math.isnan(seconds) else f"about {duration(seconds)} left"
 
     def _remove(self, label: str) -> None:
@@ -176,5 +194,7 @@ class Tail:
         for line in whole.splitlines():
             try:
                 yield json.loads(line)
-            except ValueError:  # two processes may have written at once; the next line says it again
+            except (
+                ValueError
+            ):  # two processes may have written at once; the next line says it again
                 continue

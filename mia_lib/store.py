@@ -32,7 +32,13 @@ from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-MODELS = ("data", "membership", "models", "custom", "training")  # rooms of the library that determine what a model is
+MODELS = (
+    "data",
+    "membership",
+    "models",
+    "custom",
+    "training",
+)  # rooms of the library that determine what a model is
 PIECES = (*MODELS, "signals")  # and what is asked of one
 STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of the answers
 
@@ -58,10 +64,16 @@ def cache_dir() -> Path:
 
 def size() -> int:
     """Bytes in the working cache."""
-    return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file()) if cache_dir().is_dir() else 0
+    return (
+        sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file())
+        if cache_dir().is_dir()
+        else 0
+    )
 
 
-_taken: dict[Path, tuple[tuple[int, int], str]] = {}  # file -> its state and the digest of its code, at its first use
+_taken: dict[
+    Path, tuple[tuple[int, int], str]
+] = {}  # file -> its state and the digest of its code, at its first use
 _behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
 
 
@@ -79,14 +91,20 @@ def code_of(rooms: Sequence[str], *modules: Path) -> str:
     for path in files:
         if path not in _taken:
             _taken[path] = _state(path), digest(path)
-    code = hashlib.sha256(" ".join(sorted(_taken[path][1] for path in files)).encode()).hexdigest()[:16]
+    code = hashlib.sha256(" ".join(sorted(_taken[path][1] for path in files)).encode()).hexdigest()[
+        :16
+    ]
     _behind[code] = files
     return code
 
 
 @lru_cache
 def _files(room: str) -> list[Path]:
-    files = [LIBRARY / f"{room}.py"] if (LIBRARY / f"{room}.py").is_file() else sorted((LIBRARY / room).rglob("*.py"))
+    files = (
+        [LIBRARY / f"{room}.py"]
+        if (LIBRARY / f"{room}.py").is_file()
+        else sorted((LIBRARY / room).rglob("*.py"))
+    )
     if not files:
         raise MiaError(f"There is no room {room!r} in {LIBRARY}.")
     return files
@@ -107,10 +125,15 @@ def _digest(path: Path, state: tuple[int, int]) -> str:
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-                node, clean=False) is not None:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             del body[0]
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == LIBRARY.name:
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").partition(".")[0] == LIBRARY.name
+        ):
             node.module = LIBRARY.name  # what is imported, and as what, but not from where
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
@@ -121,8 +144,10 @@ def check_unedited(code: str) -> None:
         state, then = _taken[path]
         same = path.is_file() and (_state(path) == state or digest(path) == then)
         if not same or (LIBRARY in path.parents and path.stat().st_mtime > BEGAN):
-            raise MiaError(f"{path} was edited after this process had begun, so what runs is not what the file says. "
-                           "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept.")
+            raise MiaError(
+                f"{path} was edited after this process had begun, so what runs is not what the file says. "
+                "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept."
+            )
 
 
 def address(spec: dict) -> str:
@@ -133,9 +158,13 @@ def address(spec: dict) -> str:
 def key(spec: dict) -> str:
     """The name of a spec, plain data: sha256 of its canonical JSON and the schema number."""
     try:
-        text = json.dumps({"schema": SCHEMA, **spec}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(
+            {"schema": SCHEMA, **spec}, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
     except (TypeError, ValueError) as error:
-        raise MiaError(f"spec = {spec!r} is not plain data (numbers, text, lists, dicts): {error}.") from error
+        raise MiaError(
+            f"spec = {spec!r} is not plain data (numbers, text, lists, dicts): {error}."
+        ) from error
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
@@ -149,7 +178,9 @@ def fingerprint(array: np.ndarray) -> str:
 
 def _paths(folder: Path, spec: dict, name: str) -> tuple[Path, Path]:
     if "code" not in spec:
-        raise MiaError(f"The spec of a {spec['kind']} has no code: store.code_of says what computes it.")
+        raise MiaError(
+            f"The spec of a {spec['kind']} has no code: store.code_of says what computes it."
+        )
     suffix = "safetensors" if spec["kind"] == "model" else "npz"
     place = folder / spec["kind"] / name[:2]
     return place / f"{name}.{suffix}", place / f"{name}.json"
@@ -193,7 +224,9 @@ def look_up(spec: dict) -> Entry | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, OSError) as error:
-        progress.warn(f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3)
+        progress.warn(
+            f"{path} is damaged ({error}); it is not used and is computed anew.", stacklevel=3
+        )
         return None
     if (reused := _reused.get()) is not None and spec["kind"] != "checkpoint":
         reused.setdefault(key(spec), manifest["seconds"])
@@ -226,7 +259,9 @@ def write(path: Path, data: bytes, lasting: bool = True) -> None:
                 os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with suppress(OSError):  # what went wrong is said, and not that nothing can be taken away either
+        with suppress(
+            OSError
+        ):  # what went wrong is said, and not that nothing can be taken away either
             temporary.unlink(missing_ok=True)
         raise
 
@@ -244,8 +279,10 @@ def _writing() -> Iterator[None]:
         yield
     except OSError as error:
         why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
-        raise MiaError(f"The store cannot write to {cache_dir()}: {why}. Results finished before this one are kept. "
-                       "Free some space, or set MIA_CACHE to another folder, and run again: it goes on from there.") from error
+        raise MiaError(
+            f"The store cannot write to {cache_dir()}: {why}. Results finished before this one are kept. "
+            "Free some space, or set MIA_CACHE to another folder, and run again: it goes on from there."
+        ) from error
 
 
 def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **notes) -> Entry:
@@ -253,11 +290,18 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     what computing them took, and notes for the manifest. That the code was edited after this process had begun is an error."""
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     check_unedited(spec["code"])
-    data = encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")  # written often, while a card waits
+    data = encode(
+        arrays, path.suffix, compress=spec["kind"] != "checkpoint"
+    )  # written often, while a card waits
     manifest = {
-        "spec": spec, "schema": SCHEMA, "sha256": hashlib.sha256(data).hexdigest(),
-        "seconds": round(seconds, 3), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "numpy": np.__version__,
-        "python": platform.python_version(), **notes,
+        "spec": spec,
+        "schema": SCHEMA,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "seconds": round(seconds, 3),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        **notes,
     }
     put(path, data)
     put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
@@ -268,7 +312,9 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
 
 def discard(spec: dict) -> None:
     """Take an entry out of the working cache, such as a checkpoint of a training that has ended."""
-    for path in reversed(_paths(cache_dir(), spec, key(spec))):  # the manifest first: without it the rest is no entry
+    for path in reversed(
+        _paths(cache_dir(), spec, key(spec))
+    ):  # the manifest first: without it the rest is no entry
         path.unlink(missing_ok=True)
 
 
@@ -309,7 +355,9 @@ def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
     return entry
 
 
-def cached(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def cached(
+    name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]
+) -> dict[str, np.ndarray]:
     """The arrays of an audit's computation: kept ones, or computed and kept.
 
     Args:
@@ -319,12 +367,18 @@ def cached(name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]) 
             module.
     """
     if taken := {"kind", "study"} & spec.keys():
-        raise MiaError(f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name.")
+        raise MiaError(
+            f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name."
+        )
     module = Path(inspect.getfile(getattr(compute, "func", compute))).resolve()
-    return fetch({"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}, compute).arrays
+    return fetch(
+        {"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}, compute
+    ).arrays
 
 
-def cached_many(specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes) -> list[dict[str, np.ndarray]]:
+def cached_many(
+    specs: Sequence[dict], compute: Callable[[list[int], Callable], None], **notes
+) -> list[dict[str, np.ndarray]]:
     """The arrays of many entries that are computed together: what is kept is left out, what is done is kept at once.
 
     Args:

@@ -16,13 +16,24 @@ from contextlib import contextmanager
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
+from torch.utils.backend_registration import (
+    _DummyBackendModule,
+    _setup_privateuseone_for_python_backend,
+)
 
 from mia_lib.errors import MiaError
 from mia_lib.training import devices
 
 COPIES = {"copy_", "_to_copy", "_copy_from"}
-WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "equal", "is_nonzero"}
+WAITS = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "equal",
+    "is_nonzero",
+}
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution"}
 
 
@@ -34,7 +45,9 @@ class _Module(_DummyBackendModule):
 _setup_privateuseone_for_python_backend("card", _Module())
 DEVICE = torch.device("card", 0)
 _rules = torch.library.Library("_", "IMPL")
-_rules.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")  # bfloat16 is left to cards that have it
+_rules.fallback(
+    torch.library.fallthrough_kernel, "AutocastPrivateUse1"
+)  # bfloat16 is left to cards that have it
 
 
 class Card(torch.Tensor):
@@ -42,8 +55,14 @@ class Card(torch.Tensor):
 
     @staticmethod
     def __new__(cls, held: torch.Tensor):
-        return torch.Tensor._make_wrapper_subclass(cls, held.shape, strides=held.stride(), dtype=held.dtype, device=DEVICE,
-                                                   storage_offset=held.storage_offset())
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.shape,
+            strides=held.stride(),
+            dtype=held.dtype,
+            device=DEVICE,
+            storage_offset=held.storage_offset(),
+        )
 
     def __init__(self, held: torch.Tensor):
         self.held = held
@@ -71,7 +90,11 @@ def _each_tensor(function: Callable, value):
     """`function` of each tensor in what an operation takes or gives: one, or sequences of them."""
     if isinstance(value, torch.Tensor):
         return function(value)
-    return type(value)([_each_tensor(function, one) for one in value]) if isinstance(value, tuple | list) else value
+    return (
+        type(value)([_each_tensor(function, one) for one in value])
+        if isinstance(value, tuple | list)
+        else value
+    )
 
 
 def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
@@ -88,14 +111,21 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
     if copies and name == "copy_" and here:
         leaves, comes = arguments[0] is here[0], arguments[0] is not here[0]
     if not copies and len(here) < len(tensors) and any(one.ndim for one in here):
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found card:0 and cpu in {operation}")
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found card:0 and cpu in {operation}"
+        )
     if isinstance(named.get("generator"), torch.Generator):
-        raise RuntimeError(f"Expected a 'card' device type for generator but found 'cpu' in {operation}")
+        raise RuntimeError(
+            f"Expected a 'card' device type for generator but found 'cpu' in {operation}"
+        )
     if name in PRODUCTS and not all(one.is_floating_point() for one in tensors):
         raise NotImplementedError(f'"{name}" is not implemented on a card for whole numbers')
     masks = name.startswith("index") and any(
         isinstance(one, torch.Tensor) and one.dtype in (torch.bool, torch.uint8)
-        for one in (arguments[1] if len(arguments) > 1 and isinstance(arguments[1], list | tuple) else ()))
+        for one in (
+            arguments[1] if len(arguments) > 1 and isinstance(arguments[1], list | tuple) else ()
+        )
+    )
     if leaves or name in WAITS or masks:
         mode.syncs[name] += 1
     if comes:
@@ -111,7 +141,9 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
         options = {**options, "device": torch.device("cpu")}
     if name == "_to_copy" and (leaves or comes):  # both are on the CPU, but a copy is one
         found = operation(*given, **options).clone(memory_format=torch.preserve_format)
-    elif name == "_efficientzerotensor":  # of forward derivatives; it has no numbers that an operation could read
+    elif (
+        name == "_efficientzerotensor"
+    ):  # of forward derivatives; it has no numbers that an operation could read
         found = torch.zeros(*given, **options)
     else:
         found = operation(*given, **options)
@@ -119,12 +151,16 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
     def back(one: torch.Tensor) -> torch.Tensor:
         if id(one) in by_held:
             same = by_held[id(one)]
-            assert same.shape == one.shape, f"{operation} changes the shape of a tensor, which is not supported here"
+            assert same.shape == one.shape, (
+                f"{operation} changes the shape of a tensor, which is not supported here"
+            )
             return same
         if leaves:
             return one
         if one.dtype in mode.refused:
-            raise TypeError(f"Cannot compute {operation} as {one.dtype}: this card does not have it")
+            raise TypeError(
+                f"Cannot compute {operation} as {one.dtype}: this card does not have it"
+            )
         return Card(one)
 
     return _each_tensor(back, found)
@@ -148,6 +184,7 @@ _card.impl("_copy_from", _copy_from, "PrivateUse1")
 @contextmanager
 def fake(patch, refused: tuple[torch.dtype, ...] = ()):
     """A machine with one such card, which `devices.pick` finds and which refuses some types; yields the `Fake` that counts."""
+
     def pick(device: str | None = None) -> torch.device:
         if device not in (None, "cpu", "cuda", "cuda:0"):
             raise MiaError(f"device = {device!r}")

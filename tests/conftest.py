@@ -12,15 +12,23 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ["OMP_NUM_THREADS"] = "1"  # sums of several threads are rounded otherwise, which trainings let grow
+os.environ["OMP_NUM_THREADS"] = (
+    "1"  # sums of several threads are rounded otherwise, which trainings let grow
+)
 import mia_lib  # noqa: E402, F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]
 settings.register_profile("ours", max_examples=30, deadline=None)
 settings.load_profile("ours")
 LONG = ("audit", "publish", "training")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-        "--disable-component-update", "--disable-sync", "--no-first-run"]
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -28,7 +36,9 @@ def pytest_collection_modifyitems(items):
     """The tests of a file go to one process, for they share fixtures, and those of the built book to one together: that takes
     longest, so it comes first, and then the rooms whose files take minutes, so that both processes end together."""
     of_the_book = {item.path.stem for item in items if "built_book" in item.fixturenames}
-    items.sort(key=lambda item: (item.path.stem not in of_the_book, item.path.parent.name not in LONG))
+    items.sort(
+        key=lambda item: (item.path.stem not in of_the_book, item.path.parent.name not in LONG)
+    )
     for item in items:
         name = item.path.stem
         item.add_marker(pytest.mark.xdist_group("book" if name in of_the_book else name))
@@ -46,7 +56,9 @@ def _own_store(tmp_path_factory):
         patch.setenv("COLUMNS", "120")
         patch.setenv("MIA_DEVICE", "cpu")  # what a card computes is asked of it by name
         patch.delenv("MIA_PROGRESS", raising=False)
-        if "PYTEST_XDIST_WORKER" in os.environ:  # then the processes of the tests keep the cores busy
+        if (
+            "PYTEST_XDIST_WORKER" in os.environ
+        ):  # then the processes of the tests keep the cores busy
             patch.setenv("MIA_WORKERS", "1")
         yield
 
@@ -56,7 +68,9 @@ def _own_chance(request):
     """Every test draws from its module's `RNG` as if it ran alone, whatever ran before it in the same process."""
     generator = getattr(request.module, "RNG", None)
     if generator is not None:
-        generator.bit_generator.state = request.module.__dict__.setdefault("_STATE", generator.bit_generator.state)
+        generator.bit_generator.state = request.module.__dict__.setdefault(
+            "_STATE", generator.bit_generator.state
+        )
 
 
 @pytest.fixture(scope="session")
@@ -73,13 +87,19 @@ def built_book(tmp_path_factory) -> Path:
     from mia_lib.publish.parameters import PUBLISHED
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MIA_WORKERS", raising=False)  # two notebooks at once, as `make book` runs them
+        patch.delenv(
+            "MIA_WORKERS", raising=False
+        )  # two notebooks at once, as `make book` runs them
         build.build(root=REPO)
     folder = tmp_path_factory.mktemp("book")
-    shutil.copytree(REPO / "_build" / "book", folder / "book", ignore=shutil.ignore_patterns(".doctrees"))
+    shutil.copytree(
+        REPO / "_build" / "book", folder / "book", ignore=shutil.ignore_patterns(".doctrees")
+    )
     (folder / "executed").mkdir()
     for name, notebook in build.executed_notebooks(PUBLISHED, REPO, REPO / "_build").items():
-        (folder / "executed" / f"{name}-{notebook['metadata']['mia']['key']}.ipynb").write_text(json.dumps(notebook))
+        (folder / "executed" / f"{name}-{notebook['metadata']['mia']['key']}.ipynb").write_text(
+            json.dumps(notebook)
+        )
     return (folder / build.INDEX).parent
 
 
@@ -97,7 +117,7 @@ def browser():
         running.close()
 
 
-NOTEBOOK = '''# ---
+NOTEBOOK = """# ---
 # jupyter:
 #   kernelspec:
 #     display_name: Python 3
@@ -142,7 +162,7 @@ for name in ("fig-one", "fig-two"):
 claims = [{"id": "tiny", "verdict": "reproduced"}]
 display({"text/markdown": "| a |\\n| --- |\\n| 1 |", "application/vnd.mia.claims+json": claims}, raw=True)
 print("an abacus")
-'''
+"""
 
 CONFIG = """title: Tiny
 execute:
@@ -165,15 +185,21 @@ def tiny(request, tmp_path, monkeypatch):
 
     from mia_lib.publish import run_page
 
-    monkeypatch.setattr(run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", []))
+    monkeypatch.setattr(
+        run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", [])
+    )
     (tmp_path / "notebooks" / "presets").mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)
     (tmp_path / "notebooks" / "presets" / "tiny.smoke.yaml").write_text("steps: 1\nrate: 1e-3\n")
     (tmp_path / "_config.yml").write_text(CONFIG)
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n"
-                                       "- file: book/status\n")
-    (tmp_path / "book" / "index.md").write_text("# Tiny book\n\nSee {numref}`fig-one` and {numref}`fig-two`.\n")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n"
+        "- file: book/status\n"
+    )
+    (tmp_path / "book" / "index.md").write_text(
+        "# Tiny book\n\nSee {numref}`fig-one` and {numref}`fig-two`.\n"
+    )
     (tmp_path / "book" / "status.md").write_text("# Status\n\n<!-- generated -->\n")
     monkeypatch.setenv("TINY_LOG", str(tmp_path / "ran.log"))
     monkeypatch.chdir(tmp_path)

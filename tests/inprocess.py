@@ -42,12 +42,22 @@ class Engine(papermill.engines.Engine):
     """Executes the cells of a notebook in this process, in the thread that asks."""
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, *, kernel_manager_class, resources, on_cell_execute,
-                                 on_cell_executed, **_):
+    def execute_managed_notebook(
+        cls,
+        nb_man,
+        kernel_name,
+        *,
+        kernel_manager_class,
+        resources,
+        on_cell_execute,
+        on_cell_executed,
+        **_,
+    ):
         errors = []
         with _shell(resources["metadata"]["path"], kernel_manager_class.kernel_spec.env) as shell:
             shell._showtraceback = lambda kind, error, lines: errors.append(
-                new_output("error", ename=kind.__name__, evalue=str(error), traceback=lines))
+                new_output("error", ename=kind.__name__, evalue=str(error), traceback=lines)
+            )
             for index, cell in enumerate(nb_man.nb.cells):
                 nb_man.cell_start(cell, index)
                 try:
@@ -58,8 +68,13 @@ class Engine(papermill.engines.Engine):
                     with capture_output() as captured:
                         done = shell.run_cell(cell.source, store_history=True)
                     texts = [("stdout", captured.stdout), ("stderr", captured.stderr)]
-                    cell.outputs = [new_output("stream", name=name, text=text) for name, text in texts if text]
-                    cell.outputs += [new_output("display_data", one.data, metadata=one.metadata) for one in captured.outputs]
+                    cell.outputs = [
+                        new_output("stream", name=name, text=text) for name, text in texts if text
+                    ]
+                    cell.outputs += [
+                        new_output("display_data", one.data, metadata=one.metadata)
+                        for one in captured.outputs
+                    ]
                     cell.outputs += errors
                     on_cell_executed(cell=cell, cell_index=index, execute_reply=done)
                     if not done.success:

@@ -32,7 +32,9 @@ def test_a_damaged_file_gives_what_was_in_it_or_is_refused(save):
             for name, array in read_npz(one, "mine.npz", remedy="Save it again.").items():
                 np.testing.assert_array_equal(array, ARRAYS[name])
         except MiaError as error:
-            assert str(error).startswith("mine.npz cannot be read") and str(error).endswith("Save it again.")
+            assert str(error).startswith("mine.npz cannot be read") and str(error).endswith(
+                "Save it again."
+            )
             refused += 1
     assert refused > len(damaged) // 2
 
@@ -49,9 +51,14 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path, name):
 
 def test_a_header_that_lies_is_refused(tmp_path):
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+    )
     huge = header.getvalue()
-    for text in (huge + bytes(80), huge.replace(b"1000000000000000", b"3               ") + bytes(80)):
+    for text in (
+        huge + bytes(80),
+        huge.replace(b"1000000000000000", b"3               ") + bytes(80),
+    ):
         with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
             archive.writestr("x.npy", text)
         with pytest.raises(MiaError, match="mine.npz cannot be read"):
@@ -61,7 +68,11 @@ def test_a_header_that_lies_is_refused(tmp_path):
 def test_only_what_is_asked_for_is_read():
     whole = content(**ARRAYS, region=np.array(["a", 1], object), ward=np.array([None]))
     assert list(read_npz(whole, "mine.npz", ["x"], ["y", "z"])) == ["x", "y"]
-    with pytest.raises(MiaError, match=r"mine.npz holds objects of Python in region, ward, .* region.astype\(str\)"):
+    with pytest.raises(
+        MiaError, match=r"mine.npz holds objects of Python in region, ward, .* region.astype\(str\)"
+    ):
         read_npz(whole, "mine.npz")
-    with pytest.raises(MiaError, match=r"mine.npz has no array z and n \(it has x, y, region, ward\)"):
+    with pytest.raises(
+        MiaError, match=r"mine.npz has no array z and n \(it has x, y, region, ward\)"
+    ):
         read_npz(whole, "mine.npz", ["x", "z", "n"])

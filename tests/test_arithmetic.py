@@ -37,10 +37,19 @@ for name, sets in (("tanh_cnn:4,8,16", 1), ("mlp:16", 2)):
 out["exponential"] = np.exp(rng.normal(size=(300, 300)))
 np.savez(sys.argv[1], **out)
 """
-AVX512 = {"MKL_CBWR": "AVX512,STRICT", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "ALL",
-          "NPY_DISABLE_CPU_FEATURES": ""}
-AVX2 = {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "MKL_CBWR": "AVX2,STRICT", "ATEN_CPU_CAPABILITY": "avx2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
+AVX512 = {
+    "MKL_CBWR": "AVX512,STRICT",
+    "ATEN_CPU_CAPABILITY": "avx512",
+    "ONEDNN_MAX_CPU_ISA": "ALL",
+    "NPY_DISABLE_CPU_FEATURES": "",
+}
+AVX2 = {
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "MKL_CBWR": "AVX2,STRICT",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +59,11 @@ def computed(tmp_path_factory):
         pytest.skip("the processor has no AVX-512, so there is no other arithmetic to compare with")
     folder, found = tmp_path_factory.mktemp("arithmetic"), {}
     bare = {name: value for name, value in os.environ.items() if name not in AVX2}
-    bare |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(Path(mia_lib.__file__).parents[1])}
+    bare |= {
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(mia_lib.__file__).parents[1]),
+    }
     for name, told in (("the book's", {}), ("AVX2", AVX2), ("AVX-512", AVX512)):
         path = folder / f"{name}.npz"
         subprocess.run([sys.executable, "-c", PROGRAM, path], env=bare | told, check=True)

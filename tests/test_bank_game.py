@@ -31,10 +31,16 @@ BANK = toy_bank()
 def test_references_are_whole_pairs_without_the_targets_own_and_differ_between_targets():
     game = Game.of(BANK, 6, 4)
     for target in range(MODELS):
-        assert sorted(game.references_of(target, 10)) == sorted(set(range(MODELS)) - {target, target ^ 1})
+        assert sorted(game.references_of(target, 10)) == sorted(
+            set(range(MODELS)) - {target, target ^ 1}
+        )
         assert_array_equal(game.references_of(target), game.references_of(target ^ 1))
     assert len({tuple(game.references_of(target)) for target in game.targets}) == 6
-    assert list(game.references_of(10)) == [0, 1, 2, 3] and list(game.references_of(2, 3)) == [4, 5, 6]
+    assert list(game.references_of(10)) == [0, 1, 2, 3] and list(game.references_of(2, 3)) == [
+        4,
+        5,
+        6,
+    ]
     first = replace(game, order="first")
     assert_array_equal(first.references_of(2, 10), membership.references_of(2, MODELS))
 
@@ -52,18 +58,35 @@ def test_scores_are_those_of_the_functions_on_the_arrays():
     game = Game.of(BANK, 3, 6, records=200)
     margin, members = BANK.margin.astype(float), BANK.members
     loss, p = np.logaddexp(0, -margin), 1 / (1 + np.exp(-margin))
-    mine = {"LiRA": "LiRA", "RMIA": "RMIA", "mine": lambda view: calibration.calibrate(
-        -view.own("loss"), -view.references("loss")[0], view.reference_members)}
+    mine = {
+        "LiRA": "LiRA",
+        "RMIA": "RMIA",
+        "mine": lambda view: calibration.calibrate(
+            -view.own("loss"), -view.references("loss")[0], view.reference_members
+        ),
+    }
     scores = game.scores(mine)
     for k, target in enumerate((0, 2, 4)):
         others = game.references_of(target)
         inside, judged, public = members[others, :200], slice(200), slice(RECORDS, None)
-        assert_allclose(scores["LiRA"][k], baselines.lira_online(margin[target, judged], margin[others, judged], inside, True))
-        assert_allclose(scores["RMIA"][k], baselines.rmia(p[target, judged], p[others, judged], inside, p[target, public],
-                                                          p[others, public]))
-        assert_allclose(scores["mine"][k], calibration.calibrate(-loss[target, judged], -loss[others, judged], inside))
+        assert_allclose(
+            scores["LiRA"][k],
+            baselines.lira_online(margin[target, judged], margin[others, judged], inside, True),
+        )
+        assert_allclose(
+            scores["RMIA"][k],
+            baselines.rmia(
+                p[target, judged], p[others, judged], inside, p[target, public], p[others, public]
+            ),
+        )
+        assert_allclose(
+            scores["mine"][k],
+            calibration.calibrate(-loss[target, judged], -loss[others, judged], inside),
+        )
     frame = game.frame(mine, ["auc"], draws=10, study="toy")
-    assert metrics.estimate(frame, "LiRA", "auc", study="toy").values[1] == metrics.auc(scores["LiRA"][1], members[2, :200])
+    assert metrics.estimate(frame, "LiRA", "auc", study="toy").values[1] == metrics.auc(
+        scores["LiRA"][1], members[2, :200]
+    )
 
 
 def test_a_view_of_some_records_has_their_signals_and_members():
@@ -72,7 +95,10 @@ def test_a_view_of_some_records_has_their_signals_and_members():
     assert_array_equal(some.own(LOG_ODDS), view.own(LOG_ODDS)[rows])
     assert_array_equal(some.references("loss")[0], view.references("loss")[0][:, rows])
     assert_array_equal(some.references("loss")[1], view.reference_members[:, rows])
-    assert_array_equal(some.public("loss", 3), np.logaddexp(0, -BANK.margin[0, RECORDS:RECORDS + 3].astype(float)))
+    assert_array_equal(
+        some.public("loss", 3),
+        np.logaddexp(0, -BANK.margin[0, RECORDS : RECORDS + 3].astype(float)),
+    )
 
 
 def test_of_a_signal_in_the_place_of_another_the_loss_follows_and_no_other_is_there():
@@ -96,22 +122,39 @@ def test_a_rehearsal_attacks_references_without_the_target_its_partner_and_their
 def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it():
     arrays = {name: array.copy() for name, array in BANK.arrays.items()}
     arrays["margin"][:2], arrays["members"][:2, :RECORDS] = 0, ~arrays["members"][:2, :RECORDS]
-    chosen, again = (Game.of(Bank("toy", {}, one, []), 1, 6).view(0).rehearse("RMIA, offline", step=1)
-                     for one in (BANK.arrays, arrays))
+    chosen, again = (
+        Game.of(Bank("toy", {}, one, []), 1, 6).view(0).rehearse("RMIA, offline", step=1)
+        for one in (BANK.arrays, arrays)
+    )
     assert chosen == again
     [(own, members)] = Game.of(BANK, 1, 6).view(0).rehearsals(1)
-    auc = {a: metrics.auc(registry.score("RMIA, offline", own, a=a), members) for a in registry.SHARES}
-    assert auc[chosen["a"]] == max(auc.values()) and Game.of(BANK, 1, 2).view(0).rehearse("RMIA, offline") == {}
+    auc = {
+        a: metrics.auc(registry.score("RMIA, offline", own, a=a), members) for a in registry.SHARES
+    }
+    assert (
+        auc[chosen["a"]] == max(auc.values())
+        and Game.of(BANK, 1, 2).view(0).rehearse("RMIA, offline") == {}
+    )
 
 
-@pytest.mark.parametrize(("make", "said"), [
-    (lambda: Game.of(BANK, 7, 4), "targets = 7, references = 4: of 12 models 6 can be attacked"),
-    (lambda: Game.of(BANK, 4, 12), "references = 12"), (lambda: Game.of(BANK, 0, 4), "targets = 0"),
-    (lambda: Game.of(BANK, 2, -1), "references = -1"), (lambda: Game.of(BANK, 2, 2, order="last"), "order = 'last'"),
-    (lambda: Game.of(toy_bank(2), 1, 0), "models = 2"), (lambda: Game.of(BANK, 2, 4).references_of(0, 11), "count = 11"),
-    (lambda: Game.of(BANK, 2, 4).view(0).own("curvature"), "curvature"),
-    (lambda: Game.of(BANK, 2, 4).scores(["Attack S"]), "labels"),
-    (lambda: Game.of(BANK, 2, 4).scores(["LiRa"]), "LiRA")])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: Game.of(BANK, 7, 4),
+            "targets = 7, references = 4: of 12 models 6 can be attacked",
+        ),
+        (lambda: Game.of(BANK, 4, 12), "references = 12"),
+        (lambda: Game.of(BANK, 0, 4), "targets = 0"),
+        (lambda: Game.of(BANK, 2, -1), "references = -1"),
+        (lambda: Game.of(BANK, 2, 2, order="last"), "order = 'last'"),
+        (lambda: Game.of(toy_bank(2), 1, 0), "models = 2"),
+        (lambda: Game.of(BANK, 2, 4).references_of(0, 11), "count = 11"),
+        (lambda: Game.of(BANK, 2, 4).view(0).own("curvature"), "curvature"),
+        (lambda: Game.of(BANK, 2, 4).scores(["Attack S"]), "labels"),
+        (lambda: Game.of(BANK, 2, 4).scores(["LiRa"]), "LiRA"),
+    ],
+)
 def test_what_cannot_be_played_is_refused(make, said):
     with pytest.raises(MiaError, match=said):
         make()

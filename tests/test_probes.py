@@ -10,11 +10,21 @@ import pytest
 from mia_lib import published
 
 MEASUREMENTS = published.catalogue()
-OF_EACH_KIND = ["bank/cifar10-small", "bayes/table1", "iha/location", "curvature/sizes", "quantile/trees",
-                "quantile/cifar100-small"]  # convolutions, logistic regression, Hessians, curvature, trees, regressions
-SAME_PROBE: dict[tuple, list[str]] = {}  # measurements whose probe is the same call, as of banks of several data sets
+OF_EACH_KIND = [
+    "bank/cifar10-small",
+    "bayes/table1",
+    "iha/location",
+    "curvature/sizes",
+    "quantile/trees",
+    "quantile/cifar100-small",
+]  # convolutions, logistic regression, Hessians, curvature, trees, regressions
+SAME_PROBE: dict[
+    tuple, list[str]
+] = {}  # measurements whose probe is the same call, as of banks of several data sets
 for name, one in sorted(MEASUREMENTS.items()):
-    parameters = one.complete({option: value for option, value in one.probe.items() if option != "index"})
+    parameters = one.complete(
+        {option: value for option, value in one.probe.items() if option != "index"}
+    )
     SAME_PROBE.setdefault((one.function, one.probe["index"], repr(parameters)), []).append(name)
 
 
@@ -28,23 +38,42 @@ def test_a_measurement_gives_what_it_gave_when_it_was_published(names, monkeypat
 
 def test_a_processor_with_other_instructions_gives_them_too(tmp_path):
     """Without vector instructions sums are rounded otherwise, as on a processor of another make."""
-    code = ("from mia_lib import published\n"
-            f"for name in {OF_EACH_KIND}: print(name, '=>', published.catalogue()[name].check_probe())\n")
-    plain = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MIA_CACHE": str(tmp_path), "MIA_WORKERS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | plain, capture_output=True, text=True)
+    code = (
+        "from mia_lib import published\n"
+        f"for name in {OF_EACH_KIND}: print(name, '=>', published.catalogue()[name].check_probe())\n"
+    )
+    plain = {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MIA_CACHE": str(tmp_path),
+        "MIA_WORKERS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | plain, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{name} => " for name in OF_EACH_KIND]
 
 
-@pytest.mark.parametrize("change", [
-    ("mia_lib.training.recipe.WARM_UP", 0.5), ("mia_lib.models.SCALINGS", {"-1 to 1": (127.5, 0.9)}),
-    ("mia_lib.membership._generator", lambda seed: np.random.default_rng(seed)),
-], ids=["learning rate", "inputs", "who is in"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("mia_lib.training.recipe.WARM_UP", 0.5),
+        ("mia_lib.models.SCALINGS", {"-1 to 1": (127.5, 0.9)}),
+        ("mia_lib.membership._generator", lambda seed: np.random.default_rng(seed)),
+    ],
+    ids=["learning rate", "inputs", "who is in"],
+)
 def test_an_edit_of_what_training_means_fails_the_probe(change, monkeypatch, tmp_path):
-    monkeypatch.setenv("MIA_CACHE", str(tmp_path))  # an edit of a file gives other code; here the code is changed in memory
+    monkeypatch.setenv(
+        "MIA_CACHE", str(tmp_path)
+    )  # an edit of a file gives other code; here the code is changed in memory
     monkeypatch.setattr(*change)
     monkeypatch.setattr("mia_lib.training.pool.run_tasks", here)
-    assert any(MEASUREMENTS[name].check_probe() for name in ("bank/cifar10-small-weights", "bank/cifar10-small"))
+    assert any(
+        MEASUREMENTS[name].check_probe()
+        for name in ("bank/cifar10-small-weights", "bank/cifar10-small")
+    )
 
 
 def here(task, calls, finished, *_):

@@ -7,7 +7,9 @@ import time
 import psutil
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each process is started from nothing")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere each process is started from nothing"
+)
 
 SCRIPT = """
 import os, signal, sys, time
@@ -37,7 +39,9 @@ if __name__ == "__main__":
 
 def test_workers_are_forked_from_the_template_in_our_environment_and_end_with_us(tmp_path):
     (tmp_path / "run.py").write_text(SCRIPT)
-    process = subprocess.Popen([sys.executable, str(tmp_path / "run.py")], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "run.py")], stdout=subprocess.PIPE, text=True
+    )
     mine, *others = map(int, process.stdout.readline().split())
     assert mine == process.pid and len(others) >= 2 and all(map(psutil.pid_exists, others))
     process.kill()

@@ -18,8 +18,10 @@ FENCE = re.compile(r"^( *)```pycon\n(.*?)^ *```$", re.M | re.S)
 
 FOUND = list(ENTRY.finditer(TEXT))
 # (a name as users write it after `mia_lib.`, where the reference shows it, its arguments, what follows on the page)
-PROMISED = [(one[1], one[2], one[3] or "", TEXT[one.end():end]) for one, end in zip(
-    FOUND, [*(one.start() for one in FOUND[1:]), len(TEXT)], strict=True)]
+PROMISED = [
+    (one[1], one[2], one[3] or "", TEXT[one.end() : end])
+    for one, end in zip(FOUND, [*(one.start() for one in FOUND[1:]), len(TEXT)], strict=True)
+]
 
 
 def meant(name: str):
@@ -39,29 +41,41 @@ def arguments(thing) -> str:
 
 
 @pytest.mark.parametrize("name,shown,promised,below", PROMISED, ids=[one[0] for one in PROMISED])
-def test_a_promised_name_is_there_with_its_arguments_their_types_and_an_example(name, shown, promised, below):
+def test_a_promised_name_is_there_with_its_arguments_their_types_and_an_example(
+    name, shown, promised, below
+):
     thing = meant(name)
     broken = f"mia_lib.{name} is promised as {promised or 'it is'} in book/api/promise.md, and "
     assert name.partition(".")[0] in {*dir(mia_lib), "errors"}
     assert thing is not None, broken + "is not there. Keep the name, deprecated, as that page says."
     now = arguments(thing)
-    assert now == promised, (broken + f"takes {now}. Arguments may be added last, with a default; anything else needs a "
-                             "new version as that page says. Then change the page, and say so in the changelog.")
+    assert now == promised, (
+        broken + f"takes {now}. Arguments may be added last, with a default; anything else needs a "
+        "new version as that page says. Then change the page, and say so in the changelog."
+    )
     assert meant(shown.removeprefix("mia_lib.")) is thing and (inspect.getdoc(thing) or "").strip()
     [example] = FENCE.findall(below)
     assert re.search(rf"\b{name.rpartition('.')[2]}\b", example[1])
     if promised:
         signature = inspect.signature(thing)
-        untyped = [name for name, given in signature.parameters.items()
-                   if given.annotation is given.empty and given.kind is not given.VAR_KEYWORD]
-        assert not untyped and (isinstance(thing, type) or signature.return_annotation is not signature.empty)
+        untyped = [
+            name
+            for name, given in signature.parameters.items()
+            if given.annotation is given.empty and given.kind is not given.VAR_KEYWORD
+        ]
+        assert not untyped and (
+            isinstance(thing, type) or signature.return_annotation is not signature.empty
+        )
 
 
 def test_the_examples_say_what_they_say(module_cache):
     names, failed = {}, []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for fence in FENCE.finditer(TEXT):
-        code, line = re.sub(rf"^{fence[1]}", "", fence[2], flags=re.M), TEXT[:fence.start(2)].count("\n")
+        code, line = (
+            re.sub(rf"^{fence[1]}", "", fence[2], flags=re.M),
+            TEXT[: fence.start(2)].count("\n"),
+        )
         one = doctest.DocTestParser().get_doctest(code, names, "promise.md", str(PAGE), line)
         runner.run(one, out=failed.append, clear_globs=False)
         names = one.globs

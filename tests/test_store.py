@@ -38,7 +38,11 @@ def test_an_entry_comes_back_as_it_was_and_is_computed_once(kind, ending):
     first = store.fetch(spec, lambda: calls.append(1) or ARRAYS)
     second = store.fetch(dict(reversed(spec.items())), lambda: calls.append(1) or ARRAYS)
     assert (first.source, second.source, len(calls)) == ("computed", "cache", 1)
-    assert (second.arrays["x"] == ARRAYS["x"]).all() and second.manifest["spec"] == spec and store.size() > 0
+    assert (
+        (second.arrays["x"] == ARRAYS["x"]).all()
+        and second.manifest["spec"] == spec
+        and store.size() > 0
+    )
     assert path_of(spec).suffix == ending and store.look_up({**spec, "a": 2}) is None
     assert store.look_up({**spec, "code": "other"}) is None
     for manifest in (True, False):  # half an entry is no entry
@@ -58,11 +62,18 @@ def step(x, rate=0.1):
     return x - rate * loop.gradient(x)  # why
 '''
 SAME = {
-    "a comment": ("# why", "# because"), "a docstring": ("Says more", "Says less"), "a moved import": (".backends", ""),
-    "the module's own": ("Says what", "Says who"), "formatting": ("x - rate * loop", "x \\\n        - rate * loop"),
+    "a comment": ("# why", "# because"),
+    "a docstring": ("Says more", "Says less"),
+    "a moved import": (".backends", ""),
+    "the module's own": ("Says what", "Says who"),
+    "formatting": ("x - rate * loop", "x \\\n        - rate * loop"),
 }
-OTHER = {"a formula": ("x - rate", "x + rate"), "a default": ("0.1", "0.2"), "a decorator": ("def step", "@cache\ndef step"),
-         "another thing by the same name": ("import loop", "import pool as loop")}
+OTHER = {
+    "a formula": ("x - rate", "x + rate"),
+    "a default": ("0.1", "0.2"),
+    "a decorator": ("def step", "@cache\ndef step"),
+    "another thing by the same name": ("import loop", "import pool as loop"),
+}
 
 
 @pytest.mark.parametrize("what", [*SAME, *OTHER])
@@ -85,7 +96,9 @@ def test_nothing_is_kept_under_the_hash_of_code_that_was_edited_since(tmp_path):
     path.write_text(MODULE.replace("# why", "# because"))
     store.keep(spec, ARRAYS)
     path.write_text(MODULE.replace("0.1", "0.2"))
-    assert store.look_up(spec) and store.code_of((), path) == spec["code"], "it is the code that this process runs"
+    assert store.look_up(spec) and store.code_of((), path) == spec["code"], (
+        "it is the code that this process runs"
+    )
     for edit in (lambda: None, path.unlink):
         edit()
         with pytest.raises(MiaError, match="mine.py was edited after this process had begun"):
@@ -94,28 +107,51 @@ def test_nothing_is_kept_under_the_hash_of_code_that_was_edited_since(tmp_path):
 
 def test_results_kept_one_by_one_are_computed_once():
     def each(specs: list[dict]) -> list[float]:
-        return [found["x"][0] for found in store.cached_many(specs, lambda missing, done: [
-            done(k, {"x": np.full(2, 7919.0 * k)}, 0.0) for k in missing])]
+        return [
+            found["x"][0]
+            for found in store.cached_many(
+                specs,
+                lambda missing, done: [
+                    done(k, {"x": np.full(2, 7919.0 * k)}, 0.0) for k in missing
+                ],
+            )
+        ]
 
-    assert [store.cached("a.b", {"n": n}, lambda value=value: {"x": np.full(1, value)})["x"] for n, value in (
-        (1, 5.0), (1, 0.0), (2, 0.0))] == [5, 5, 0]  # a study
+    assert [
+        store.cached("a.b", {"n": n}, lambda value=value: {"x": np.full(1, value)})["x"]
+        for n, value in ((1, 5.0), (1, 0.0), (2, 0.0))
+    ] == [5, 5, 0]  # a study
     specs = [{**SPEC, "m": m} for m in range(2)]
     assert each(specs) == [0, 7919] and each([]) == [] and each(specs[::-1]) == [7919, 0]
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: store.code_of(("trainings",)), "no room 'trainings'"), (lambda: store.look_up({"kind": "test"}), "has no code"),
-    (lambda: store.discard({"kind": "test"}), "has no code"), (lambda: store.keep({"kind": "test"}, ARRAYS), "has no code"),
-    (lambda: store.cached("a.b", {"kind": "other"}, lambda: ARRAYS), "The spec of a.b has kind"),
-    (lambda: store.cached("a.b", {"study": "other"}, lambda: ARRAYS), "The spec of a.b has study"),
-    (lambda: store.key({"kind": "test", "x": np.arange(3)}), "plain data"),
-    (lambda: store.key({"kind": "test", "x": float("nan")}), "plain data")])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: store.code_of(("trainings",)), "no room 'trainings'"),
+        (lambda: store.look_up({"kind": "test"}), "has no code"),
+        (lambda: store.discard({"kind": "test"}), "has no code"),
+        (lambda: store.keep({"kind": "test"}, ARRAYS), "has no code"),
+        (
+            lambda: store.cached("a.b", {"kind": "other"}, lambda: ARRAYS),
+            "The spec of a.b has kind",
+        ),
+        (
+            lambda: store.cached("a.b", {"study": "other"}, lambda: ARRAYS),
+            "The spec of a.b has study",
+        ),
+        (lambda: store.key({"kind": "test", "x": np.arange(3)}), "plain data"),
+        (lambda: store.key({"kind": "test", "x": float("nan")}), "plain data"),
+    ],
+)
 def test_a_spec_that_does_not_say_what_it_is_of_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()
 
 
-@pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "manifest", "manifest_list", "another"])
+@pytest.mark.parametrize(
+    "harm", ["truncate", "flip", "empty", "manifest", "manifest_list", "another"]
+)
 def test_a_damaged_entry_is_reported_and_computed_anew(harm):
     spec, _ = kept()
     path = path_of(spec, manifest=harm.startswith("manifest"))
@@ -126,8 +162,16 @@ def test_a_damaged_entry_is_reported_and_computed_anew(harm):
         other = store.keep({**spec, "seed": 9}, {"x": np.zeros(3)}).manifest["spec"]
         path_of(spec, manifest=True).write_bytes(path_of(other, manifest=True).read_bytes())
         data = path_of(other).read_bytes()
-    path.write_bytes({"truncate": data[:-7], "flip": data, "empty": b"", "manifest": b"{", "manifest_list": b"[]",
-                      "another": data}[harm])
+    path.write_bytes(
+        {
+            "truncate": data[:-7],
+            "flip": data,
+            "empty": b"",
+            "manifest": b"{",
+            "manifest_list": b"[]",
+            "another": data,
+        }[harm]
+    )
     with pytest.warns(UserWarning, match="damaged"):
         assert kept({"x": np.ones(3)})[1].source == "computed"
     with warnings.catch_warnings():
@@ -135,7 +179,9 @@ def test_a_damaged_entry_is_reported_and_computed_anew(harm):
         assert (store.look_up(spec).arrays["x"] == 1).all()
 
 
-def test_where_a_page_is_made_damage_is_told_to_the_person_waiting_and_not_to_the_page(tmp_path, monkeypatch):
+def test_where_a_page_is_made_damage_is_told_to_the_person_waiting_and_not_to_the_page(
+    tmp_path, monkeypatch
+):
     spec, _ = kept()
     path_of(spec).write_bytes(b"")
     monkeypatch.setenv("MIA_PROGRESS", str(tmp_path / "progress.jsonl"))
@@ -143,7 +189,9 @@ def test_where_a_page_is_made_damage_is_told_to_the_person_waiting_and_not_to_th
         warnings.simplefilter("error")
         assert kept({"x": np.ones(3)})[1].source == "computed"
     said = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
-    assert any(path_of(spec).name in line.get("say", "") and "damaged" in line["say"] for line in said)
+    assert any(
+        path_of(spec).name in line.get("say", "") and "damaged" in line["say"] for line in said
+    )
 
 
 def test_a_pickle_inside_an_archive_is_never_loaded():
@@ -194,7 +242,10 @@ print(store.fetch({"kind": "test", "race": 1, "code": "of the race"}, compute).s
 
 
 def test_two_processes_that_want_the_same_entry_compute_it_once():
-    racers = [subprocess.Popen([sys.executable, "-c", RACER], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    racers = [
+        subprocess.Popen([sys.executable, "-c", RACER], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
     printed = [r.communicate(timeout=600)[0].split() for r in racers]
     assert sorted(map(tuple, printed)) == [("cache",), ("cache",), ("computing", "computed")]
 

@@ -49,30 +49,69 @@ def wheel(repo, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
-    for part in ("pyproject.toml", "README.md", "LICENSE", "mia_lib"):  # a build leaves its traces beside what it builds
+    for part in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "mia_lib",
+    ):  # a build leaves its traces beside what it builds
         os.symlink(repo / part, source / part)
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder),
-                    str(source)], check=True, capture_output=True)
-    found, = folder.glob("*.whl")
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            str(folder),
+            str(source),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    (found,) = folder.glob("*.whl")
     with zipfile.ZipFile(found) as packed:
         packed.extractall(folder / "site")
     return folder / "site"
 
 
 def alone(wheel: Path, code: str, cwd: Path) -> subprocess.CompletedProcess:
-    env = {**os.environ, "PYTHONPATH": str(wheel), "MIA_DATA": str(cwd), "MIA_CACHE": str(cwd / "cache"), "MPLBACKEND": "agg"}
-    return subprocess.run([sys.executable, "-c", ALONE + code], cwd=cwd, env=env, capture_output=True, text=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(wheel),
+        "MIA_DATA": str(cwd),
+        "MIA_CACHE": str(cwd / "cache"),
+        "MPLBACKEND": "agg",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", ALONE + code], cwd=cwd, env=env, capture_output=True, text=True
+    )
 
 
-def test_the_wheel_is_the_library_and_what_is_promised_without_pytorch_works_where_there_is_none(wheel, repo, tmp_path):
+def test_the_wheel_is_the_library_and_what_is_promised_without_pytorch_works_where_there_is_none(
+    wheel, repo, tmp_path
+):
     text = (repo / "book" / "api" / "promise.md").read_text(encoding="utf-8")
     sections = [one for one in re.split(r"^(?=## )", text, flags=re.M) if "PyTorch" not in one]
-    fences = [re.sub(rf"^{indent}", "", code, flags=re.M) for one in sections
-              for indent, code in re.findall(r"^( *)```pycon\n(.*?)^ *```$", one, re.M | re.S)]
+    fences = [
+        re.sub(rf"^{indent}", "", code, flags=re.M)
+        for one in sections
+        for indent, code in re.findall(r"^( *)```pycon\n(.*?)^ *```$", one, re.M | re.S)
+    ]
     assert len(fences) > 25
-    assert {one.name for one in wheel.iterdir() if not one.name.endswith(".dist-info")} == {"mia_lib"}, "nothing of the book"
-    assert all((wheel / "mia_lib" / one).is_file() for one in ("py.typed", "publish/templates/scorecard.md"))
-    done = alone(wheel, f"""
+    assert {one.name for one in wheel.iterdir() if not one.name.endswith(".dist-info")} == {
+        "mia_lib"
+    }, "nothing of the book"
+    assert all(
+        (wheel / "mia_lib" / one).is_file()
+        for one in ("py.typed", "publish/templates/scorecard.md")
+    )
+    done = alone(
+        wheel,
+        f"""
 import doctest, json, mia_lib
 names, runner = {{}}, doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
 for code in json.loads({json.dumps(json.dumps(fences))}):
@@ -80,14 +119,22 @@ for code in json.loads({json.dumps(json.dumps(fences))}):
     runner.run(one, clear_globs=False)
     names = one.globs
 print(mia_lib.__file__, runner.summarize(verbose=False).failed, "torch" in sys.modules)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == f"{wheel / 'mia_lib' / '__init__.py'} 0 False", done.stdout
+    assert done.stdout.splitlines()[-1] == f"{wheel / 'mia_lib' / '__init__.py'} 0 False", (
+        done.stdout
+    )
 
 
-def test_what_is_not_there_says_how_to_get_it_and_commands_that_need_the_repository_refuse_outside_one(wheel, tmp_path):
+def test_what_is_not_there_says_how_to_get_it_and_commands_that_need_the_repository_refuse_outside_one(
+    wheel, tmp_path
+):
     commands = ("build", "run bayes", "params bayes", "sweep bayes -p seed 1,2", "sync", "serve")
-    done = alone(wheel, f"""
+    done = alone(
+        wheel,
+        f"""
 import contextlib, importlib, io
 from mia_lib import data
 for module in ("training", "signals", "models", "curvature", "attacks.quantile.networks"):
@@ -108,7 +155,20 @@ for words in {commands}:
             cli.main()
         except SystemExit as stopped:
             print(words, stopped.code, "clone" in said.getvalue())
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert done.stdout.splitlines() == [
-        *(f"{module} torch True" for module in ("training", "signals", "models", "curvature", "attacks.quantile.networks")),
-        "True True False", *(f"{words} 2 True" for words in commands)], done.stderr
+        *(
+            f"{module} torch True"
+            for module in (
+                "training",
+                "signals",
+                "models",
+                "curvature",
+                "attacks.quantile.networks",
+            )
+        ),
+        "True True False",
+        *(f"{words} 2 True" for words in commands),
+    ], done.stderr

@@ -25,7 +25,10 @@ RNG = np.random.default_rng(0)
 R, N, K = 6, 80, 4
 MEMBERS = membership.balanced_halves(N, R)
 OWN_MEMBERS = RNG.permutation(N) < N // 2
-LOSS, REFERENCES = RNG.exponential(size=N), RNG.exponential(size=(R, N)) * np.where(MEMBERS, 0.3, 1.0)
+LOSS, REFERENCES = (
+    RNG.exponential(size=N),
+    RNG.exponential(size=(R, N)) * np.where(MEMBERS, 0.3, 1.0),
+)
 SCORE, SCORES = -LOSS, -REFERENCES
 P, REFERENCE_P = np.exp(-LOSS), np.exp(-REFERENCES)
 POPULATION, REFERENCE_POPULATION = RNG.random(30), RNG.random((R, 30))
@@ -35,7 +38,10 @@ HOLED[2, [3, 7]] = np.nan
 LOGITS, LABELS = RNG.normal(size=(N, K)) * 3, RNG.integers(0, K, N)
 LABELS[:K] = np.arange(K)
 SOFTMAX = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
-IMAGES, X = RNG.integers(0, 256, (N, 6, 6, 1), dtype=np.uint8), RNG.normal(size=(N, 5)).astype(np.float32)
+IMAGES, X = (
+    RNG.integers(0, 256, (N, 6, 6, 1), dtype=np.uint8),
+    RNG.normal(size=(N, 5)).astype(np.float32),
+)
 NAMES = tuple("abcd")
 TABLE = data.Dataset("toy", X, LABELS, N, NAMES)
 NETWORK = models.build("mlp:3", (5,), K, seed=0)
@@ -64,173 +70,470 @@ def of_losses(references=REFERENCES, members=MEMBERS, own=LOSS):
         "lira_offline": lambda: baselines.lira_offline(-own, -references, members),
         "rmia": lambda: baselines.rmia(p, reference_p, members, POPULATION, population),
         "likelihood_ratio": lambda: likelihood.likelihood_ratio(own, references, members),
-        "nll": lambda: likelihood.nll(own, references, members)}
+        "nll": lambda: likelihood.nll(own, references, members),
+    }
 
 
 PERMUTED = np.stack([RNG.permutation(N) for _ in range(R)])
-MASKS = {"text": (np.where(MEMBERS, "yes", "no"), "such as .*Compare first"),
-         "NaN": (np.where(MEMBERS, 1.0, np.nan), r"such as nan.*Leave out what is not known"),
-         "a half": (np.where(MEMBERS, 1.0, 0.5), "such as 0.5.*a threshold"),
-         "a permutation": (PERMUTED, r"mask\[.*\] = True"),
-         "another shape": (MEMBERS[:, 1:], "must agree|agree in references")}
-WRONG_LABELS = {"from 1": (LABELS + 1, "from 1 to 4.*count from 1: give .* - 1"),
-                "negative": (np.where(LABELS == 0, -1, LABELS), "= -1 is out of range"),
-                "beyond": (LABELS + 3, "from 0 to 3"),
-                "text": (LABELS.astype(str), "np.unique.*return_inverse"),
-                "fractions": (LABELS + 0.5, "no whole numbers, such as"),
-                "NaN": (np.where(LABELS == 0, np.nan, LABELS), "no whole numbers, such as nan"),
-                "[N, 1]": (LABELS[:, None], r"\(80, 1\).*ravel"),
-                "[N, K]": (np.eye(K)[LABELS], r"\(80, 4\).*argmax"),
-                "too few": (LABELS[:-1], "is needed|y 79 labels|do not fit")}
+MASKS = {
+    "text": (np.where(MEMBERS, "yes", "no"), "such as .*Compare first"),
+    "NaN": (np.where(MEMBERS, 1.0, np.nan), r"such as nan.*Leave out what is not known"),
+    "a half": (np.where(MEMBERS, 1.0, 0.5), "such as 0.5.*a threshold"),
+    "a permutation": (PERMUTED, r"mask\[.*\] = True"),
+    "another shape": (MEMBERS[:, 1:], "must agree|agree in references"),
+}
+WRONG_LABELS = {
+    "from 1": (LABELS + 1, "from 1 to 4.*count from 1: give .* - 1"),
+    "negative": (np.where(LABELS == 0, -1, LABELS), "= -1 is out of range"),
+    "beyond": (LABELS + 3, "from 0 to 3"),
+    "text": (LABELS.astype(str), "np.unique.*return_inverse"),
+    "fractions": (LABELS + 0.5, "no whole numbers, such as"),
+    "NaN": (np.where(LABELS == 0, np.nan, LABELS), "no whole numbers, such as nan"),
+    "[N, 1]": (LABELS[:, None], r"\(80, 1\).*ravel"),
+    "[N, K]": (np.eye(K)[LABELS], r"\(80, 4\).*argmax"),
+    "too few": (LABELS[:-1], "is needed|y 79 labels|do not fit"),
+}
 LABELLED = {
     "from_probabilities": lambda y: signals.from_probabilities(SOFTMAX, y),
     "record_gradients": lambda y: signals.record_gradients(NETWORK, X, y),
     "hessian.exact": lambda y: hessian.exact(NETWORK, X, y),
     "hessian.operator": lambda y: hessian.operator(NETWORK, X, y),
     "modified_entropy": lambda y: baselines.modified_entropy(SOFTMAX, y),
-    "shadow_models": lambda y: baselines.shadow_models(SOFTMAX, y, SOFTMAX[None], LABELS, MEMBERS[:1]),
+    "shadow_models": lambda y: baselines.shadow_models(
+        SOFTMAX, y, SOFTMAX[None], LABELS, MEMBERS[:1]
+    ),
     "Dataset": lambda y: data.Dataset("toy", X, y, N, NAMES),
-    "curvature.exact_trace": lambda y: curvature.exact_trace(precise_loss, torch.tensor(LOGITS), y=y)}
+    "curvature.exact_trace": lambda y: curvature.exact_trace(
+        precise_loss, torch.tensor(LOGITS), y=y
+    ),
+}
 
 LONG = torch.tensor(LABELS)
-WRONG_TENSORS = {"from 1": (LONG + 1, "count from 1"), "negative": (LONG.where(LONG > 0, -100), "-100 is out of range"),
-                 "fractions": (LONG + 0.5, "type torch.float32"), "[N, 1]": (LONG[:, None], r"\(80, 1\)")}
+WRONG_TENSORS = {
+    "from 1": (LONG + 1, "count from 1"),
+    "negative": (LONG.where(LONG > 0, -100), "-100 is out of range"),
+    "fractions": (LONG + 0.5, "type torch.float32"),
+    "[N, 1]": (LONG[:, None], r"\(80, 1\)"),
+}
 
 REFUSED = [
     # the target among its own references
-    *((f"own: {name}", call, "row 6 equals .* in all 80 records.*among its own references.*Leave that row out")
-      for name, call in of_losses(WITH_OWN, MEMBERS_OWN).items()),
-    ("own: calibrate", lambda: calibration.calibrate(SCORE, -WITH_OWN), "reference_scores: row 6 equals score"),
-    ("own: lesser precision", lambda: baselines.attack_r(LOSS, WITH_OWN.astype(np.float32), MEMBERS_OWN), "row 6 equals loss"),
-    ("own: views", lambda: baselines.lira_online(np.stack([SCORE, SCORE], 1), np.stack([-WITH_OWN] * 2, 2), MEMBERS_OWN),
-     "row 6 equals signal in all 80 records"),
-    ("own: rmia's population", lambda: baselines.rmia(P, REFERENCE_P, MEMBERS, REFERENCE_POPULATION[4], REFERENCE_POPULATION),
-     "population_reference_probability: row 4 equals population_probability"),
-    ("own: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, np.stack([SOFTMAX, SOFTMAX]), LABELS, MEMBERS[:2]),
-     "shadow_probabilities: row 0 equals probabilities"),
+    *(
+        (
+            f"own: {name}",
+            call,
+            "row 6 equals .* in all 80 records.*among its own references.*Leave that row out",
+        )
+        for name, call in of_losses(WITH_OWN, MEMBERS_OWN).items()
+    ),
+    (
+        "own: calibrate",
+        lambda: calibration.calibrate(SCORE, -WITH_OWN),
+        "reference_scores: row 6 equals score",
+    ),
+    (
+        "own: lesser precision",
+        lambda: baselines.attack_r(LOSS, WITH_OWN.astype(np.float32), MEMBERS_OWN),
+        "row 6 equals loss",
+    ),
+    (
+        "own: views",
+        lambda: baselines.lira_online(
+            np.stack([SCORE, SCORE], 1), np.stack([-WITH_OWN] * 2, 2), MEMBERS_OWN
+        ),
+        "row 6 equals signal in all 80 records",
+    ),
+    (
+        "own: rmia's population",
+        lambda: baselines.rmia(
+            P, REFERENCE_P, MEMBERS, REFERENCE_POPULATION[4], REFERENCE_POPULATION
+        ),
+        "population_reference_probability: row 4 equals population_probability",
+    ),
+    (
+        "own: shadow_models",
+        lambda: baselines.shadow_models(
+            SOFTMAX, LABELS, np.stack([SOFTMAX, SOFTMAX]), LABELS, MEMBERS[:2]
+        ),
+        "shadow_probabilities: row 0 equals probabilities",
+    ),
     # values that are not finite
-    *((f"NaN: {name}", call, "2 values that are not finite numbers .2 NaN., in 1 of 6 references .numbers 2..*Leave those ref")
-      for name, call in of_losses(HOLED).items() if name != "rmia"),
-    ("NaN: the target", lambda: bayes.mast(np.where(LOSS == LOSS[5], np.nan, LOSS), REFERENCES, MEMBERS),
-     "loss holds 1 values .* 1 of 80 records .numbers 5..*leave these records out"),
-    ("NaN: rmia", lambda: baselines.rmia(P, np.exp(-HOLED), MEMBERS, POPULATION, REFERENCE_POPULATION),
-     "reference_probability holds 2 values"),
+    *(
+        (
+            f"NaN: {name}",
+            call,
+            "2 values that are not finite numbers .2 NaN., in 1 of 6 references .numbers 2..*Leave those ref",
+        )
+        for name, call in of_losses(HOLED).items()
+        if name != "rmia"
+    ),
+    (
+        "NaN: the target",
+        lambda: bayes.mast(np.where(LOSS == LOSS[5], np.nan, LOSS), REFERENCES, MEMBERS),
+        "loss holds 1 values .* 1 of 80 records .numbers 5..*leave these records out",
+    ),
+    (
+        "NaN: rmia",
+        lambda: baselines.rmia(P, np.exp(-HOLED), MEMBERS, POPULATION, REFERENCE_POPULATION),
+        "reference_probability holds 2 values",
+    ),
     # masks: each kind at one door, one kind at each
-    *((f"mask: {kind}", lambda mask=mask: of_losses(members=mask)["mast"](), words) for kind, (mask, words) in MASKS.items()),
-    *((f"mask: {name}", call, MASKS["a permutation"][1]) for name, call in {
-        **of_losses(members=PERMUTED), "metrics": lambda: metrics.auc(SCORE, PERMUTED[0]),
-        "iha": lambda: iha.scores(LOSS, X, np.eye(5), np.ones(5), PERMUTED[0], 40, 0.1, 0.9, 0.0),
-        "train": lambda: training.train(TABLE, PERMUTED, CONFIG)}.items()),
+    *(
+        (f"mask: {kind}", lambda mask=mask: of_losses(members=mask)["mast"](), words)
+        for kind, (mask, words) in MASKS.items()
+    ),
+    *(
+        (f"mask: {name}", call, MASKS["a permutation"][1])
+        for name, call in {
+            **of_losses(members=PERMUTED),
+            "metrics": lambda: metrics.auc(SCORE, PERMUTED[0]),
+            "iha": lambda: iha.scores(
+                LOSS, X, np.eye(5), np.ones(5), PERMUTED[0], 40, 0.1, 0.9, 0.0
+            ),
+            "train": lambda: training.train(TABLE, PERMUTED, CONFIG),
+        }.items()
+    ),
     ("mask: best_split", lambda: bayes.best_split(REFERENCES, MASKS["a half"][0]), "0.5"),
-    ("mask: shadow_models", lambda: baselines.shadow_models(SOFTMAX, LABELS, SOFTMAX[None], LABELS, [["yes"] * N]),
-     "shadow_members == 'yes'"),
+    (
+        "mask: shadow_models",
+        lambda: baselines.shadow_models(SOFTMAX, LABELS, SOFTMAX[None], LABELS, [["yes"] * N]),
+        "shadow_members == 'yes'",
+    ),
     ("mask: gap of classes", lambda: baselines.gap(LABELS), "True = classified right"),
-    ("mask: leave_one_out", lambda: membership.leave_one_out(RNG.permutation(N), [0]), "permutation"),
+    (
+        "mask: leave_one_out",
+        lambda: membership.leave_one_out(RNG.permutation(N), [0]),
+        "permutation",
+    ),
     # labels, likewise
-    *((f"labels: {kind}", lambda y=y: signals.scalars(LOGITS, y), words) for kind, (y, words) in WRONG_LABELS.items()),
-    *((f"labels: {name}", lambda call=call: call(LABELS + 1), WRONG_LABELS["from 1"][1]) for name, call in LABELLED.items()),
-    ("labels: hop_skip_jump",  # which is not told how many classes there are
-     lambda: boundary.hop_skip_jump(classes_of_inputs, torch.tensor(X), WRONG_LABELS["negative"][0], 300),
-     WRONG_LABELS["negative"][1]),
-    *((f"labels: precise_loss, {kind}", lambda y=y: precise_loss(torch.tensor(LOGITS), y), words)
-      for kind, (y, words) in WRONG_TENSORS.items()),
-    ("labels: record_loss", lambda: record_loss(torch.tensor(LOGITS), LONG + 1, "cross_entropy"), "count from 1"),
+    *(
+        (f"labels: {kind}", lambda y=y: signals.scalars(LOGITS, y), words)
+        for kind, (y, words) in WRONG_LABELS.items()
+    ),
+    *(
+        (f"labels: {name}", lambda call=call: call(LABELS + 1), WRONG_LABELS["from 1"][1])
+        for name, call in LABELLED.items()
+    ),
+    (
+        "labels: hop_skip_jump",  # which is not told how many classes there are
+        lambda: boundary.hop_skip_jump(
+            classes_of_inputs, torch.tensor(X), WRONG_LABELS["negative"][0], 300
+        ),
+        WRONG_LABELS["negative"][1],
+    ),
+    *(
+        (f"labels: precise_loss, {kind}", lambda y=y: precise_loss(torch.tensor(LOGITS), y), words)
+        for kind, (y, words) in WRONG_TENSORS.items()
+    ),
+    (
+        "labels: record_loss",
+        lambda: record_loss(torch.tensor(LOGITS), LONG + 1, "cross_entropy"),
+        "count from 1",
+    ),
     # outputs of another kind
-    *((f"[N, 1]: {name}", call, r"at least two classes.*sigmoid output.*make two") for name, call in {
-        "scalars": lambda: signals.scalars(LOGITS[:, :1], np.zeros(N, int)),
-        "precise_loss": lambda: precise_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int)),
-        "record_loss": lambda: record_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int), "cross_entropy"),
-        "record_gradients": lambda: signals.record_gradients(foreign(1, 5), X, LABELS),
-        "hessian.exact": lambda: hessian.exact(foreign(1, 5), X, LABELS)}.items()),
-    ("probabilities for logits", lambda: signals.scalars(SOFTMAX, LABELS), "from_probabilities.*add 1 to each"),
-    ("logits for probabilities", lambda: signals.from_probabilities(LOGITS, LABELS), "the sum 1 are needed.*scalars"),
-    ("one column of probabilities", lambda: signals.from_probabilities(P[:, None], LABELS), r"\[1 - s, s\]"),
-    ("probabilities without logits", lambda: signals.from_probabilities(SOFTMAX, LABELS, "squared_error"),
-     "Allowed: cross_entropy, brier, double_softmax"),
-    ("floor of nothing", lambda: signals.from_probabilities(SOFTMAX, LABELS, floor=0.0), "floor = 0.0"),
-    ("an unknown loss", lambda: signals.scalars(LOGITS, LABELS, "hinge"), "hinge.*Allowed: cross_entropy"),
-    ("a loss misspelt", lambda: signals.record_gradients(NETWORK, X, LABELS, "breir"), "Did you mean 'brier'"),
-    ("an unknown type", lambda: signals.record_gradients(NETWORK, X, LABELS, dtype="half"), "Allowed: float32"),
-    ("other records", lambda: signals.loss(training.train(TABLE, MEMBERS, CONFIG), replace(TABLE, x=X[:, 1:])),
-     "were trained on"),
-    ("NaN among logits", lambda: signals.scalars(np.where(LOGITS == LOGITS[7, 1], np.nan, LOGITS), LABELS), "number 7"),
-    *((f"classes for views: {name}", lambda call=call: call(SOFTMAX, np.stack([SOFTMAX[::-1]] * R), MEMBERS),
-       "probabilities of 4 classes where views.*from_probabilities")
-      for name, call in {"lira": baselines.lira_online, "offline": baselines.lira_offline, "nll": likelihood.nll}.items()),
+    *(
+        (f"[N, 1]: {name}", call, r"at least two classes.*sigmoid output.*make two")
+        for name, call in {
+            "scalars": lambda: signals.scalars(LOGITS[:, :1], np.zeros(N, int)),
+            "precise_loss": lambda: precise_loss(torch.zeros(N, 1), torch.zeros(N, dtype=int)),
+            "record_loss": lambda: record_loss(
+                torch.zeros(N, 1), torch.zeros(N, dtype=int), "cross_entropy"
+            ),
+            "record_gradients": lambda: signals.record_gradients(foreign(1, 5), X, LABELS),
+            "hessian.exact": lambda: hessian.exact(foreign(1, 5), X, LABELS),
+        }.items()
+    ),
+    (
+        "probabilities for logits",
+        lambda: signals.scalars(SOFTMAX, LABELS),
+        "from_probabilities.*add 1 to each",
+    ),
+    (
+        "logits for probabilities",
+        lambda: signals.from_probabilities(LOGITS, LABELS),
+        "the sum 1 are needed.*scalars",
+    ),
+    (
+        "one column of probabilities",
+        lambda: signals.from_probabilities(P[:, None], LABELS),
+        r"\[1 - s, s\]",
+    ),
+    (
+        "probabilities without logits",
+        lambda: signals.from_probabilities(SOFTMAX, LABELS, "squared_error"),
+        "Allowed: cross_entropy, brier, double_softmax",
+    ),
+    (
+        "floor of nothing",
+        lambda: signals.from_probabilities(SOFTMAX, LABELS, floor=0.0),
+        "floor = 0.0",
+    ),
+    (
+        "an unknown loss",
+        lambda: signals.scalars(LOGITS, LABELS, "hinge"),
+        "hinge.*Allowed: cross_entropy",
+    ),
+    (
+        "a loss misspelt",
+        lambda: signals.record_gradients(NETWORK, X, LABELS, "breir"),
+        "Did you mean 'brier'",
+    ),
+    (
+        "an unknown type",
+        lambda: signals.record_gradients(NETWORK, X, LABELS, dtype="half"),
+        "Allowed: float32",
+    ),
+    (
+        "other records",
+        lambda: signals.loss(training.train(TABLE, MEMBERS, CONFIG), replace(TABLE, x=X[:, 1:])),
+        "were trained on",
+    ),
+    (
+        "NaN among logits",
+        lambda: signals.scalars(np.where(LOGITS == LOGITS[7, 1], np.nan, LOGITS), LABELS),
+        "number 7",
+    ),
+    *(
+        (
+            f"classes for views: {name}",
+            lambda call=call: call(SOFTMAX, np.stack([SOFTMAX[::-1]] * R), MEMBERS),
+            "probabilities of 4 classes where views.*from_probabilities",
+        )
+        for name, call in {
+            "lira": baselines.lira_online,
+            "offline": baselines.lira_offline,
+            "nll": likelihood.nll,
+        }.items()
+    ),
     # numbers
-    ("the metric last", lambda: metrics.compare(SCORE, P, OWN_MEMBERS, "auc"), "the metric comes first"),
-    ("members first", lambda: metrics.auc(OWN_MEMBERS, SCORE), "the scores come first, then the members"),
-    ("a name for a configuration", lambda: training.train(TABLE, MEMBERS, "mlp:3"), r"training.TrainConfig\(name\)"),
-    ("a name for a network", lambda: hessian.exact("mlp:3", X, LABELS), "model is of type str: Module is needed"),
-    ("records at a time", lambda: hessian.exact(NETWORK, X, LABELS, batch=-1), "batch = -1 is out of range"),
+    (
+        "the metric last",
+        lambda: metrics.compare(SCORE, P, OWN_MEMBERS, "auc"),
+        "the metric comes first",
+    ),
+    (
+        "members first",
+        lambda: metrics.auc(OWN_MEMBERS, SCORE),
+        "the scores come first, then the members",
+    ),
+    (
+        "a name for a configuration",
+        lambda: training.train(TABLE, MEMBERS, "mlp:3"),
+        r"training.TrainConfig\(name\)",
+    ),
+    (
+        "a name for a network",
+        lambda: hessian.exact("mlp:3", X, LABELS),
+        "model is of type str: Module is needed",
+    ),
+    (
+        "records at a time",
+        lambda: hessian.exact(NETWORK, X, LABELS, batch=-1),
+        "batch = -1 is out of range",
+    ),
     ("fpr = -0.1", lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, -0.1), "fpr = "),
-    *((f"fpr = 1: {name}", call, "fpr = .* 0.01 for 1 %") for name, call in {
-        "tpr_at_fpr": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 1),
-        "precision_at_fpr": lambda: metrics.precision_at_fpr(SCORE, OWN_MEMBERS, 1),
-        "bootstrap": lambda: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=1),
-        "evaluate": lambda: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=["tpr_at_fpr=1"]),
-        "resolves": lambda: metrics.resolves(OWN_MEMBERS, 1)}.items()),
-    ("level of 1", lambda: quantile.marginal(SCORE, 1), "1 - alpha: 0.99 for a false positive rate of 1 %"),
-    *((f"spread: {name}", lambda call=call: call(LOSS, SCORE), "spread is not above 0 in 80 of 80 records.*np.exp")
-      for name, call in {"thresholds": lambda m, s: quantile.gaussian_thresholds(m, s, 0.9),
-                         "position": lambda m, s: quantile.gaussian_position(m, m, s)}.items()),
-    ("rmia: other references", lambda: baselines.rmia(P, REFERENCE_P, MEMBERS, POPULATION, REFERENCE_POPULATION[1:]),
-     "population_reference_probability has 5 rows and reference_probability 6.*same R references"),
+    *(
+        (f"fpr = 1: {name}", call, "fpr = .* 0.01 for 1 %")
+        for name, call in {
+            "tpr_at_fpr": lambda: metrics.tpr_at_fpr(SCORE, OWN_MEMBERS, 1),
+            "precision_at_fpr": lambda: metrics.precision_at_fpr(SCORE, OWN_MEMBERS, 1),
+            "bootstrap": lambda: metrics.bootstrap("tpr_at_fpr", SCORE, OWN_MEMBERS, fpr=1),
+            "evaluate": lambda: metrics.evaluate(
+                {"x": SCORE}, OWN_MEMBERS, metrics=["tpr_at_fpr=1"]
+            ),
+            "resolves": lambda: metrics.resolves(OWN_MEMBERS, 1),
+        }.items()
+    ),
+    (
+        "level of 1",
+        lambda: quantile.marginal(SCORE, 1),
+        "1 - alpha: 0.99 for a false positive rate of 1 %",
+    ),
+    *(
+        (
+            f"spread: {name}",
+            lambda call=call: call(LOSS, SCORE),
+            "spread is not above 0 in 80 of 80 records.*np.exp",
+        )
+        for name, call in {
+            "thresholds": lambda m, s: quantile.gaussian_thresholds(m, s, 0.9),
+            "position": lambda m, s: quantile.gaussian_position(m, m, s),
+        }.items()
+    ),
+    (
+        "rmia: other references",
+        lambda: baselines.rmia(P, REFERENCE_P, MEMBERS, POPULATION, REFERENCE_POPULATION[1:]),
+        "population_reference_probability has 5 rows and reference_probability 6.*same R references",
+    ),
     # training
-    *((f"config: {given}", lambda given=given: TrainConfig("mlp:3", **given), words) for given, words in (
-        ({"momentum": 0.9}, "momentum = 0.9 is SGD's.*optimizer = 'sgd', or leave momentum out"),
-        ({"learning_rate": "0.1"}, "learning_rate = '0.1' is text.*without quotes"),
-        ({"learning_rate": np.nan}, "= nan is out of range"),
-        ({"weight_decay": np.inf}, "weight_decay = inf"), ({"step_factor": np.nan}, "step_factor"),
-        ({"epochs": True}, "epochs = True: a whole number"), ({"nesterov": "no"}, "True or False"))),
-    ("trees: text", lambda: trees.TreeConfig(depth="4"), "depth = '4': a whole number is needed, without quotes"),
+    *(
+        (f"config: {given}", lambda given=given: TrainConfig("mlp:3", **given), words)
+        for given, words in (
+            (
+                {"momentum": 0.9},
+                "momentum = 0.9 is SGD's.*optimizer = 'sgd', or leave momentum out",
+            ),
+            ({"learning_rate": "0.1"}, "learning_rate = '0.1' is text.*without quotes"),
+            ({"learning_rate": np.nan}, "= nan is out of range"),
+            ({"weight_decay": np.inf}, "weight_decay = inf"),
+            ({"step_factor": np.nan}, "step_factor"),
+            ({"epochs": True}, "epochs = True: a whole number"),
+            ({"nesterov": "no"}, "True or False"),
+        )
+    ),
+    (
+        "trees: text",
+        lambda: trees.TreeConfig(depth="4"),
+        "depth = '4': a whole number is needed, without quotes",
+    ),
     # records
-    *((f"Dataset: {name}", call, words) for name, call, words in (
-        ("tensors", lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES), r"x is of type Tensor.*x.numpy\(\)"),
-        ("a list", lambda: data.Dataset("t", X, LABELS.tolist(), N, NAMES), r"y is of type list.*np.array\(y\)"),
-        ("lengths", lambda: data.Dataset("t", X[1:], LABELS, N - 1, NAMES), r"y has shape \(80,\): \[79\] is needed"),
-        ("NaN", lambda: replace(TABLE, x=np.where(X == X[9, 2], np.nan, X)), "1 NaN.*1 of 80 records .numbers 9..*Fill in"),
-        ("float images", lambda: replace(TABLE, x=(IMAGES / 255)), r"float64: images uint8.*255 \* x"),
-        ("n_train", lambda: replace(TABLE, n_train=N + 1), "n_train = 81"),
-        ("classes as number", lambda: replace(TABLE, classes=4), "classes = 4: the names"))),
+    *(
+        (f"Dataset: {name}", call, words)
+        for name, call, words in (
+            (
+                "tensors",
+                lambda: data.Dataset("t", torch.tensor(X), LABELS, N, NAMES),
+                r"x is of type Tensor.*x.numpy\(\)",
+            ),
+            (
+                "a list",
+                lambda: data.Dataset("t", X, LABELS.tolist(), N, NAMES),
+                r"y is of type list.*np.array\(y\)",
+            ),
+            (
+                "lengths",
+                lambda: data.Dataset("t", X[1:], LABELS, N - 1, NAMES),
+                r"y has shape \(80,\): \[79\] is needed",
+            ),
+            (
+                "NaN",
+                lambda: replace(TABLE, x=np.where(X == X[9, 2], np.nan, X)),
+                "1 NaN.*1 of 80 records .numbers 9..*Fill in",
+            ),
+            (
+                "float images",
+                lambda: replace(TABLE, x=(IMAGES / 255)),
+                r"float64: images uint8.*255 \* x",
+            ),
+            ("n_train", lambda: replace(TABLE, n_train=N + 1), "n_train = 81"),
+            ("classes as number", lambda: replace(TABLE, classes=4), "classes = 4: the names"),
+        )
+    ),
     # networks from elsewhere
-    ("channels first", lambda: models.to_input(IMAGES.transpose(0, 3, 1, 2)),
-     r"channels seem to come first.*x.transpose\(0, 2, 3, 1\)"),
-    ("scaling of floats", lambda: models.to_input(IMAGES / 255, "0 to 1"), "for uint8 images.*passed as they are"),
-    ("unknown scaling", lambda: models.to_input(IMAGES, "0-1"), "Allowed: -1 to 1, 0 to 1, 0 to 255"),
+    (
+        "channels first",
+        lambda: models.to_input(IMAGES.transpose(0, 3, 1, 2)),
+        r"channels seem to come first.*x.transpose\(0, 2, 3, 1\)",
+    ),
+    (
+        "scaling of floats",
+        lambda: models.to_input(IMAGES / 255, "0 to 1"),
+        "for uint8 images.*passed as they are",
+    ),
+    (
+        "unknown scaling",
+        lambda: models.to_input(IMAGES, "0-1"),
+        "Allowed: -1 to 1, 0 to 1, 0 to 255",
+    ),
     ("spread of zero in a scaling", lambda: models.to_input(IMAGES, (0.5, 0.0)), "spreads above 0"),
     ("a scaling of no use", lambda: models.to_input(IMAGES, 255), "(mean, spread)"),
-    ("three means for one channel", lambda: models.to_input(IMAGES, ((0.5,) * 3, (0.2,) * 3)), "1 channels need one mean"),
-    *((f"no parameters: {function.__name__}", lambda function=function: function(nn.Flatten(), X, LABELS), "has no parameters")
-      for function in (signals.record_gradients, hessian.exact)),
-    ("no body", lambda: signals.features(foreign(), IMAGES, "0 to 1"), r"has no body.*models.Network\(body, head\)"),
+    (
+        "three means for one channel",
+        lambda: models.to_input(IMAGES, ((0.5,) * 3, (0.2,) * 3)),
+        "1 channels need one mean",
+    ),
+    *(
+        (
+            f"no parameters: {function.__name__}",
+            lambda function=function: function(nn.Flatten(), X, LABELS),
+            "has no parameters",
+        )
+        for function in (signals.record_gradients, hessian.exact)
+    ),
+    (
+        "no body",
+        lambda: signals.features(foreign(), IMAGES, "0 to 1"),
+        r"has no body.*models.Network\(body, head\)",
+    ),
 ]
 
 WARNED = [
-    ("pixels of a network from elsewhere", lambda: signals.model_outputs(foreign(), IMAGES), "scaling = '0 to 1'"),
-    *((f"its {function.__name__}", lambda function=function: function(foreign(), IMAGES[:9], LABELS[:9]),
-       "is not a network of models.build") for function in (signals.record_gradients, hessian.exact)),
-    *((f"a score for a loss: {name}", call, "loss is nowhere above 0 .*give its negative") for name, call in {
-        "malt": lambda: bayes.malt(SCORE), "mast": lambda: bayes.mast(SCORE, SCORES, ~MEMBERS),
-        "attack_r": lambda: baselines.attack_r(SCORE, SCORES, ~MEMBERS),
-        "iha": lambda: iha.scores(SCORE, X, np.eye(5), np.ones(5), OWN_MEMBERS, 40, 0.1, 0.9, 0.0)}.items()),
-    *((f"the wrong sign: {name}", call, f"is {way} under references trained on a record .*Give the negative")
-      for name, call, way in (
-          ("mast", lambda: bayes.mast(P, REFERENCE_P, MEMBERS), "higher"),
-          ("attack_r", lambda: baselines.attack_r(P, REFERENCE_P, MEMBERS), "higher"),
-          ("lira_offline", lambda: baselines.lira_offline(LOSS, REFERENCES, MEMBERS), "lower"),
-          ("rmia", lambda: baselines.rmia(1 - P, 1 - REFERENCE_P, MEMBERS, POPULATION, REFERENCE_POPULATION), "lower"))),
-    *((f"levels as alpha: {name}", call, "a level is 1 - alpha.* rate of 0.01 give 0.99") for name, call in {
-        "marginal": lambda: quantile.marginal(SCORE, 0.01),
-        "lira_threshold": lambda: baselines.lira_threshold(SCORES, MEMBERS, [0.01]),
-        "gaussian_thresholds": lambda: quantile.gaussian_thresholds(LOSS, P, 0.01)}.items()),
-    ("level as confidence", lambda: baselines.attack_r(LOSS, REFERENCES, MEMBERS, 0.99), "level = 0.99 is the false positive"),
-    ("confidence as alpha", lambda: metrics.bootstrap("auc", SCORE, OWN_MEMBERS, level=0.05), "for 95 % give 0.95"),
-    ("below resolution: bootstrap", lambda: metrics.bootstrap("tpr_at_fpr=0.001", SCORE, OWN_MEMBERS),
-     "below the resolution: 40 non-members.*0.025.*Use more non-members"),
-    ("below resolution: compare", lambda: metrics.compare("precision_at_fpr", SCORE, P, OWN_MEMBERS, fpr=0.0),
-     "precision_at_fpr=0 is below the resolution"),
-    ("zero probabilities", lambda: signals.from_probabilities(np.eye(K)[LABELS], LABELS), "in 80 of 80 cases.*tie"),
+    (
+        "pixels of a network from elsewhere",
+        lambda: signals.model_outputs(foreign(), IMAGES),
+        "scaling = '0 to 1'",
+    ),
+    *(
+        (
+            f"its {function.__name__}",
+            lambda function=function: function(foreign(), IMAGES[:9], LABELS[:9]),
+            "is not a network of models.build",
+        )
+        for function in (signals.record_gradients, hessian.exact)
+    ),
+    *(
+        (f"a score for a loss: {name}", call, "loss is nowhere above 0 .*give its negative")
+        for name, call in {
+            "malt": lambda: bayes.malt(SCORE),
+            "mast": lambda: bayes.mast(SCORE, SCORES, ~MEMBERS),
+            "attack_r": lambda: baselines.attack_r(SCORE, SCORES, ~MEMBERS),
+            "iha": lambda: iha.scores(
+                SCORE, X, np.eye(5), np.ones(5), OWN_MEMBERS, 40, 0.1, 0.9, 0.0
+            ),
+        }.items()
+    ),
+    *(
+        (
+            f"the wrong sign: {name}",
+            call,
+            f"is {way} under references trained on a record .*Give the negative",
+        )
+        for name, call, way in (
+            ("mast", lambda: bayes.mast(P, REFERENCE_P, MEMBERS), "higher"),
+            ("attack_r", lambda: baselines.attack_r(P, REFERENCE_P, MEMBERS), "higher"),
+            ("lira_offline", lambda: baselines.lira_offline(LOSS, REFERENCES, MEMBERS), "lower"),
+            (
+                "rmia",
+                lambda: baselines.rmia(
+                    1 - P, 1 - REFERENCE_P, MEMBERS, POPULATION, REFERENCE_POPULATION
+                ),
+                "lower",
+            ),
+        )
+    ),
+    *(
+        (f"levels as alpha: {name}", call, "a level is 1 - alpha.* rate of 0.01 give 0.99")
+        for name, call in {
+            "marginal": lambda: quantile.marginal(SCORE, 0.01),
+            "lira_threshold": lambda: baselines.lira_threshold(SCORES, MEMBERS, [0.01]),
+            "gaussian_thresholds": lambda: quantile.gaussian_thresholds(LOSS, P, 0.01),
+        }.items()
+    ),
+    (
+        "level as confidence",
+        lambda: baselines.attack_r(LOSS, REFERENCES, MEMBERS, 0.99),
+        "level = 0.99 is the false positive",
+    ),
+    (
+        "confidence as alpha",
+        lambda: metrics.bootstrap("auc", SCORE, OWN_MEMBERS, level=0.05),
+        "for 95 % give 0.95",
+    ),
+    (
+        "below resolution: bootstrap",
+        lambda: metrics.bootstrap("tpr_at_fpr=0.001", SCORE, OWN_MEMBERS),
+        "below the resolution: 40 non-members.*0.025.*Use more non-members",
+    ),
+    (
+        "below resolution: compare",
+        lambda: metrics.compare("precision_at_fpr", SCORE, P, OWN_MEMBERS, fpr=0.0),
+        "precision_at_fpr=0 is below the resolution",
+    ),
+    (
+        "zero probabilities",
+        lambda: signals.from_probabilities(np.eye(K)[LABELS], LABELS),
+        "in 80 of 80 cases.*tie",
+    ),
 ]
 
 
@@ -247,19 +550,34 @@ def test_a_call_that_is_likely_wrong_is_warned_of(name, call, words):
 
 
 RIGHT = {
-    **of_losses(), "calibrate": lambda: calibration.calibrate(SCORE, SCORES), "malt of zeros": lambda: bayes.malt(np.zeros(5)),
-    "signals of a few values agree": lambda: calibration.calibrate([1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]),
-    "mask of other types": lambda: [metrics.auc(SCORE, OWN_MEMBERS.astype(kind)) for kind in (int, object)],
-    "labels of other types": lambda: [signals.scalars(LOGITS, LABELS.astype(kind)) for kind in (float, np.uint8)],
+    **of_losses(),
+    "calibrate": lambda: calibration.calibrate(SCORE, SCORES),
+    "malt of zeros": lambda: bayes.malt(np.zeros(5)),
+    "signals of a few values agree": lambda: calibration.calibrate(
+        [1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]
+    ),
+    "mask of other types": lambda: [
+        metrics.auc(SCORE, OWN_MEMBERS.astype(kind)) for kind in (int, object)
+    ],
+    "labels of other types": lambda: [
+        signals.scalars(LOGITS, LABELS.astype(kind)) for kind in (float, np.uint8)
+    ],
     "two classes as bool": lambda: signals.scalars(LOGITS[:, :2], LABELS > 1),
     "outputs near one-hot": lambda: signals.scalars(np.eye(K)[LABELS], LABELS, "squared_error"),
     "levels of a grid": lambda: quantile.gaussian_thresholds(LOSS, P, [0.1, 0.9]),
     "resolved": lambda: metrics.bootstrap("tpr_at_fpr=0.1", SCORE, OWN_MEMBERS, draws=20),
     "momentum of SGD": lambda: TrainConfig("mlp:3", optimizer="sgd", momentum=0.9, learning_rate=1),
-    "NumPy's numbers": lambda: [check_range("x", kind(1), 0, 1) for kind in (np.float32, np.float64, np.int64, np.uint8)],
+    "NumPy's numbers": lambda: [
+        check_range("x", kind(1), 0, 1) for kind in (np.float32, np.float64, np.int64, np.uint8)
+    ],
     "float images": lambda: signals.model_outputs(foreign(), IMAGES.transpose(0, 3, 1, 2) / 255),
-    "our network, wrapped": lambda: signals.model_outputs(nn.Sequential(models.build("mlp:3", (6, 6, 1), K, seed=0)), IMAGES),
-    "networks of tables": lambda: [signals.model_outputs(network, X) for network in (foreign(size=5), nn.Flatten())]}
+    "our network, wrapped": lambda: signals.model_outputs(
+        nn.Sequential(models.build("mlp:3", (6, 6, 1), K, seed=0)), IMAGES
+    ),
+    "networks of tables": lambda: [
+        signals.model_outputs(network, X) for network in (foreign(size=5), nn.Flatten())
+    ],
+}
 
 
 @pytest.mark.filterwarnings("error")
@@ -270,10 +588,17 @@ def test_the_right_call_beside_it_passes_without_a_word(call):
 
 def test_the_target_may_be_kept_among_its_references_where_that_is_meant():
     given = -LOSS, -WITH_OWN, MEMBERS_OWN
-    assert_array_equal(baselines.lira_online(*given, own="keep")[:5],
-                       baselines.lira_online(-LOSS[:5], -WITH_OWN[:, :5], MEMBERS_OWN[:, :5], own="keep"))
-    leaked, honest = (metrics.auc(score, OWN_MEMBERS) for score in (
-        baselines.lira_online(*given, own="keep"), baselines.lira_online(-LOSS, -REFERENCES, MEMBERS)))
+    assert_array_equal(
+        baselines.lira_online(*given, own="keep")[:5],
+        baselines.lira_online(-LOSS[:5], -WITH_OWN[:, :5], MEMBERS_OWN[:, :5], own="keep"),
+    )
+    leaked, honest = (
+        metrics.auc(score, OWN_MEMBERS)
+        for score in (
+            baselines.lira_online(*given, own="keep"),
+            baselines.lira_online(-LOSS, -REFERENCES, MEMBERS),
+        )
+    )
     assert leaked > honest + 0.1
 
 
@@ -286,32 +611,62 @@ def test_a_signal_without_direction_is_not_warned_of():
             members = membership.random_halves(300, count, seed)
             members[:, (members.sum(0) == count)] = False
             level = 3 * rng.exponential(size=(count, 1))  # some references are worse than others
-            bayes.mast(rng.exponential(size=300), level + rng.exponential(size=(count, 300)), members, "mean_out")
+            bayes.mast(
+                rng.exponential(size=300),
+                level + rng.exponential(size=(count, 300)),
+                members,
+                "mean_out",
+            )
 
 
-@pytest.mark.parametrize("scaling, expected", [
-    ("-1 to 1", lambda x: x / 127.5 - 1), ("0 to 1", lambda x: x / 255), ("0 to 255", lambda x: x),
-    ((0.5, 0.25), lambda x: (x / 255 - 0.5) / 0.25)])
+@pytest.mark.parametrize(
+    "scaling, expected",
+    [
+        ("-1 to 1", lambda x: x / 127.5 - 1),
+        ("0 to 1", lambda x: x / 255),
+        ("0 to 255", lambda x: x),
+        ((0.5, 0.25), lambda x: (x / 255 - 0.5) / 0.25),
+    ],
+)
 def test_pixels_get_to_a_network_as_it_was_trained_on_them(scaling, expected):
     network = foreign()
     inputs = torch.tensor(expected(IMAGES.astype(np.float32).transpose(0, 3, 1, 2)))
     outputs = network(inputs).detach().numpy()
     assert_allclose(signals.model_outputs(network, IMAGES, scaling), outputs, rtol=1e-4, atol=1e-5)
-    assert_array_equal(signals.model_outputs(network, inputs.numpy()), outputs)  # floats are passed as they are
-    for function in (lambda *given, **how: np.concatenate(list(signals.record_gradients(*given, **how))), hessian.exact):
+    assert_array_equal(
+        signals.model_outputs(network, inputs.numpy()), outputs
+    )  # floats are passed as they are
+    for function in (
+        lambda *given, **how: np.concatenate(list(signals.record_gradients(*given, **how))),
+        hessian.exact,
+    ):
         same = function(network, inputs.numpy(), LABELS, scaling=None)
-        assert_allclose(function(network, IMAGES, LABELS, scaling=scaling), same, rtol=1e-4, atol=1e-5)
-    colours, mean, spread = RNG.integers(0, 256, (3, 6, 5, 3), dtype=np.uint8), (0.4, 0.5, 0.6), (0.1, 0.2, 0.3)
+        assert_allclose(
+            function(network, IMAGES, LABELS, scaling=scaling), same, rtol=1e-4, atol=1e-5
+        )
+    colours, mean, spread = (
+        RNG.integers(0, 256, (3, 6, 5, 3), dtype=np.uint8),
+        (0.4, 0.5, 0.6),
+        (0.1, 0.2, 0.3),
+    )
     own = ((colours / 255 - mean) / spread).transpose(0, 3, 1, 2)  # of each channel
     assert_allclose(models.to_input(colours, (mean, spread)).numpy(), own, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:probabilities of the true class")
 def test_probabilities_of_exactly_zero_and_one_give_finite_signals_in_order():
-    p, labels = np.array([[1.0, 0, 0], [1 - 1e-9, 1e-9, 0], [0.6, 0.4, 0], [1e-9, 1 - 1e-9, 0], [0, 1, 0]]), np.zeros(5, int)
-    found, small = signals.from_probabilities(p, labels), signals.from_probabilities(p.astype(np.float32), labels)
+    p, labels = (
+        np.array([[1.0, 0, 0], [1 - 1e-9, 1e-9, 0], [0.6, 0.4, 0], [1e-9, 1 - 1e-9, 0], [0, 1, 0]]),
+        np.zeros(5, int),
+    )
+    found, small = (
+        signals.from_probabilities(p, labels),
+        signals.from_probabilities(p.astype(np.float32), labels),
+    )
     assert all(np.isfinite(column).all() for column in (*found.values(), *small.values()))
-    assert (np.diff(found["loss"]) > 0).all() and (np.diff(found["logit_scaled_confidence"]) < 0).all()
+    assert (np.diff(found["loss"]) > 0).all() and (
+        np.diff(found["logit_scaled_confidence"]) < 0
+    ).all()
     assert_allclose(found["loss"][4], -np.log(np.finfo(np.float64).tiny), rtol=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # whoever names a floor knows of it
@@ -333,6 +688,12 @@ signals.loss(models, table)
 def test_why_a_script_without_a_guard_cannot_train_is_said_last(tmp_path, isolated_cache):
     script = tmp_path / "run.py"
     script.write_text(UNGUARDED)
-    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=600
+    )
     last = ended.stderr.strip().splitlines()[-1]
-    assert ended.returncode and "Put what it does under `if __name__ == '__main__':`." in last and "memory" not in last
+    assert (
+        ended.returncode
+        and "Put what it does under `if __name__ == '__main__':`." in last
+        and "memory" not in last
+    )

@@ -47,7 +47,9 @@ def source(folder: Path, name: str) -> bytes:
     data = next(folder.rglob(name)).read_bytes()
     data = gzip.decompress(data) if name.endswith(".gz") else data
     if sha256(data) != SOURCES[name]:
-        sys.exit(f"{name}: sha256 {sha256(data)}, expected {SOURCES[name]}. Another version of the package?")
+        sys.exit(
+            f"{name}: sha256 {sha256(data)}, expected {SOURCES[name]}. Another version of the package?"
+        )
     return data
 
 
@@ -55,8 +57,10 @@ def keep(name: str, data: bytes) -> None:
     (HERE / name).write_bytes(data)
     print(f"{name}: {len(data):,} bytes, sha256 {sha256(data)}")
     if sha256(data) != RESULTS[name]:
-        sys.exit(f"{name}: expected sha256 {RESULTS[name]}. The sources are right, so another "
-                 "version of liblzma packs them otherwise; compare the arrays.")
+        sys.exit(
+            f"{name}: expected sha256 {RESULTS[name]}. The sources are right, so another "
+            "version of liblzma packs them otherwise; compare the arrays."
+        )
 
 
 def fashion_mnist(folder: Path) -> None:
@@ -70,8 +74,13 @@ def fashion_mnist(folder: Path) -> None:
     }
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for name, array in arrays.items():  # LZMA: 7.5 MB where deflate gives 8.7; numpy.load reads both
-            member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # fixed, so that bytes repeat
+        for (
+            name,
+            array,
+        ) in arrays.items():  # LZMA: 7.5 MB where deflate gives 8.7; numpy.load reads both
+            member = zipfile.ZipInfo(
+                f"{name}.npy", (1980, 1, 1, 0, 0, 0)
+            )  # fixed, so that bytes repeat
             member.compress_type, member.create_system = zipfile.ZIP_LZMA, 3
             member.external_attr = 0o644 << 16
             buffer = io.BytesIO()

@@ -20,13 +20,17 @@ from mia_lib.errors import MiaError, check_choice
 ACCESS = ("label", "loss", "output vector", "parameters")
 REFERENCES = ("none", "out only", "in and out")
 
-CELLS = 1 << 16  # reference signals in a block: a thread's few temporaries of that size stay in its core's cache
+CELLS = (
+    1 << 16
+)  # reference signals in a block: a thread's few temporaries of that size stay in its core's cache
 DISTINCT = 5  # values of a row, from which on two equal rows are no chance: two models do not agree in them to the last bit
 OWN = ("refuse", "keep")
 SAMPLE = 2000  # records that tell whether a signal is higher or lower for members
 PLAIN = 8.0  # standard errors; what is noise does not go so far
 
-THREADS = 4  # at most; NumPy lets other threads run while it sorts or adds, but memory is soon the limit
+THREADS = (
+    4  # at most; NumPy lets other threads run while it sorts or adds, but memory is soon the limit
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,11 @@ class Needs:
 
 def needs(access: str, references: str, knows: str) -> Callable:
     """Declare what an attack has; kept as the function's attribute `needs`."""
-    declared = Needs(check_choice("access", access, ACCESS), check_choice("references", references, REFERENCES), knows)
+    declared = Needs(
+        check_choice("access", access, ACCESS),
+        check_choice("references", references, REFERENCES),
+        knows,
+    )
 
     def mark(function: Callable) -> Callable:
         function.needs = declared  # type: ignore[attr-defined]
@@ -55,25 +63,49 @@ def threat_model(attacks: dict[str, Callable | Needs]):
     score functions marked with `needs`, or of what an attack has whose score is a signal as it is."""
     import pandas as pd
 
-    declared = {name: attack if isinstance(attack, Needs) else attack.needs  # type: ignore[attr-defined]
-                for name, attack in attacks.items()}
-    return pd.DataFrame([{"attack": name, "access to the target": has.access, "reference models": has.references,
-                          "also knows": has.knows} for name, has in declared.items()])
+    declared = {
+        name: attack if isinstance(attack, Needs) else attack.needs  # type: ignore[attr-defined]
+        for name, attack in attacks.items()
+    }
+    return pd.DataFrame(
+        [
+            {
+                "attack": name,
+                "access to the target": has.access,
+                "reference models": has.references,
+                "also knows": has.knows,
+            }
+            for name, has in declared.items()
+        ]
+    )
 
 
-def check_references(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray, views: bool = False,
-                     names: Sequence[str] = ("signal", "reference_signal"), own: str = "refuse") -> tuple[np.ndarray, ...]:
+def check_references(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    reference_members: np.ndarray,
+    views: bool = False,
+    names: Sequence[str] = ("signal", "reference_signal"),
+    own: str = "refuse",
+) -> tuple[np.ndarray, ...]:
     """`check_signals`, and the membership of the references, a mask bool [R, N] or else refused."""
     signal, reference_signal = check_signals(signal, reference_signal, views, names, own)
     reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
     if reference_members.shape != reference_signal.shape[:2]:
-        raise MiaError(f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they "
-                       "must agree in references and records.")
+        raise MiaError(
+            f"reference_members has shape {reference_members.shape}, {names[1]} {reference_signal.shape}: they "
+            "must agree in references and records."
+        )
     return signal, reference_signal, reference_members
 
 
-def check_signals(signal: np.ndarray, reference_signal: np.ndarray, views: bool = False,
-                  names: Sequence[str] = ("signal", "reference_signal"), own: str = "refuse") -> tuple[np.ndarray, np.ndarray]:
+def check_signals(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    views: bool = False,
+    names: Sequence[str] = ("signal", "reference_signal"),
+    own: str = "refuse",
+) -> tuple[np.ndarray, np.ndarray]:
     """Arrays of matching shape: signal [N], references [R, N].
 
     Args:
@@ -86,27 +118,50 @@ def check_signals(signal: np.ndarray, reference_signal: np.ndarray, views: bool 
             or class probabilities stand where views belong.
     """
     check_choice("own", own, OWN)
-    signal, reference_signal = (check_numbers(*each) for each in zip(names, (signal, reference_signal), strict=True))
+    signal, reference_signal = (
+        check_numbers(*each) for each in zip(names, (signal, reference_signal), strict=True)
+    )
     reference_signal = np.atleast_2d(reference_signal)
-    if (signal.ndim not in (1, 1 + views) or reference_signal.shape[1:] != signal.shape or not len(reference_signal)):
+    if (
+        signal.ndim not in (1, 1 + views)
+        or reference_signal.shape[1:] != signal.shape
+        or not len(reference_signal)
+    ):
         or_views = " (or [N, A] and [R, N, A] for A views)" if views else ""
-        raise MiaError(f"{names[0]}, of the target, has shape {signal.shape} and {names[1]} {reference_signal.shape}: "
-                       f"[N] and [R, N]{or_views} with R >= 1 are needed.")
+        raise MiaError(
+            f"{names[0]}, of the target, has shape {signal.shape} and {names[1]} {reference_signal.shape}: "
+            f"[N] and [R, N]{or_views} with R >= 1 are needed."
+        )
     if signal.ndim == 2 and are_probabilities(signal):
-        raise MiaError(f"{names[0]} of shape {signal.shape} holds probabilities of {signal.shape[1]} classes where views of a "
-                       "record belong. Give one number a record, such as signals.from_probabilities(probabilities, labels)"
-                       "['logit_scaled_confidence'].")
-    check_finite(names[0], signal, "records", f"An attack cannot rank them: leave these records out of {names[0]}, "
-                 f"{names[1]} and members alike.")
-    check_finite(names[1], reference_signal, "references", "Leave those references out, if their training diverged; or the "
-                 f"records concerned, of {names[0]}, {names[1]} and members alike.")
+        raise MiaError(
+            f"{names[0]} of shape {signal.shape} holds probabilities of {signal.shape[1]} classes where views of a "
+            "record belong. Give one number a record, such as signals.from_probabilities(probabilities, labels)"
+            "['logit_scaled_confidence']."
+        )
+    check_finite(
+        names[0],
+        signal,
+        "records",
+        f"An attack cannot rank them: leave these records out of {names[0]}, "
+        f"{names[1]} and members alike.",
+    )
+    check_finite(
+        names[1],
+        reference_signal,
+        "references",
+        "Leave those references out, if their training diverged; or the "
+        f"records concerned, of {names[0]}, {names[1]} and members alike.",
+    )
     if own == "refuse":
         check_own(signal, reference_signal, names)
     return signal, reference_signal
 
 
-def check_own(signal: np.ndarray, reference_signal: np.ndarray,
-              names: Sequence[str] = ("signal", "reference_signal")) -> None:
+def check_own(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    names: Sequence[str] = ("signal", "reference_signal"),
+) -> None:
     """Refuse a target that is among its own references, of signals [N, ...] and [R, N, ...].
 
     Its signal is then one of those that it is compared with, and its membership one of those that the attacker is told. Told
@@ -117,12 +172,22 @@ def check_own(signal: np.ndarray, reference_signal: np.ndarray,
     floats = all(dtype.kind == "f" for dtype in kinds)
     kind = min(kinds, key=lambda dtype: dtype.itemsize) if floats else np.result_type(*kinds)
     own = signal.astype(kind, copy=False)
-    head = (reference_signal[:, :64].astype(kind) == own[:64]).reshape(len(reference_signal), -1).all(1)
-    same = [int(row) for row in np.flatnonzero(head) if np.array_equal(reference_signal[row].astype(kind), own)]
+    head = (
+        (reference_signal[:, :64].astype(kind) == own[:64])
+        .reshape(len(reference_signal), -1)
+        .all(1)
+    )
+    same = [
+        int(row)
+        for row in np.flatnonzero(head)
+        if np.array_equal(reference_signal[row].astype(kind), own)
+    ]
     if same and len(np.unique(own)) >= DISTINCT:
-        raise MiaError(f"{names[1]}: row {same[0]} equals {names[0]} in all {len(signal)} records, so the target is among its "
-                       "own references and its membership is given away. Leave that row out of the signals and of "
-                       "reference_members, as membership.references_of does in a balanced bank.")
+        raise MiaError(
+            f"{names[1]}: row {same[0]} equals {names[0]} in all {len(signal)} records, so the target is among its "
+            "own references and its membership is given away. Leave that row out of the signals and of "
+            "reference_members, as membership.references_of does in a balanced bank."
+        )
 
 
 def check_loss(argument: str, loss: np.ndarray) -> np.ndarray:
@@ -130,13 +195,19 @@ def check_loss(argument: str, loss: np.ndarray) -> np.ndarray:
     members."""
     loss = check_numbers(argument, loss)
     if loss.size and loss.max() <= 0 and loss.min() < 0:
-        warnings.warn(f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
-                      "`losses.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "
-                      "negative.", UserWarning, stacklevel=3)
+        warnings.warn(
+            f"{argument} is nowhere above 0 (it runs from {loss.min():.4g} to {loss.max():.4g}), as no loss of "
+            "`losses.LOSSES` is: a loss, lower for members, is wanted. Of a score, higher for members, give its "
+            "negative.",
+            UserWarning,
+            stacklevel=3,
+        )
     return loss
 
 
-def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray, argument: str, higher: bool) -> None:
+def check_direction(
+    reference_signal: np.ndarray, reference_members: np.ndarray, argument: str, higher: bool
+) -> None:
     """Warn where the references say that a signal has the wrong sign.
 
     The same record's signals under references trained on it and under the others are compared, over at most `SAMPLE` records,
@@ -156,11 +227,17 @@ def check_direction(reference_signal: np.ndarray, reference_members: np.ndarray,
     values, inside, count = values[:, both], inside[:, both], count[both]
     apart = (values * inside).sum(0) / count - (values * ~inside).sum(0) / (len(inside) - count)
     error = apart.std(ddof=1) / np.sqrt(len(apart))
-    if (-apart if higher else apart).mean() > max(PLAIN * error, 1e-6 * np.abs(values).max()):  # beyond noise and rounding
+    if (-apart if higher else apart).mean() > max(
+        PLAIN * error, 1e-6 * np.abs(values).max()
+    ):  # beyond noise and rounding
         kind, other = ("higher", "lower") if higher else ("lower", "higher")
-        warnings.warn(f"{argument} is {other} under references trained on a record (by {abs(apart.mean()):.3g} on average, "
-                      f"more than {PLAIN:g} standard errors), where {kind} is wanted for members. Give the negative of both "
-                      "signals.", UserWarning, stacklevel=3)
+        warnings.warn(
+            f"{argument} is {other} under references trained on a record (by {abs(apart.mean()):.3g} on average, "
+            f"more than {PLAIN:g} standard errors), where {kind} is wanted for members. Give the negative of both "
+            "signals.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def check_present(reference_members: np.ndarray, what: str, out: int = 1, inside: int = 0) -> None:
@@ -168,12 +245,17 @@ def check_present(reference_members: np.ndarray, what: str, out: int = 1, inside
     `out`, and as many that had it `inside` their training set."""
     references, records = reference_members.shape
     trained = reference_members.sum(0)
-    for kind, count, least in (("left it out", references - trained, out), ("was trained on it", trained, inside)):
+    for kind, count, least in (
+        ("left it out", references - trained, out),
+        ("was trained on it", trained, inside),
+    ):
         lacking = int((count < least).sum())
         if lacking:
             none = "no reference" if least == 1 else "at most one reference"
-            raise MiaError(f"{lacking} of {records} records have {none} that {kind}; {what} needs {least}. "
-                           "Use membership.balanced_halves, or more references.")
+            raise MiaError(
+                f"{lacking} of {records} records have {none} that {kind}; {what} needs {least}. "
+                "Use membership.balanced_halves, or more references."
+            )
 
 
 def in_blocks(function: Callable, *arrays: np.ndarray):
@@ -191,9 +273,13 @@ def in_blocks(function: Callable, *arrays: np.ndarray):
     starts = range(0, records, width)
     if len(starts) < 2:
         return function(*arrays)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     with ThreadPoolExecutor(min(THREADS, cores)) as pool:
-        parts = list(pool.map(lambda start: function(*(a[:, start:start + width] for a in arrays)), starts))
+        parts = list(
+            pool.map(lambda start: function(*(a[:, start : start + width] for a in arrays)), starts)
+        )
     if isinstance(parts[0], tuple):
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
     return np.concatenate(parts)

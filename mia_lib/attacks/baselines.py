@@ -47,9 +47,20 @@ def gap(correct: np.ndarray) -> np.ndarray:
     return check_mask("correct", correct, "classified right").astype(np.float64)
 
 
-@needs("output vector", "in and out", "the training recipe, and records of its own from the same distribution")
-def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabilities: np.ndarray,
-                  shadow_labels: np.ndarray, shadow_members: np.ndarray, hidden: int = 64, seed: int = 0) -> np.ndarray:
+@needs(
+    "output vector",
+    "in and out",
+    "the training recipe, and records of its own from the same distribution",
+)
+def shadow_models(
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    shadow_probabilities: np.ndarray,
+    shadow_labels: np.ndarray,
+    shadow_members: np.ndarray,
+    hidden: int = 64,
+    seed: int = 0,
+) -> np.ndarray:
     """Shadow-model attack (Shokri et al. 2017): a classifier that learns what the outputs of members look like.
 
     For each class a network with one hidden layer is trained to tell the output vectors of shadow models on their
@@ -72,21 +83,33 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
-    hidden, seed = check_count("hidden", hidden, 1, 32 * 200), check_whole("seed", seed, 0, 2**32 - 1)  # in batches of 200
+    hidden, seed = (
+        check_count("hidden", hidden, 1, 32 * 200),
+        check_whole("seed", seed, 0, 2**32 - 1),
+    )  # in batches of 200
     probabilities = check_numbers("probabilities", probabilities)
     shadow_probabilities = check_numbers("shadow_probabilities", shadow_probabilities)
-    if (shadow_probabilities.ndim != 3 or probabilities.ndim not in (2, 3) or
-            shadow_probabilities.shape[2] != probabilities.shape[-1]):
-        raise MiaError(f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
-                       f"{probabilities.shape}: [S, J, K] and [N, K], or [T, N, K], are needed.")
+    if (
+        shadow_probabilities.ndim != 3
+        or probabilities.ndim not in (2, 3)
+        or shadow_probabilities.shape[2] != probabilities.shape[-1]
+    ):
+        raise MiaError(
+            f"shadow_probabilities has shape {shadow_probabilities.shape}, the target's "
+            f"{probabilities.shape}: [S, J, K] and [N, K], or [T, N, K], are needed."
+        )
     _check_distributions("probabilities", probabilities)
     _check_distributions("shadow_probabilities", shadow_probabilities)
     classes = probabilities.shape[-1]
     labels = check_labels("labels", labels, classes, probabilities.shape[-2])
-    shadow_labels = check_labels("shadow_labels", shadow_labels, classes, shadow_probabilities.shape[1])
+    shadow_labels = check_labels(
+        "shadow_labels", shadow_labels, classes, shadow_probabilities.shape[1]
+    )
     shadow_members = check_mask("shadow_members", shadow_members)
     if shadow_members.shape != shadow_probabilities.shape[:2]:
-        raise MiaError(f"shadow_members has shape {shadow_members.shape}: {shadow_probabilities.shape[:2]} is needed, [S, J].")
+        raise MiaError(
+            f"shadow_members has shape {shadow_members.shape}: {shadow_probabilities.shape[:2]} is needed, [S, J]."
+        )
     for target in probabilities.reshape(-1, *probabilities.shape[-2:]):
         if shadow_probabilities.shape[1:] == target.shape:
             check_own(target, shadow_probabilities, ("probabilities", "shadow_probabilities"))
@@ -96,15 +119,25 @@ def shadow_models(probabilities: np.ndarray, labels: np.ndarray, shadow_probabil
         rows = shadow_probabilities[:, shadow_labels == label].reshape(-1, classes)
         inside = shadow_members[:, shadow_labels == label].ravel()
         if min(inside.sum(), (~inside).sum()) < 10:
-            raise MiaError(f"class {label}: the shadow models saw {inside.sum()} of its records inside and "
-                           f"{(~inside).sum()} outside; the attack model needs 10 of each. Use more shadow models.")
-        network = MLPClassifier((hidden,), learning_rate_init=0.01, early_stopping=True, n_iter_no_change=5,
-                                max_iter=60, random_state=seed)
+            raise MiaError(
+                f"class {label}: the shadow models saw {inside.sum()} of its records inside and "
+                f"{(~inside).sum()} outside; the attack model needs 10 of each. Use more shadow models."
+            )
+        network = MLPClassifier(
+            (hidden,),
+            learning_rate_init=0.01,
+            early_stopping=True,
+            n_iter_no_change=5,
+            max_iter=60,
+            random_state=seed,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             network.fit(rows, inside)
         asked = probabilities[..., of_class, :]
-        score[..., of_class] = network.predict_proba(asked.reshape(-1, classes))[:, 1].reshape(asked.shape[:-1])
+        score[..., of_class] = network.predict_proba(asked.reshape(-1, classes))[:, 1].reshape(
+            asked.shape[:-1]
+        )
     return score
 
 
@@ -135,12 +168,18 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     true = np.take_along_axis(probabilities, labels[:, None], 1)[:, 0].astype(np.float64)
     others = np.minimum(probabilities, np.nextafter(kind.type(1), kind.type(0)), dtype=kind)
     np.put_along_axis(others, labels[:, None], 0, 1)
-    return (1 - true) * np.log(np.maximum(true, np.finfo(kind).tiny)) + (others * np.log1p(-others)).sum(1, dtype=np.float64)
+    return (1 - true) * np.log(np.maximum(true, np.finfo(kind).tiny)) + (
+        others * np.log1p(-others)
+    ).sum(1, dtype=np.float64)
 
 
 @needs("loss", "out only", "the training recipe and the distribution of records")
-def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray,
-             level: float | None = None) -> np.ndarray:
+def attack_r(
+    loss: np.ndarray,
+    reference_loss: np.ndarray,
+    reference_members: np.ndarray,
+    level: float | None = None,
+) -> np.ndarray:
     """Attack R: how rarely a model that was not trained on the record has so low a loss (Ye et al. 2022).
 
     A test at level alpha calls a record a member when its loss is at most the alpha-quantile of its losses under
@@ -160,10 +199,14 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
         MiaError: as `bayes.mast`. It warns as that does, and of a level above 1/2.
     """
     if level is not None and check_range("level", level, 0, 1) > 0.5:
-        warnings.warn(f"level = {level:g} is the false positive rate of the test, more than a half: for 1 % give 0.01.",
-                      UserWarning, stacklevel=2)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
-                                                               names=("loss", "reference_loss"))
+        warnings.warn(
+            f"level = {level:g} is the false positive rate of the test, more than a half: for 1 % give 0.01.",
+            UserWarning,
+            stacklevel=2,
+        )
+    loss, reference_loss, reference_members = check_references(
+        loss, reference_loss, reference_members, names=("loss", "reference_loss")
+    )
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
     check_present(reference_members, "Attack R")
@@ -175,7 +218,10 @@ def attack_r(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np
         ranked = np.sort(np.where(inside, np.inf, losses), 0)  # those left out come first
         last = (~inside).sum(0) - 1
         below = np.floor(level * last).astype(int)
-        low, high = (np.take_along_axis(ranked, at[None], 0)[0] for at in (below, np.minimum(below + 1, last)))
+        low, high = (
+            np.take_along_axis(ranked, at[None], 0)[0]
+            for at in (below, np.minimum(below + 1, last))
+        )
         return low + (high - low) * (level * last - below)
 
     if level is None:
@@ -188,10 +234,16 @@ def moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
     count, kept = kept.sum(0)[:, None], kept[..., None]
     mean = (signals * kept).sum(0, dtype=np.float64) / count
     apart = (signals - mean) * kept
-    return mean, (apart ** 2).sum(0) - apart.sum(0) ** 2 / count, count  # the second term takes the mean's rounding back
+    return (
+        mean,
+        (apart**2).sum(0) - apart.sum(0) ** 2 / count,
+        count,
+    )  # the second term takes the mean's rounding back
 
 
-def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tuple[np.ndarray, np.ndarray]:
+def _gaussian(
+    mean, squares, count, rounding: float, fixed_variance: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance [N, A] of each record's Gaussian, from its `moments`."""
     squares = np.where(squares > count * (rounding * mean) ** 2, squares, 0.0)
     pooled = squares.sum(0) / max((count - 1).sum(), 1)
@@ -201,38 +253,70 @@ def _gaussian(mean, squares, count, rounding: float, fixed_variance: bool) -> tu
     return mean, np.where(squares > 0, squares, (count - 1) * pooled) / (count - 1)
 
 
-def _views(signal, reference_signal, reference_members, fixed_variance: bool, online: bool,
-           own: str = "refuse") -> tuple[np.ndarray, ...]:
+def _views(
+    signal,
+    reference_signal,
+    reference_members,
+    fixed_variance: bool,
+    online: bool,
+    own: str = "refuse",
+) -> tuple[np.ndarray, ...]:
     """Signals as views, [N, A] and [R, N, A], and the mask, where each record has the references that a Gaussian needs of each
     kind: one with a fixed variance, else two."""
     least = 1 if check_flag("fixed_variance", fixed_variance) else 2
     signal, reference_signal, reference_members = check_references(
-        signal, reference_signal, reference_members, views=True, own=own)
-    check_present(reference_members, f"LiRA with fixed_variance = {fixed_variance}", least, least if online else 0)
+        signal, reference_signal, reference_members, views=True, own=own
+    )
+    check_present(
+        reference_members,
+        f"LiRA with fixed_variance = {fixed_variance}",
+        least,
+        least if online else 0,
+    )
     if not online:
-        check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], reference_members,
-                        "reference_signal", higher=True)
+        check_direction(
+            reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0],
+            reference_members,
+            "reference_signal",
+            higher=True,
+        )
     rows = len(reference_signal), len(signal), -1
     return signal.reshape(rows[1:]), reference_signal.reshape(rows), reference_members
 
 
-def _fit(signal, reference_signal, reference_members, fixed_variance: bool, online: bool, own: str = "refuse"):
+def _fit(
+    signal,
+    reference_signal,
+    reference_members,
+    fixed_variance: bool,
+    online: bool,
+    own: str = "refuse",
+):
     """The target's signals [N, A] and the Gaussians (mean, variance) of OUT references and, online, of IN references."""
-    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members, fixed_variance, online,
-                                                         own)
+    signal, reference_signal, reference_members = _views(
+        signal, reference_signal, reference_members, fixed_variance, online, own
+    )
 
     def both(signals, inside):
         return (*moments(signals, ~inside), *(moments(signals, inside) if online else ()))
 
     fitted = in_blocks(both, reference_signal, reference_members)
     rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
-    return signal, *(_gaussian(*fitted[k:k + 3], rounding, fixed_variance)  # type: ignore[call-arg]
-                     for k in range(0, len(fitted), 3))
+    return signal, *(
+        _gaussian(*fitted[k : k + 3], rounding, fixed_variance)  # type: ignore[call-arg]
+        for k in range(0, len(fitted), 3)
+    )
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
-def lira_online(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
-                fixed_variance: bool = False, *, own: str = "refuse") -> np.ndarray:
+def lira_online(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    reference_members: np.ndarray,
+    fixed_variance: bool = False,
+    *,
+    own: str = "refuse",
+) -> np.ndarray:
     """Likelihood-ratio attack, online (Carlini et al. 2022, Algorithm 1).
 
     log N(signal; mean and variance under references trained on the record) - log N(signal; those under the others). The
@@ -265,14 +349,24 @@ def lira_online(signal: np.ndarray, reference_signal: np.ndarray, reference_memb
             references; values that are not finite.
     """
     signal, (mean_out, variance_out), (mean_in, variance_in) = _fit(
-        signal, reference_signal, reference_members, fixed_variance, online=True, own=own)
-    apart_out, apart_in = (signal - mean_out) ** 2 / variance_out, (signal - mean_in) ** 2 / variance_in
+        signal, reference_signal, reference_members, fixed_variance, online=True, own=own
+    )
+    apart_out, apart_in = (
+        (signal - mean_out) ** 2 / variance_out,
+        (signal - mean_in) ** 2 / variance_in,
+    )
     return 0.5 * (apart_out - apart_in + np.log(variance_out) - np.log(variance_in)).sum(1)
 
 
 @needs("loss", "out only", "the training recipe and the distribution of records")
-def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
-                 fixed_variance: bool = False, *, variant: str = "paper") -> np.ndarray:
+def lira_offline(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    reference_members: np.ndarray,
+    fixed_variance: bool = False,
+    *,
+    variant: str = "paper",
+) -> np.ndarray:
     """Likelihood-ratio attack, offline: one-sided, from OUT references alone (Carlini et al. 2022).
 
     - "paper": log Pr[OUT <= signal] for the Gaussian of references not trained on the record, computed without the
@@ -297,22 +391,36 @@ def lira_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_mem
     """
     if check_choice("variant", variant, VARIANTS) == "released_code":
         return _released_offline(signal, reference_signal, reference_members, fixed_variance)
-    signal, (mean, variance) = _fit(signal, reference_signal, reference_members, fixed_variance, online=False)
+    signal, (mean, variance) = _fit(
+        signal, reference_signal, reference_members, fixed_variance, online=False
+    )
     return log_ndtr((signal - mean) / np.sqrt(variance)).sum(1)
 
 
-def _released_offline(signal, reference_signal, reference_members, fixed_variance: bool) -> np.ndarray:
-    signal, reference_signal, reference_members = _views(signal, reference_signal, reference_members, fixed_variance, False)
+def _released_offline(
+    signal, reference_signal, reference_members, fixed_variance: bool
+) -> np.ndarray:
+    signal, reference_signal, reference_members = _views(
+        signal, reference_signal, reference_members, fixed_variance, False
+    )
 
     def fit(signals, inside):
-        ranked, count = np.sort(np.where(inside[..., None], np.inf, signals), 0), (~inside).sum(0)  # OUT references first
-        low, high = (np.take_along_axis(ranked, at[None, :, None], 0)[0] for at in ((count - 1) // 2, count // 2))
+        ranked, count = (
+            np.sort(np.where(inside[..., None], np.inf, signals), 0),
+            (~inside).sum(0),
+        )  # OUT references first
+        low, high = (
+            np.take_along_axis(ranked, at[None, :, None], 0)[0]
+            for at in ((count - 1) // 2, count // 2)
+        )
         _, squares, count = moments(signals, ~inside)
         return (low + high) / 2, np.sqrt(squares / count)
 
     median, deviation = in_blocks(fit, reference_signal, reference_members)
     scale = (reference_signal[~reference_members].std() if fixed_variance else deviation) + 1e-30
-    return (0.5 * ((signal - median) / scale) ** 2 + np.log(scale) + 0.5 * np.log(2 * np.pi)).mean(1)
+    return (0.5 * ((signal - median) / scale) ** 2 + np.log(scale) + 0.5 * np.log(2 * np.pi)).mean(
+        1
+    )
 
 
 def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarray:
@@ -320,17 +428,26 @@ def check_levels(levels: Sequence[float], argument: str = "levels") -> np.ndarra
     would be."""
     levels = np.atleast_1d(check_numbers(argument, levels)).astype(np.float64)
     if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
-        raise MiaError(f"{argument} = {brief(levels.tolist())}: at least one is needed, and all above 0 and below 1. A level "
-                       "is 1 - alpha: 0.99 for a false positive rate of 1 %.")
+        raise MiaError(
+            f"{argument} = {brief(levels.tolist())}: at least one is needed, and all above 0 and below 1. A level "
+            "is 1 - alpha: 0.99 for a false positive rate of 1 %."
+        )
     if levels.max() < 0.5:
-        warnings.warn(f"{argument} = {levels.tolist()}: a level is 1 - alpha, so the false positive rate is "
-                      f"{1 - levels.max():g} or more. For a rate of {levels.max():g} give {1 - levels.max():g}.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            f"{argument} = {levels.tolist()}: a level is 1 - alpha, so the false positive rate is "
+            f"{1 - levels.max():g} or more. For a rate of {levels.max():g} give {1 - levels.max():g}.",
+            UserWarning,
+            stacklevel=3,
+        )
     return levels
 
 
-def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, levels: Sequence[float],
-                   fixed_variance: bool = False) -> np.ndarray:
+def lira_threshold(
+    reference_signal: np.ndarray,
+    reference_members: np.ndarray,
+    levels: Sequence[float],
+    fixed_variance: bool = False,
+) -> np.ndarray:
     """The thresholds that `lira_offline` stands for: quantiles of each record's OUT Gaussian.
 
     mean + standard deviation * Phi^-1(level), [L, N], with means and variances of `lira_offline`. A signal that lies on it
@@ -342,11 +459,20 @@ def lira_threshold(reference_signal: np.ndarray, reference_members: np.ndarray, 
     Raises:
         MiaError: levels out of range; as `lira_offline`.
     """
-    levels, reference_signal = check_levels(levels), np.atleast_2d(check_numbers("reference_signal", reference_signal))
+    levels, reference_signal = (
+        check_levels(levels),
+        np.atleast_2d(check_numbers("reference_signal", reference_signal)),
+    )
     if reference_signal.ndim != 2:
-        raise MiaError(f"reference_signal has shape {reference_signal.shape}: [R, N] is needed, a threshold is of one view.")
-    unused = np.zeros(reference_signal.shape[1])  # in place of the target's signal, which no threshold depends on
-    _, (mean, variance) = _fit(unused, reference_signal, reference_members, fixed_variance, online=False)
+        raise MiaError(
+            f"reference_signal has shape {reference_signal.shape}: [R, N] is needed, a threshold is of one view."
+        )
+    unused = np.zeros(
+        reference_signal.shape[1]
+    )  # in place of the target's signal, which no threshold depends on
+    _, (mean, variance) = _fit(
+        unused, reference_signal, reference_members, fixed_variance, online=False
+    )
     return mean[:, 0] + ndtri(levels)[:, None] * np.sqrt(variance[:, 0])
 
 
@@ -354,15 +480,25 @@ def _check_distributions(argument: str, values: np.ndarray) -> None:
     if values.size and not are_probabilities(values):
         check_finite(argument, values, "rows", "Give probabilities, or leave those records out.")
         sums = values.sum(-1)
-        raise MiaError(f"{argument} run from {values.min():.4g} to {values.max():.4g}, sums of rows from {sums.min():.4g} to "
-                       f"{sums.max():.4g}, of {values.shape[-1]} classes: numbers in [0, 1] with the sum 1 are needed, for "
-                       "two classes or more. Of logits give their softmax, of one probability p [1 - p, p].")
+        raise MiaError(
+            f"{argument} run from {values.min():.4g} to {values.max():.4g}, sums of rows from {sums.min():.4g} to "
+            f"{sums.max():.4g}, of {values.shape[-1]} classes: numbers in [0, 1] with the sum 1 are needed, for "
+            "two classes or more. Of logits give their softmax, of one probability p [1 - p, p]."
+        )
 
 
-@needs("loss", "in and out", "the training recipe, and records of its own that no model was trained on")
-def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_members: np.ndarray,
-         population_probability: np.ndarray, population_reference_probability: np.ndarray,
-         gamma: float = 2.0, a: float | None = None) -> np.ndarray:
+@needs(
+    "loss", "in and out", "the training recipe, and records of its own that no model was trained on"
+)
+def rmia(
+    probability: np.ndarray,
+    reference_probability: np.ndarray,
+    reference_members: np.ndarray,
+    population_probability: np.ndarray,
+    population_reference_probability: np.ndarray,
+    gamma: float = 2.0,
+    a: float | None = None,
+) -> np.ndarray:
     """Robust membership inference attack (Zarifzadeh et al. 2024).
 
     The score of x is the share of population records z with ratio(x) >= gamma ratio(z), where ratio(x) is the probability
@@ -397,25 +533,39 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
         check_range("a", a, 0, 1)
     names = ("probability", "reference_probability")
     probability, reference_probability, reference_members = check_references(
-        probability, reference_probability, reference_members, names=names)
+        probability, reference_probability, reference_members, names=names
+    )
     population, population_reference = check_signals(
-        population_probability, population_reference_probability,
-        names=[f"population_{name}" for name in names])
+        population_probability,
+        population_reference_probability,
+        names=[f"population_{name}" for name in names],
+    )
     if len(population_reference) != len(reference_probability):
-        raise MiaError(f"population_reference_probability has {len(population_reference)} rows and reference_probability "
-                       f"{len(reference_probability)}: both must be of the same R references, in the same order.")
-    for name, values in (("probability", probability), ("reference_probability", reference_probability),
-                         ("population_probability", population),
-                         ("population_reference_probability", population_reference)):
+        raise MiaError(
+            f"population_reference_probability has {len(population_reference)} rows and reference_probability "
+            f"{len(reference_probability)}: both must be of the same R references, in the same order."
+        )
+    for name, values in (
+        ("probability", probability),
+        ("reference_probability", reference_probability),
+        ("population_probability", population),
+        ("population_reference_probability", population_reference),
+    ):
         check_finite(name, values, "rows", "Give probabilities, or leave those records out.")
         for value in (values.min(), values.max()) if values.size else ():
-            check_range(name, float(value), 0, 1 + 1e-5)  # the sum of a float32 softmax can pass 1 by its rounding
+            check_range(
+                name, float(value), 0, 1 + 1e-5
+            )  # the sum of a float32 softmax can pass 1 by its rounding
     check_direction(reference_probability, reference_members, "reference_probability", higher=True)
-    check_present(reference_members, "RMIA, online," if a is None else "RMIA, offline,", inside=int(a is None))
+    check_present(
+        reference_members, "RMIA, online," if a is None else "RMIA, offline,", inside=int(a is None)
+    )
     tiny = np.finfo(np.float64).tiny  # for a record to which every reference gives probability 0
 
     def from_out(mean):
-        return mean if a is None else ((1 + a) * mean + (1 - a)) / 2  # 1 - a first: a tiny mean would be lost in 1
+        return (
+            mean if a is None else ((1 + a) * mean + (1 - a)) / 2
+        )  # 1 - a first: a tiny mean would be lost in 1
 
     def typical(values, inside):
         out = (values * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
@@ -423,8 +573,12 @@ def rmia(probability: np.ndarray, reference_probability: np.ndarray, reference_m
             return (out + (values * inside).sum(0, dtype=np.float64) / inside.sum(0)) / 2
         return from_out(out)
 
-    ratio = probability / np.maximum(in_blocks(typical, reference_probability, reference_members), tiny)
-    ratio_z = np.sort(population / np.maximum(from_out(population_reference.mean(0, dtype=np.float64)), tiny))
+    ratio = probability / np.maximum(
+        in_blocks(typical, reference_probability, reference_members), tiny
+    )
+    ratio_z = np.sort(
+        population / np.maximum(from_out(population_reference.mean(0, dtype=np.float64)), tiny)
+    )
     return np.searchsorted(ratio_z, ratio / gamma, side="right") / len(ratio_z)
 
 
@@ -443,4 +597,6 @@ def self_influence(gradients: Gradients, inverse_hessian: Inverse) -> np.ndarray
     Returns:
         score [N], float64; never positive where A is positive definite.
     """
-    return -iha.forms(gradients, inverse_hessian, np.zeros(iha.check_inverses(inverse_hessian)[1])).influence
+    return -iha.forms(
+        gradients, inverse_hessian, np.zeros(iha.check_inverses(inverse_hessian)[1])
+    ).influence

@@ -11,7 +11,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit, logit, logsumexp
 
-from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
+from mia_lib.attacks import (
+    check_direction,
+    check_loss,
+    check_present,
+    check_references,
+    in_blocks,
+    needs,
+)
 from mia_lib.checks import check_mask, check_numbers
 from mia_lib.errors import MiaError, check_choice, check_range
 
@@ -29,13 +36,20 @@ def malt(loss: np.ndarray) -> np.ndarray:
         score [..., N].
     """
     loss = check_loss("loss", loss)
-    signed = loss if loss.dtype.kind == "f" else loss.astype(np.float64)  # of unsigned numbers there is no negative
+    signed = (
+        loss if loss.dtype.kind == "f" else loss.astype(np.float64)
+    )  # of unsigned numbers there is no negative
     return -signed
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
-def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray,
-         estimator: str = "best_split", temperature: float = 1.0) -> np.ndarray:
+def mast(
+    loss: np.ndarray,
+    reference_loss: np.ndarray,
+    reference_members: np.ndarray,
+    estimator: str = "best_split",
+    temperature: float = 1.0,
+) -> np.ndarray:
     """Membership attack with a threshold for each record: s = tau(z) - loss (Eq. 30).
 
     tau(z) is estimated from reference models:
@@ -65,11 +79,16 @@ def mast(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     """
     check_choice("estimator", estimator, ESTIMATORS)
     check_range("temperature", temperature, 1e-6)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
-                                                               names=("loss", "reference_loss"))
+    loss, reference_loss, reference_members = check_references(
+        loss, reference_loss, reference_members, names=("loss", "reference_loss")
+    )
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
-    check_present(reference_members, f"estimator = {estimator!r}", inside=int(estimator in ("best_split", "middle")))
+    check_present(
+        reference_members,
+        f"estimator = {estimator!r}",
+        inside=int(estimator in ("best_split", "middle")),
+    )
 
     def mean_out(losses, inside):
         return (losses * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
@@ -98,8 +117,10 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     Returns:
         tau [N].
     """
-    reference_loss, reference_members = check_numbers("reference_loss", reference_loss), check_mask(
-        "reference_members", reference_members)
+    reference_loss, reference_members = (
+        check_numbers("reference_loss", reference_loss),
+        check_mask("reference_members", reference_members),
+    )
 
     def of_block(losses, members):
         order = np.argsort(losses, 0)
@@ -132,10 +153,14 @@ def matt(theta: np.ndarray, theta0: np.ndarray, gradients0: np.ndarray) -> np.nd
     Raises:
         MiaError: shapes that do not fit.
     """
-    theta, theta0, gradients0 = map(check_numbers, ("theta", "theta0", "gradients0"), (theta, theta0, gradients0))
+    theta, theta0, gradients0 = map(
+        check_numbers, ("theta", "theta0", "gradients0"), (theta, theta0, gradients0)
+    )
     if theta.shape != theta0.shape or theta.ndim != 1 or gradients0.shape[1:] != theta.shape:
-        raise MiaError(f"theta {theta.shape}, theta0 {theta0.shape} and gradients0 {gradients0.shape} do not fit: "
-                       "[P], [P] and [N, P] are needed.")
+        raise MiaError(
+            f"theta {theta.shape}, theta0 {theta0.shape} and gradients0 {gradients0.shape} do not fit: "
+            "[P], [P] and [N, P] are needed."
+        )
     return -(gradients0 @ (theta - theta0))
 
 
@@ -143,7 +168,9 @@ def matt_second_term(gradients0: np.ndarray, hessian0: np.ndarray) -> np.ndarray
     """The term that MATT drops: -1/2 g^T H^-1 g for each record (Eq. 39), [N] and never positive, from gradients [N, P] and
     the Hessian [P, P], positive definite, of the summed training objective at theta0."""
     gradients0, hessian0 = map(check_numbers, ("gradients0", "hessian0"), (gradients0, hessian0))
-    half = solve_triangular(np.linalg.cholesky(hessian0), gradients0.T, lower=True)  # g^T H^-1 g = |L^-1 g|^2
+    half = solve_triangular(
+        np.linalg.cholesky(hessian0), gradients0.T, lower=True
+    )  # g^T H^-1 g = |L^-1 g|^2
     return -0.5 * np.square(half).sum(0)
 
 

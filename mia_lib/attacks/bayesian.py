@@ -10,7 +10,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from mia_lib.attacks import check_direction, check_loss, check_present, check_references, in_blocks, needs
+from mia_lib.attacks import (
+    check_direction,
+    check_loss,
+    check_present,
+    check_references,
+    in_blocks,
+    needs,
+)
 from mia_lib.attacks.baselines import moments
 from mia_lib.errors import MiaError, check_choice, check_range
 
@@ -19,8 +26,12 @@ SPREADS = ("all", "within")
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
-def base(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray,
-         factor: float | None = None) -> np.ndarray:
+def base(
+    loss: np.ndarray,
+    reference_loss: np.ndarray,
+    reference_members: np.ndarray,
+    factor: float | None = None,
+) -> np.ndarray:
     """BASE: minus the loss, less the logarithm of the usual probability (Lassila et al. 2025).
 
     -loss - log mean exp(-reference loss), with the mean over all references. It is the logarithm of RMIA's ratio, online,
@@ -43,8 +54,9 @@ def base(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
     """
     if factor is not None:
         check_range("factor", factor, 0, 1)
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
-                                                               names=("loss", "reference_loss"))
+    loss, reference_loss, reference_members = check_references(
+        loss, reference_loss, reference_members, names=("loss", "reference_loss")
+    )
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
     check_present(reference_members, "BASE", inside=int(factor is None))
@@ -54,13 +66,21 @@ def base(loss: np.ndarray, reference_loss: np.ndarray, reference_members: np.nda
         least = kept.min(0)
         return np.log(np.exp(least - kept).sum(0) / np.isfinite(kept).sum(0)) - least
 
-    return -loss.astype(np.float64) - (1 if factor is None else factor) * in_blocks(usual, reference_loss, reference_members)
+    return -loss.astype(np.float64) - (1 if factor is None else factor) * in_blocks(
+        usual, reference_loss, reference_members
+    )
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
-def bavaria_online(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
-                   predictive: str = "normal", spread: str = "all", mean_weight: float = 1.0,
-                   shape: float | None = None) -> np.ndarray:
+def bavaria_online(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    reference_members: np.ndarray,
+    predictive: str = "normal",
+    spread: str = "all",
+    mean_weight: float = 1.0,
+    shape: float | None = None,
+) -> np.ndarray:
     """BaVarIA, online: LiRA's ratio with variances under a normal-inverse-gamma prior (Brännvall 2026).
 
     log p(signal | references trained on the record) - log p(signal | the others). Of each kind n references of a record have
@@ -98,13 +118,32 @@ def bavaria_online(signal: np.ndarray, reference_signal: np.ndarray, reference_m
     Raises:
         MiaError: as `baselines.lira_online`; weights out of range.
     """
-    return _bavaria(signal, reference_signal, reference_members, predictive, spread, mean_weight, shape, online=True)
+    return _bavaria(
+        signal,
+        reference_signal,
+        reference_members,
+        predictive,
+        spread,
+        mean_weight,
+        shape,
+        online=True,
+    )
 
 
-@needs("loss", "out only", "the training recipe, the distribution of records, and how references answer on their own records")
-def bavaria_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_members: np.ndarray,
-                    predictive: str = "normal", spread: str = "all", mean_weight: float = 1.0,
-                    shape: float | None = None) -> np.ndarray:
+@needs(
+    "loss",
+    "out only",
+    "the training recipe, the distribution of records, and how references answer on their own records",
+)
+def bavaria_offline(
+    signal: np.ndarray,
+    reference_signal: np.ndarray,
+    reference_members: np.ndarray,
+    predictive: str = "normal",
+    spread: str = "all",
+    mean_weight: float = 1.0,
+    shape: float | None = None,
+) -> np.ndarray:
     """BaVarIA, offline: as `bavaria_online`, with the prior alone in the place of models trained on the record.
 
     The attacker knows how references answer on the records that *they* were trained on: these have the mean and the variance
@@ -115,24 +154,52 @@ def bavaria_offline(signal: np.ndarray, reference_signal: np.ndarray, reference_
     there is no prior, is an error, too. Of references trained on a record the signal enters the prior alone, of which it is
     one of very many.
     """
-    return _bavaria(signal, reference_signal, reference_members, predictive, spread, mean_weight, shape, online=False)
+    return _bavaria(
+        signal,
+        reference_signal,
+        reference_members,
+        predictive,
+        spread,
+        mean_weight,
+        shape,
+        online=False,
+    )
 
 
-def _bavaria(signal, reference_signal, reference_members, predictive, spread, mean_weight, shape, online: bool) -> np.ndarray:
+def _bavaria(
+    signal,
+    reference_signal,
+    reference_members,
+    predictive,
+    spread,
+    mean_weight,
+    shape,
+    online: bool,
+) -> np.ndarray:
     check_choice("predictive", predictive, PREDICTIVES), check_choice("spread", spread, SPREADS)
     is_t = predictive == "t"
     shape = check_range("shape", 1.0 + is_t if shape is None else shape, 1)
     check_range("mean_weight", mean_weight, 0)
     if is_t and mean_weight == 0:
-        raise MiaError("mean_weight = 0: with predictive = 't' it must be above 0, for the prior alone predicts, too.")
-    signal, reference_signal, inside = check_references(signal, reference_signal, reference_members, views=True)
+        raise MiaError(
+            "mean_weight = 0: with predictive = 't' it must be above 0, for the prior alone predicts, too."
+        )
+    signal, reference_signal, inside = check_references(
+        signal, reference_signal, reference_members, views=True
+    )
     check_present(inside, "BaVarIA", inside=int(online))
     if not inside.any():
-        raise MiaError("reference_members: no reference was trained on any of these records. BaVarIA takes from such pairs "
-                       "how members answer; give the references' signals on records of their own, too.")
+        raise MiaError(
+            "reference_members: no reference was trained on any of these records. BaVarIA takes from such pairs "
+            "how members answer; give the references' signals on records of their own, too."
+        )
     if not online:
-        check_direction(reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0], inside,
-                        "reference_signal", higher=True)
+        check_direction(
+            reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0],
+            inside,
+            "reference_signal",
+            higher=True,
+        )
     rows = len(reference_signal), len(signal), -1
     signal, values = signal.reshape(rows[1:]).astype(np.float64), reference_signal.reshape(rows)
 
@@ -140,7 +207,9 @@ def _bavaria(signal, reference_signal, reference_members, predictive, spread, me
         """log p(signal) [N, A] from the kept references [R, N], or from the prior that they give when not `observed`."""
         flat = values[kept].astype(np.float64)
         prior_mean, variance = flat.mean(0), flat.var(0)
-        mean, squares, count = in_blocks(moments, values, kept) if observed else (prior_mean, *np.zeros((2, 1, 1)))
+        mean, squares, count = (
+            in_blocks(moments, values, kept) if observed else (prior_mean, *np.zeros((2, 1, 1)))
+        )
         if observed and spread == "within":
             variance = squares.sum(0) / max((count - 1).sum(), 1)
         variance = np.where(variance > 0, variance, 1.0)
@@ -150,8 +219,12 @@ def _bavaria(signal, reference_signal, reference_members, predictive, spread, me
             scale_n = scale_n + mean_weight * count * (mean - prior_mean) ** 2 / (2 * weight)
         if is_t:
             center = (mean_weight * prior_mean + count * mean) / weight
-            return stats.t.logpdf(signal, 2 * shape_n, center, np.sqrt(scale_n * (weight + 1) / (shape_n * weight)))
+            return stats.t.logpdf(
+                signal, 2 * shape_n, center, np.sqrt(scale_n * (weight + 1) / (shape_n * weight))
+            )
         spread_n = scale_n / np.where(shape_n > 1, shape_n - 1, 1)
-        return -((signal - mean) ** 2 / spread_n + np.log(2 * np.pi * spread_n)) / 2  # of a Gaussian
+        return (
+            -((signal - mean) ** 2 / spread_n + np.log(2 * np.pi * spread_n)) / 2
+        )  # of a Gaussian
 
     return (log_density(inside, online) - log_density(~inside, True)).sum(1)

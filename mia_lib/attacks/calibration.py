@@ -11,14 +11,22 @@ SIGNALS = {  # what attacks have whose score is a signal of the target as it is,
     "gradient norm": Needs("parameters", "none", "nothing"),
     "confidence": Needs("output vector", "none", "nothing, not even the true label"),
     "label-only": Needs("label", "none", "answers to a few thousand queries for each record"),
-    "any score, by forgetting": Needs("parameters", "none",
-                                      "the training recipe, and public records that the target was not trained on"),
+    "any score, by forgetting": Needs(
+        "parameters",
+        "none",
+        "the training recipe, and public records that the target was not trained on",
+    ),
 }
 
 
 @needs("loss", "out only", "the training recipe and the distribution of records")
-def calibrate(score: np.ndarray, reference_scores: np.ndarray, reference_members: np.ndarray | None = None, *,
-              own: str = "refuse") -> np.ndarray:
+def calibrate(
+    score: np.ndarray,
+    reference_scores: np.ndarray,
+    reference_members: np.ndarray | None = None,
+    *,
+    own: str = "refuse",
+) -> np.ndarray:
     """Calibrated score: s(target, z) - mean of s(reference, z) (Eq. 5).
 
     The references are trained on other records of the distribution. A record that is easy for every model has a high score
@@ -42,8 +50,11 @@ def calibrate(score: np.ndarray, reference_scores: np.ndarray, reference_members
             among its references.
     """
     if reference_members is None:
-        reference_members = np.zeros_like(np.atleast_2d(check_numbers("reference_scores", reference_scores)), bool)
-    score, reference_scores, reference_members = check_references(score, reference_scores, reference_members,
-                                                                  names=("score", "reference_scores"), own=own)
+        reference_members = np.zeros_like(
+            np.atleast_2d(check_numbers("reference_scores", reference_scores)), bool
+        )
+    score, reference_scores, reference_members = check_references(
+        score, reference_scores, reference_members, names=("score", "reference_scores"), own=own
+    )
     check_present(reference_members, "calibration")
     return score - reference_scores.mean(0, dtype=np.float64, where=~reference_members)

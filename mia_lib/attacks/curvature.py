@@ -28,7 +28,9 @@ from mia_lib.errors import MiaError, check_choice, check_range
 
 LACKING = ("refuse", "drop")
 ADDED = 1e-22  # to the denominator of the released LR
-NO_VARIANCE = np.sqrt(np.finfo(np.float64).tiny)  # the released code squares a variance: below this, to nothing
+NO_VARIANCE = np.sqrt(
+    np.finfo(np.float64).tiny
+)  # the released code squares a variance: below this, to nothing
 
 
 def log_curvature(curvature: np.ndarray, floor: float = 1e-22) -> np.ndarray:
@@ -61,7 +63,10 @@ class _Fit:
 
 def _variance(fit: _Fit, *kinds: tuple[np.ndarray, ...], less: int = 1) -> np.ndarray:
     """Variance [n, A] pooled over kinds of references: squared deviations over their number less `less` for each kind."""
-    squares = sum(np.where(s > n * np.maximum((fit.rounding * mean) ** 2, NO_VARIANCE), s, 0.0) for mean, s, n in kinds)
+    squares = sum(
+        np.where(s > n * np.maximum((fit.rounding * mean) ** 2, NO_VARIANCE), s, 0.0)
+        for mean, s, n in kinds
+    )
     degrees = sum(n - less for *_, n in kinds)
     pooled = squares.sum(0) / max(degrees.sum(), 1)  # type: ignore[union-attr]
     pooled = np.where(pooled > NO_VARIANCE, pooled, 1.0)
@@ -76,7 +81,9 @@ def _one_scale(fit: _Fit, scale: np.ndarray) -> np.ndarray:
     """log N(c; IN) - log N(c; OUT) of one scale for both, the difference of squares as a product: it cannot cancel."""
     (mean_in, *_), (mean_out, *_) = fit.inside, fit.out
     gap = mean_in - mean_out
-    gap = np.where(np.abs(gap) > fit.rounding * np.abs(mean_in), gap, 0.0)  # records whose signals are all equal tie
+    gap = np.where(
+        np.abs(gap) > fit.rounding * np.abs(mean_in), gap, 0.0
+    )  # records whose signals are all equal tie
     return (gap / scale * ((fit.signal - mean_in / 2 - mean_out / 2) / scale)).sum(1)
 
 
@@ -85,54 +92,91 @@ def _nll(fit: _Fit, variant: str, tied: bool) -> np.ndarray:
         return _one_scale(fit, _variance(fit, fit.inside, less=0))
     if tied:
         return _one_scale(fit, np.sqrt(_variance(fit, fit.inside, fit.out)))
-    of_in, of_out = (_log_density(fit, kind, np.sqrt(_variance(fit, kind))) for kind in (fit.inside, fit.out))
+    of_in, of_out = (
+        _log_density(fit, kind, np.sqrt(_variance(fit, kind))) for kind in (fit.inside, fit.out)
+    )
     return (of_in - of_out).sum(1)
 
 
 def _released_lr(fit: _Fit, *_) -> np.ndarray:
-    of_in, of_out = (np.exp(_log_density(fit, kind, _variance(fit, kind, less=0))).sum(1) for kind in (fit.inside, fit.out))
+    of_in, of_out = (
+        np.exp(_log_density(fit, kind, _variance(fit, kind, less=0))).sum(1)
+        for kind in (fit.inside, fit.out)
+    )
     return of_in / (of_out + ADDED)
 
 
-def _scores(rule: Callable, curvature, reference_curvature, reference_members, variant, tied, lacking) -> np.ndarray:
+def _scores(
+    rule: Callable, curvature, reference_curvature, reference_members, variant, tied, lacking
+) -> np.ndarray:
     """Scores [N] by a rule, with arguments as for `nll`."""
     check_choice("variant", variant, VARIANTS)
     if check_flag("tied", tied) and variant == "released_code":
-        raise MiaError("tied = True is allowed with variant = 'paper' alone: the released code has its own variances.")
+        raise MiaError(
+            "tied = True is allowed with variant = 'paper' alone: the released code has its own variances."
+        )
     check_choice("lacking", lacking, LACKING)
     curvature, reference_curvature, reference_members = check_references(
-        curvature, reference_curvature, reference_members, views=True, names=("curvature", "reference_curvature"))
+        curvature,
+        reference_curvature,
+        reference_members,
+        views=True,
+        names=("curvature", "reference_curvature"),
+    )
     trained, references = reference_members.sum(0), len(reference_members)
     few = {"was trained on it": trained < 2, "left it out": references - trained < 2}
     kept = ~np.logical_or(*few.values())
     if not kept.all():
-        each = " and ".join(f"{n.sum()} have at most one reference that {kind}" for kind, n in few.items() if n.any())
+        each = " and ".join(
+            f"{n.sum()} have at most one reference that {kind}"
+            for kind, n in few.items()
+            if n.any()
+        )
         problem = f"{(~kept).sum()} of {len(kept)} records cannot be scored: {each}, where a Gaussian needs 2."
         if lacking == "refuse":
-            raise MiaError(f"{problem} Use membership.balanced_halves, more references, or lacking = 'drop'.")
-        warnings.warn(f"{problem} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3)
+            raise MiaError(
+                f"{problem} Use membership.balanced_halves, more references, or lacking = 'drop'."
+            )
+        warnings.warn(
+            f"{problem} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3
+        )
 
     def both(signals, inside):
         with np.errstate(all="ignore"):  # records that are dropped
             return *moments(signals, inside), *moments(signals, ~inside)
 
     rows = references, len(curvature), -1
-    fitted = [part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)]
+    fitted = [
+        part[kept] for part in in_blocks(both, reference_curvature.reshape(rows), reference_members)
+    ]
     rounding = np.finfo(np.result_type(reference_curvature.dtype, np.float16)).eps
-    fit = _Fit(curvature.reshape(rows[1:])[kept].astype(np.float64), tuple(fitted[:3]), tuple(fitted[3:]), rounding)
+    fit = _Fit(
+        curvature.reshape(rows[1:])[kept].astype(np.float64),
+        tuple(fitted[:3]),
+        tuple(fitted[3:]),
+        rounding,
+    )
     with np.errstate(all="ignore"):
         score = rule(fit, variant, tied)
     if np.isnan(score).any():
-        raise MiaError(f"{np.isnan(score).sum()} records have signals too large for float64 to square: rescale them, "
-                       "or take log_curvature of them.")
+        raise MiaError(
+            f"{np.isnan(score).sum()} records have signals too large for float64 to square: rescale them, "
+            "or take log_curvature of them."
+        )
     scores = np.full(len(kept), np.nan)
     scores[kept] = score
     return scores
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
-def likelihood_ratio(curvature: np.ndarray, reference_curvature: np.ndarray, reference_members: np.ndarray,
-                     variant: str = "paper", tied: bool = False, lacking: str = "refuse") -> np.ndarray:
+def likelihood_ratio(
+    curvature: np.ndarray,
+    reference_curvature: np.ndarray,
+    reference_members: np.ndarray,
+    variant: str = "paper",
+    tied: bool = False,
+    lacking: str = "refuse",
+) -> np.ndarray:
     """Likelihood ratio of a record's curvature under models trained on it and under the others (Algorithm 2).
 
     - "paper": N(c; mean and variance of IN references) / N(c; those of OUT references), multiplied over views. It is
@@ -151,8 +195,14 @@ def likelihood_ratio(curvature: np.ndarray, reference_curvature: np.ndarray, ref
 
 
 @needs("loss", "in and out", "the training recipe and the distribution of records")
-def nll(curvature: np.ndarray, reference_curvature: np.ndarray, reference_members: np.ndarray,
-        variant: str = "paper", tied: bool = False, lacking: str = "refuse") -> np.ndarray:
+def nll(
+    curvature: np.ndarray,
+    reference_curvature: np.ndarray,
+    reference_members: np.ndarray,
+    variant: str = "paper",
+    tied: bool = False,
+    lacking: str = "refuse",
+) -> np.ndarray:
     """Logarithm of the likelihood ratio of a record's curvature (Eq. 12).
 
     Eq. 12 prints log N(c; OUT) - log N(c; IN), which is lower for members; its sign is turned here, as in the released code.

@@ -29,7 +29,11 @@ from mia_lib.checks import Gradients, Inverse, check_flag, check_mask, check_num
 from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
-AUDITOR = "parameters", "none", "all other records and their membership, and how the model was trained"
+AUDITOR = (
+    "parameters",
+    "none",
+    "all other records and their membership, and how the model was trained",
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class Sgd:
 
     def __post_init__(self):
         if not check_range("learning_rate", self.learning_rate) > 0:
-            raise MiaError(f"learning_rate = {self.learning_rate!r}: above 0 is needed, since the score divides by it.")
+            raise MiaError(
+                f"learning_rate = {self.learning_rate!r}: above 0 is needed, since the score divides by it."
+            )
         check_range("momentum", self.momentum, 0.0, 1.0)
         check_range("weight_decay", self.weight_decay, 0.0)
 
@@ -82,7 +88,12 @@ class Forms:
         return Forms(*(None if part is None else part[which] for part in parts))  # type: ignore[arg-type]
 
 
-def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndarray, theta: np.ndarray | None = None) -> Forms:
+def forms(
+    gradients: Gradients,
+    inverse_hessian: Inverse,
+    mean_gradient: np.ndarray,
+    theta: np.ndarray | None = None,
+) -> Forms:
     """What each record's score needs, from its gradient.
 
     Args:
@@ -100,18 +111,33 @@ def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndar
     """
     inverses, size = check_inverses(inverse_hessian)
     directions = []
-    for name, direction in (("mean_gradient", mean_gradient), *((("theta", theta),) if theta is not None else ())):
+    for name, direction in (
+        ("mean_gradient", mean_gradient),
+        *((("theta", theta),) if theta is not None else ()),
+    ):
         directions.append(check_numbers(name, direction).astype(np.float64))
         if directions[-1].shape != (size,):
-            raise MiaError(f"{name} has shape {directions[-1].shape}; the inverse Hessian is for P = {size} parameters.")
+            raise MiaError(
+                f"{name} has shape {directions[-1].shape}; the inverse Hessian is for P = {size} parameters."
+            )
     spectral = hasattr(inverses[0], "vectors")
     several = spectral and not hasattr(inverse_hessian, "vectors")
-    of_block = _from_spectrum(inverses, np.stack(directions)) if spectral else _from_matrix(inverses[0], np.stack(directions))
+    of_block = (
+        _from_spectrum(inverses, np.stack(directions))
+        if spectral
+        else _from_matrix(inverses[0], np.stack(directions))
+    )
     per_block = []
-    for block in gradients if isinstance(gradients, Iterable) and not hasattr(gradients, "shape") else [gradients]:
+    for block in (
+        gradients
+        if isinstance(gradients, Iterable) and not hasattr(gradients, "shape")
+        else [gradients]
+    ):
         block = check_numbers("gradients", block)
         if block.ndim != 2 or block.shape[1] != size:
-            raise MiaError(f"gradients have shape {block.shape}: [N, {size}] is needed, a column for each parameter.")
+            raise MiaError(
+                f"gradients have shape {block.shape}: [N, {size}] is needed, a column for each parameter."
+            )
         per_block.append(of_block(block))
     if not any(newton.size for newton, *_ in per_block):
         raise MiaError("gradients hold no record.")
@@ -121,7 +147,9 @@ def forms(gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndar
 
 def check_inverses(inverse_hessian: Inverse) -> tuple[list, int]:
     """The inverses in a list, a matrix as an array, and their number P of parameters."""
-    if isinstance(inverse_hessian, Sequence) and all(hasattr(one, "vectors") for one in inverse_hessian):
+    if isinstance(inverse_hessian, Sequence) and all(
+        hasattr(one, "vectors") for one in inverse_hessian
+    ):
         if not inverse_hessian:
             raise MiaError("inverse_hessian is an empty sequence: at least one inverse is needed.")
         return list(inverse_hessian), len(inverse_hessian[0].vectors)
@@ -139,7 +167,9 @@ def _from_matrix(inverse: np.ndarray, directions: np.ndarray):
 
     def of_block(g: np.ndarray) -> list[np.ndarray]:
         x = g @ inverse
-        quadratic = np.stack([(x * other).sum(1, dtype=np.float64) for other in (x, x @ inverse, g)])
+        quadratic = np.stack(
+            [(x * other).sum(1, dtype=np.float64) for other in (x, x @ inverse, g)]
+        )
         return _ordered(quadratic[:, None], (x @ linear).T[:, None])
 
     return of_block
@@ -148,7 +178,9 @@ def _from_matrix(inverse: np.ndarray, directions: np.ndarray):
 def _from_spectrum(inverses: list, directions: np.ndarray):
     vectors, count = inverses[0].vectors, len(inverses)
     if any(inverse.vectors is not vectors for inverse in inverses):
-        raise MiaError("these inverses come from different decompositions; give those of one Hessian, or one at a time.")
+        raise MiaError(
+            "these inverses come from different decompositions; give those of one Hessian, or one at a time."
+        )
     w = np.stack([inverse.weights for inverse in inverses]).T.astype(np.float64)  # [P, E]
     rotate = getattr(inverses[0], "rotate", lambda v: v @ vectors)
     along = rotate(directions.astype(vectors.dtype)).astype(np.float64)
@@ -157,8 +189,10 @@ def _from_spectrum(inverses: list, directions: np.ndarray):
 
     def of_block(g: np.ndarray) -> list[np.ndarray]:
         rotated = rotate(np.asarray(g, vectors.dtype)).astype(np.float64)
-        return _ordered((rotated**2 @ squared).T.reshape(3, count, len(g)),
-                        (rotated @ linear).T.reshape(2 * len(directions), count, len(g)))
+        return _ordered(
+            (rotated**2 @ squared).T.reshape(3, count, len(g)),
+            (rotated @ linear).T.reshape(2 * len(directions), count, len(g)),
+        )
 
     return of_block
 
@@ -168,7 +202,14 @@ def _ordered(quadratic: np.ndarray, linear: np.ndarray) -> list[np.ndarray]:
     with A^-1 x_D and A^-1 x_w."""
     newton, inverse, influence = quadratic
     half = len(linear) // 2
-    return [newton, linear[0], inverse, linear[half], influence, *(linear[1::half] if half == 2 else ())]
+    return [
+        newton,
+        linear[0],
+        inverse,
+        linear[half],
+        influence,
+        *(linear[1::half] if half == 2 else ()),
+    ]
 
 
 def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray) -> Forms:
@@ -178,20 +219,32 @@ def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray) -> F
     Args:
         x: A^-1 g of each record, [N, P]. along: A^-1 d, [P]. gradients: g, [N, P].
     """
-    x, along, gradients = (check_numbers(*each).astype(np.float64, copy=False) for each in (
-        ("x", x), ("along", along), ("gradients", gradients)))
+    x, along, gradients = (
+        check_numbers(*each).astype(np.float64, copy=False)
+        for each in (("x", x), ("along", along), ("gradients", gradients))
+    )
     for name, array, shape in (("along", along, x.shape[1:]), ("gradients", gradients, x.shape)):
         if x.ndim != 2 or array.shape != shape:
-            raise MiaError(f"x has shape {x.shape} and {name} {array.shape}: along is to be [P], all others [N, P].")
+            raise MiaError(
+                f"x has shape {x.shape} and {name} {array.shape}: along is to be [P], all others [N, P]."
+            )
     zero = np.zeros(len(x))
     return Forms((x**2).sum(1), x @ along, zero, zero, (x * gradients).sum(1))
 
 
 @needs(*AUDITOR)
-def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mean_gradient: np.ndarray,
-           members_known: np.ndarray, n: int,
-           learning_rate: float, momentum: float, weight_decay: float,
-           terms: str | Sequence[str] = "all") -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def scores(
+    loss: np.ndarray,
+    gradients: Gradients,
+    inverse_hessian: Inverse,
+    mean_gradient: np.ndarray,
+    members_known: np.ndarray,
+    n: int,
+    learning_rate: float,
+    momentum: float,
+    weight_decay: float,
+    terms: str | Sequence[str] = "all",
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Inverse Hessian attack (Suri et al. 2024, Eq. 8), for all records at once.
 
     Args:
@@ -217,12 +270,16 @@ def scores(loss: np.ndarray, gradients: Gradients, inverse_hessian: Inverse, mea
     products = forms(gradients, inverse_hessian, mean_gradient)
     records = products.newton.shape[-1:]
     if members.shape != records:
-        raise MiaError(f"members_known has shape {members.shape}: {records} is needed, one for each record.")
+        raise MiaError(
+            f"members_known has shape {members.shape}: {records} is needed, one for each record."
+        )
     parts = split(products, members / n, n, sgd)
     return combine(loss, parts, sgd, terms), parts
 
 
-def split(products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stationary: bool = False) -> dict[str, np.ndarray]:
+def split(
+    products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stationary: bool = False
+) -> dict[str, np.ndarray]:
     """The terms "I1" to "I4" of Eq. 8, of the shape of `products`, for whatever the auditor knows.
 
     Args:
@@ -244,20 +301,30 @@ def split(products: Forms, taken_out: np.ndarray | float, n: int, sgd: Sgd, stat
         mean = mean + sgd.weight_decay * products.newton_theta
         inverse_mean = inverse_mean + sgd.weight_decay * products.inverse_theta
     once, twice = sgd.factors
-    return {"I1": once * products.newton / n, "I2": 2 * once * (mean - taken_out * products.newton),
-            "I3": twice * products.inverse / (2 * n), "I4": twice * (inverse_mean - taken_out * products.inverse)}
+    return {
+        "I1": once * products.newton / n,
+        "I2": 2 * once * (mean - taken_out * products.newton),
+        "I3": twice * products.inverse / (2 * n),
+        "I4": twice * (inverse_mean - taken_out * products.inverse),
+    }
 
 
 def shift_and_alignment(products: Forms, sgd: Sgd) -> np.ndarray:
     """Two numbers a record that give all four terms, ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``: [2, ...]
     of the shape of `products`, newton and newton_mean, nearly, and what weight decay adds."""
     once, twice = sgd.factors
-    return np.stack([once * products.newton + twice / 2 * products.inverse,
-                     once * products.newton_mean + twice / 2 * products.inverse_mean])
+    return np.stack(
+        [
+            once * products.newton + twice / 2 * products.inverse,
+            once * products.newton_mean + twice / 2 * products.inverse_mean,
+        ]
+    )
 
 
 @needs(*AUDITOR)
-def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str | Sequence[str] = "all") -> np.ndarray:
+def combine(
+    loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str | Sequence[str] = "all"
+) -> np.ndarray:
     """The score of Eq. 8 from its terms, or from some of them: arguments and errors as for `scores`, and the terms of `split`,
     whose shape it has."""
     chosen = _chosen(terms)
@@ -265,7 +332,9 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str
     if "loss" in chosen:
         loss = check_loss("loss", loss)
         if loss.shape != score.shape[-1:]:
-            raise MiaError(f"loss has shape {loss.shape}: {score.shape[-1:]} is needed, one for each record.")
+            raise MiaError(
+                f"loss has shape {loss.shape}: {score.shape[-1:]} is needed, one for each record."
+            )
         score = score + loss.astype(np.float64) / (1 + sgd.momentum)
     return score - sum(parts[term] for term in chosen if term != "loss") / sgd.learning_rate
 
@@ -273,7 +342,13 @@ def combine(loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str
 def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
     """Which of `TERMS`, each once and in their order."""
     one = isinstance(terms, str) or not np.iterable(terms)
-    listed = TERMS if one and check_choice("terms", terms, ("all", *TERMS)) == "all" else (terms,) if one else tuple(terms)
+    listed = (
+        TERMS
+        if one and check_choice("terms", terms, ("all", *TERMS)) == "all"
+        else (terms,)
+        if one
+        else tuple(terms)
+    )
     if not listed:
         raise MiaError(f"terms is empty: allowed are 'all' and any of {', '.join(TERMS)}.")
     for term in listed:
@@ -282,7 +357,9 @@ def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
 
 
 @needs("parameters", "none", "all other records and their membership, and the weight decay")
-def stationarity(along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray | float, n: int) -> np.ndarray:
+def stationarity(
+    along: np.ndarray, squares: np.ndarray, taken_out: np.ndarray | float, n: int
+) -> np.ndarray:
     """The condition for a minimum as a test: with which training set is the gradient smaller?
 
     Of the rest of the training set the auditor knows r = grad L0 + alpha w. Trained without the record r would be zero, with

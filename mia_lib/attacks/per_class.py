@@ -10,7 +10,9 @@ from mia_lib.errors import MiaError
 
 
 @needs("loss", "out only", "the training recipe and the distribution of records")
-def attack_s(loss: np.ndarray, labels: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray) -> np.ndarray:
+def attack_s(
+    loss: np.ndarray, labels: np.ndarray, reference_loss: np.ndarray, reference_members: np.ndarray
+) -> np.ndarray:
     """Attack S: how rarely a stranger of the record's class has so low a loss under some reference (Ye et al. 2022).
 
     A test at level alpha calls a record of class y a member when its loss is at most c(y), the alpha-quantile of the losses
@@ -34,8 +36,9 @@ def attack_s(loss: np.ndarray, labels: np.ndarray, reference_loss: np.ndarray, r
     Warns:
         UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
     """
-    loss, reference_loss, reference_members = check_references(loss, reference_loss, reference_members,
-                                                               names=("loss", "reference_loss"))
+    loss, reference_loss, reference_members = check_references(
+        loss, reference_loss, reference_members, names=("loss", "reference_loss")
+    )
     labels = check_labels("labels", labels, records=len(loss))
     check_loss("loss", loss)
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
@@ -44,7 +47,11 @@ def attack_s(loss: np.ndarray, labels: np.ndarray, reference_loss: np.ndarray, r
         of_class = labels == label
         strangers = np.sort(reference_loss[:, of_class][~reference_members[:, of_class]])
         if not len(strangers):
-            raise MiaError(f"class {label}: every reference was trained on all of its {of_class.sum()} records. Attack S "
-                           "needs one that was not: use membership.balanced_halves, or more references.")
-        score[of_class] = 1 - np.searchsorted(strangers, loss[of_class], side="right") / len(strangers)
+            raise MiaError(
+                f"class {label}: every reference was trained on all of its {of_class.sum()} records. Attack S "
+                "needs one that was not: use membership.balanced_halves, or more references."
+            )
+        score[of_class] = 1 - np.searchsorted(strangers, loss[of_class], side="right") / len(
+            strangers
+        )
     return score

@@ -27,8 +27,15 @@ OFFLINE_FACTOR = 0.33  # of BASE's offline form, LeakPro's
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)  # that either is chosen from
 LOG_ODDS = "logit_scaled_confidence"
 SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
-    "correctness": "label", "loss": "loss", LOG_ODDS: "loss", "curvature": "loss", "least_loss": "output vector",
-    "hinge": "output vector", "probabilities": "output vector", "gradient_norm": "parameters"}
+    "correctness": "label",
+    "loss": "loss",
+    LOG_ODDS: "loss",
+    "curvature": "loss",
+    "least_loss": "output vector",
+    "hinge": "output vector",
+    "probabilities": "output vector",
+    "gradient_norm": "parameters",
+}
 
 
 class TargetSignals(Protocol):
@@ -89,14 +96,18 @@ class ArraySignals:
         return read_signal("public_values", self.public_values, signal, slice(1, None))[:, :most]
 
 
-def read_signal(argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice | np.ndarray) -> np.ndarray:
+def read_signal(
+    argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice | np.ndarray
+) -> np.ndarray:
     """A signal of some models from arrays with a row a model; the cross-entropy loss follows from the log odds where it is not
     there. What is neither raises `MiaError`."""
     if signal in values:
         return check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
     if signal == "loss" and LOG_ODDS in values:
         return np.logaddexp(0, -read_signal(argument, values, LOG_ODDS, rows).astype(np.float64))
-    raise MiaError(f"{argument} has no {signal!r}, which the attack reads, but {', '.join(values) or 'nothing'}.")
+    raise MiaError(
+        f"{argument} has no {signal!r}, which the attack reads, but {', '.join(values) or 'nothing'}."
+    )
 
 
 @dataclass(frozen=True)
@@ -164,7 +175,9 @@ def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
     of the references; options are its other arguments."""
     arguments = {}
     for name in inspect.signature(attack).parameters:
-        signal = {"signal": LOG_ODDS, "correct": "correctness"}.get(own := name.removeprefix("reference_"), own)
+        signal = {"signal": LOG_ODDS, "correct": "correctness"}.get(
+            own := name.removeprefix("reference_"), own
+        )
         if name == "labels":
             arguments[name] = view.labels
         elif signal in SIGNALS and own == name:
@@ -189,71 +202,191 @@ def _by_log_curvature(attack: Callable, view: TargetSignals, **options) -> np.nd
     return attack(log(view.own("curvature")), log(reference_values), inside, **options)
 
 
-def _rmia(view: TargetSignals, a: float | None, gamma: float = 2.0, population: int | None = POPULATION) -> np.ndarray:
+def _rmia(
+    view: TargetSignals, a: float | None, gamma: float = 2.0, population: int | None = POPULATION
+) -> np.ndarray:
     reference_loss, inside = view.references("loss")
-    public_loss, public_reference_loss = view.public("loss", population), view.public_references("loss", population)
-    return baselines.rmia(np.exp(-view.own("loss")), np.exp(-reference_loss), inside, np.exp(-public_loss),
-                          np.exp(-public_reference_loss), gamma, a)
+    public_loss, public_reference_loss = (
+        view.public("loss", population),
+        view.public_references("loss", population),
+    )
+    return baselines.rmia(
+        np.exp(-view.own("loss")),
+        np.exp(-reference_loss),
+        inside,
+        np.exp(-public_loss),
+        np.exp(-public_reference_loss),
+        gamma,
+        a,
+    )
 
 
 def _curvature(view: TargetSignals) -> np.ndarray:
     return -by_curvature.log_curvature(view.own("curvature"))
 
 
-LIRA, WATSON, SURI, RMIA = "carlini2022membership", "watson2022importance", "suri2024parameters", "zarifzadeh2024low"
-CURVATURE, BERTRAN, SABLAYROLLES = "ravikumar2024curvature", "bertran2023scalable", "sablayrolles2019white"
-YE, SONG, YEOM, CHOQUETTE = "ye2022enhanced", "song2021systematic", "yeom2018privacy", "choquette2021label"
+LIRA, WATSON, SURI, RMIA = (
+    "carlini2022membership",
+    "watson2022importance",
+    "suri2024parameters",
+    "zarifzadeh2024low",
+)
+CURVATURE, BERTRAN, SABLAYROLLES = (
+    "ravikumar2024curvature",
+    "bertran2023scalable",
+    "sablayrolles2019white",
+)
+YE, SONG, YEOM, CHOQUETTE = (
+    "ye2022enhanced",
+    "song2021systematic",
+    "yeom2018privacy",
+    "choquette2021label",
+)
 LASSILA, BRANNVALL = "lassila2025practical", "brannvall2026exponential"
 CITATIONS = {
-    LIRA: "Carlini et al. 2022", WATSON: "Watson et al. 2022", SURI: "Suri et al. 2024", RMIA: "Zarifzadeh et al. 2024",
-    CURVATURE: "Ravikumar et al. 2024", BERTRAN: "Bertran et al. 2023", SABLAYROLLES: "Sablayrolles et al. 2019",
-    YE: "Ye et al. 2022", SONG: "Song and Mittal 2021", YEOM: "Yeom et al. 2018",
-    CHOQUETTE: "Choquette-Choo et al. 2021", LASSILA: "Lassila et al. 2025", BRANNVALL: "Brännvall 2026"}
+    LIRA: "Carlini et al. 2022",
+    WATSON: "Watson et al. 2022",
+    SURI: "Suri et al. 2024",
+    RMIA: "Zarifzadeh et al. 2024",
+    CURVATURE: "Ravikumar et al. 2024",
+    BERTRAN: "Bertran et al. 2023",
+    SABLAYROLLES: "Sablayrolles et al. 2019",
+    YE: "Ye et al. 2022",
+    SONG: "Song and Mittal 2021",
+    YEOM: "Yeom et al. 2018",
+    CHOQUETTE: "Choquette-Choo et al. 2021",
+    LASSILA: "Lassila et al. 2025",
+    BRANNVALL: "Brännvall 2026",
+}
 # LiRA's one spread for all, worth four references
 WITHIN: dict = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}
-REGRESSION = Needs("output vector", "none", "public records that the target was not trained on")  # of quantiles
+REGRESSION = Needs(
+    "output vector", "none", "public records that the target was not trained on"
+)  # of quantiles
 
 
-def _entry(name: str, source: str, function: Callable, signal: str = "loss", *, references: str | None = None,
-           scorer: Callable = by_names, public: bool = False, constants: Mapping[str, tuple[float, ...]] | None = None,
-           **options) -> Attack:
+def _entry(
+    name: str,
+    source: str,
+    function: Callable,
+    signal: str = "loss",
+    *,
+    references: str | None = None,
+    scorer: Callable = by_names,
+    public: bool = False,
+    constants: Mapping[str, tuple[float, ...]] | None = None,
+    **options,
+) -> Attack:
     """An attack whose needs its function declares; `references` in the place of those, where its options ask for fewer."""
     declared = function.needs  # type: ignore[attr-defined]
     declared = declared if references is None else replace(declared, references=references)
-    return Attack(name, source, declared, (signal,), partial(scorer, function), options, public, constants=constants or {})
+    return Attack(
+        name,
+        source,
+        declared,
+        (signal,),
+        partial(scorer, function),
+        options,
+        public,
+        constants=constants or {},
+    )
 
 
-ATTACKS = {attack.name: attack for attack in (
-    _entry("0-1", YEOM, baselines.gap, "correctness"),
-    _entry("MALT", SABLAYROLLES, bayes.malt),
-    Attack("curvature", CURVATURE, Needs("loss", "none", "nothing"), ("curvature",), _curvature),
-    Attack("confidence", WATSON, calibration.SIGNALS["confidence"], ("least_loss",), _negative, {"signal": "least_loss"}),
-    _entry("modified entropy", SONG, baselines.modified_entropy, "probabilities"),
-    Attack("gradient norm", WATSON, calibration.SIGNALS["gradient norm"], ("gradient_norm",), _negative,
-           {"signal": "gradient_norm"}),
-    _entry("Attack S", YE, per_class.attack_s),
-    _entry("Attack R", YE, baselines.attack_r),
-    Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated_loss),
-    _entry("MAST (softmin)", SABLAYROLLES, bayes.mast, references="out only", estimator="softmin"),
-    _entry("MAST (best split)", SABLAYROLLES, bayes.mast, estimator="best_split"),
-    _entry("LiRA, offline", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True),
-    _entry("LiRA, offline, as released", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True, variant="released_code"),
-    Attack("RMIA, offline", RMIA, Needs("loss", "out only", baselines.rmia.needs.knows), ("loss",), _rmia, {"a": OFFLINE_A},
-           public=True, constants={"a": SHARES}),
-    _entry("LiRA", LIRA, baselines.lira_online, LOG_ODDS, fixed_variance=True),
-    _entry("LiRA, own spreads", LIRA, baselines.lira_online, LOG_ODDS),
-    Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
-    _entry("BASE", LASSILA, bayesian.base),
-    _entry("BASE, offline", LASSILA, bayesian.base, references="out only", factor=OFFLINE_FACTOR,
-           constants={"factor": SHARES}),
-    _entry("BaVarIA", BRANNVALL, bayesian.bavaria_online, LOG_ODDS),
-    _entry("BaVarIA, t", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, predictive="t"),
-    _entry("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, **WITHIN),
-    _entry("BaVarIA, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS),
-    _entry("BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS, predictive="t"),
-    _entry("BaVarIA, prior within, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS, **WITHIN),
-    _entry("Curv, log ratio", CURVATURE, by_curvature.nll, "curvature", scorer=_by_log_curvature),
-    _entry("Curv ZO LR", CURVATURE, by_curvature.likelihood_ratio, "curvature", scorer=_by_log_curvature,
-           variant="released_code"),
-    _entry("Curv ZO NLL", CURVATURE, by_curvature.nll, "curvature", scorer=_by_log_curvature, variant="released_code"),
-)}
+ATTACKS = {
+    attack.name: attack
+    for attack in (
+        _entry("0-1", YEOM, baselines.gap, "correctness"),
+        _entry("MALT", SABLAYROLLES, bayes.malt),
+        Attack(
+            "curvature", CURVATURE, Needs("loss", "none", "nothing"), ("curvature",), _curvature
+        ),
+        Attack(
+            "confidence",
+            WATSON,
+            calibration.SIGNALS["confidence"],
+            ("least_loss",),
+            _negative,
+            {"signal": "least_loss"},
+        ),
+        _entry("modified entropy", SONG, baselines.modified_entropy, "probabilities"),
+        Attack(
+            "gradient norm",
+            WATSON,
+            calibration.SIGNALS["gradient norm"],
+            ("gradient_norm",),
+            _negative,
+            {"signal": "gradient_norm"},
+        ),
+        _entry("Attack S", YE, per_class.attack_s),
+        _entry("Attack R", YE, baselines.attack_r),
+        Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated_loss),
+        _entry(
+            "MAST (softmin)", SABLAYROLLES, bayes.mast, references="out only", estimator="softmin"
+        ),
+        _entry("MAST (best split)", SABLAYROLLES, bayes.mast, estimator="best_split"),
+        _entry("LiRA, offline", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True),
+        _entry(
+            "LiRA, offline, as released",
+            LIRA,
+            baselines.lira_offline,
+            LOG_ODDS,
+            fixed_variance=True,
+            variant="released_code",
+        ),
+        Attack(
+            "RMIA, offline",
+            RMIA,
+            Needs("loss", "out only", baselines.rmia.needs.knows),
+            ("loss",),
+            _rmia,
+            {"a": OFFLINE_A},
+            public=True,
+            constants={"a": SHARES},
+        ),
+        _entry("LiRA", LIRA, baselines.lira_online, LOG_ODDS, fixed_variance=True),
+        _entry("LiRA, own spreads", LIRA, baselines.lira_online, LOG_ODDS),
+        Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
+        _entry("BASE", LASSILA, bayesian.base),
+        _entry(
+            "BASE, offline",
+            LASSILA,
+            bayesian.base,
+            references="out only",
+            factor=OFFLINE_FACTOR,
+            constants={"factor": SHARES},
+        ),
+        _entry("BaVarIA", BRANNVALL, bayesian.bavaria_online, LOG_ODDS),
+        _entry("BaVarIA, t", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, predictive="t"),
+        _entry("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, **WITHIN),
+        _entry("BaVarIA, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS),
+        _entry(
+            "BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS, predictive="t"
+        ),
+        _entry(
+            "BaVarIA, prior within, offline",
+            BRANNVALL,
+            bayesian.bavaria_offline,
+            LOG_ODDS,
+            **WITHIN,
+        ),
+        _entry(
+            "Curv, log ratio", CURVATURE, by_curvature.nll, "curvature", scorer=_by_log_curvature
+        ),
+        _entry(
+            "Curv ZO LR",
+            CURVATURE,
+            by_curvature.likelihood_ratio,
+            "curvature",
+            scorer=_by_log_curvature,
+            variant="released_code",
+        ),
+        _entry(
+            "Curv ZO NLL",
+            CURVATURE,
+            by_curvature.nll,
+            "curvature",
+            scorer=_by_log_curvature,
+            variant="released_code",
+        ),
+    )
+}

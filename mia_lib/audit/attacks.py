@@ -30,7 +30,10 @@ MOST_PARAMETERS = 3000  # of the largest network whose Hessian is computed
 MOST_GRADIENTS = 3e8  # numbers, of the largest table of gradients
 PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
 DAMPING = 0.2  # of the Hessian
-OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}  # signals that references are asked for
+OF_MODELS = {
+    "loss": signals.loss,
+    LOG_ODDS: signals.logit_scaled_confidence,
+}  # signals that references are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,9 @@ class AuditSignals:
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
-        return OF_MODELS[signal](self.models, self.inputs.pool).astype(np.float64), self.models.members
+        return OF_MODELS[signal](self.models, self.inputs.pool).astype(
+            np.float64
+        ), self.models.members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
@@ -78,7 +83,9 @@ class MeasuredCosts:
     starting: float = 0.0  # of a training, whatever its length
     curve: float = 0.0  # of one probe of a record's curvature
     regression: float = 0.0  # of one record in one epoch of a quantile regression
-    obstacles: Mapping[str, str] = field(default_factory=dict)  # why an attack, or DP-SGD, cannot be
+    obstacles: Mapping[str, str] = field(
+        default_factory=dict
+    )  # why an attack, or DP-SGD, cannot be
 
     def training(self, recipe: TrainConfig, records: int) -> float:
         """Of a training on so many records."""
@@ -97,7 +104,9 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
         return "needs references, which were left out"
     if inputs.target.labels and attack.needs.access != "label" and not attack.takes_references:
         return "needs more than predicted classes"
-    if obstacle := attack.obstacle(inputs) or costs.obstacles.get("gradient norm" if attack.audits else attack.name, ""):
+    if obstacle := attack.obstacle(inputs) or costs.obstacles.get(
+        "gradient norm" if attack.audits else attack.name, ""
+    ):
         return obstacle
     if attack.takes_references and recipe is None:
         return "needs a training recipe"
@@ -107,12 +116,18 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
 
 
 def _lack_of_weights(inputs: AuditInputs) -> str:
-    return "" if inputs.target.kind == "network" else f"needs weights, and a {inputs.target.kind} was given"
+    return (
+        ""
+        if inputs.target.kind == "network"
+        else f"needs weights, and a {inputs.target.kind} was given"
+    )
 
 
 def _lack_of_steps(inputs: AuditInputs) -> str:
     moves = inputs.pool.x.dtype.kind == "f"
-    return "" if moves else "needs records that can be moved by small steps, and whole numbers cannot"
+    return (
+        "" if moves else "needs records that can be moved by small steps, and whole numbers cannot"
+    )
 
 
 def _obstacle_of_curvature(inputs: AuditInputs) -> str:
@@ -147,7 +162,9 @@ def _obstacle_of_hessian(inputs: AuditInputs) -> str:
         return f"too many gradients: {len(inputs.pool):,} records with {size:,} parameters each"
     if recipe is None:
         return "needs a training recipe, of which it takes learning rate and weight decay"
-    return "" if recipe.optimizer == "sgd" else f"is for SGD, and the recipe says {recipe.optimizer}"
+    return (
+        "" if recipe.optimizer == "sgd" else f"is for SGD, and the recipe says {recipe.optimizer}"
+    )
 
 
 def _seconds_of_iha(inputs: AuditInputs, costs: MeasuredCosts) -> float:
@@ -165,23 +182,40 @@ def _seconds_of_regression(inputs: AuditInputs, costs: MeasuredCosts) -> float:
 def regression(inputs: AuditInputs) -> NetworkConfig:
     """The network of a quantile regression on the public records."""
     big = inputs.pool.is_image and min(inputs.pool.shape[:2]) >= 16
-    return NetworkConfig("strided_cnn:8,16,32" if big else "mlp:64", epochs=20, batch_size=64, seed=inputs.options.seed)
+    return NetworkConfig(
+        "strided_cnn:8,16,32" if big else "mlp:64",
+        epochs=20,
+        batch_size=64,
+        seed=inputs.options.seed,
+    )
 
 
 def _quantile(view: AuditSignals) -> np.ndarray:
     inputs, config, seed = view.inputs, regression(view.inputs), view.inputs.options.seed
     public, pool = inputs.public, inputs.pool
     score, own = (inputs.target.scalars(records)["hinge"] for records in (public, pool))
-    fit, validation = np.split(np.random.default_rng([37, seed]).permutation(len(public)), [round(0.8 * len(public))])
+    fit, validation = np.split(
+        np.random.default_rng([37, seed]).permutation(len(public)), [round(0.8 * len(public))]
+    )
     model = quantile.GaussianQuantile(config, len(pool.classes))
-    model.fit(public.x[fit], score[fit], public.y[fit],
-              validation=(public.x[validation], score[validation], public.y[validation]))
+    model.fit(
+        public.x[fit],
+        score[fit],
+        public.y[fit],
+        validation=(public.x[validation], score[validation], public.y[validation]),
+    )
     return model.position(pool.x, own, pool.y)
 
 
 def _gradients(inputs: AuditInputs, use: Callable) -> np.ndarray:
-    blocks = signals.record_gradients(inputs.target.model, inputs.pool.x, inputs.pool.y, inputs.target.loss, "float64",
-                                      scaling=inputs.target.scaling)
+    blocks = signals.record_gradients(
+        inputs.target.model,
+        inputs.pool.x,
+        inputs.pool.y,
+        inputs.target.loss,
+        "float64",
+        scaling=inputs.target.scaling,
+    )
     return np.concatenate([use(block) for block in blocks])
 
 
@@ -193,9 +227,19 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
         network = evaluation.in_precision(target.model, "float64")
         blocks = []
         for start in range(0, len(x), 500):  # all records in float64 would take gigabytes
-            part = evaluation.inputs(x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed)
-            blocks.append(curvature.hutchinson_trace(lambda at, labels: precise_loss(network(at), labels, target.loss), part,
-                                                     probes, seed, y=y[start:start + 500], first=start))
+            part = evaluation.inputs(
+                x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed
+            )
+            blocks.append(
+                curvature.hutchinson_trace(
+                    lambda at, labels: precise_loss(network(at), labels, target.loss),
+                    part,
+                    probes,
+                    seed,
+                    y=y[start : start + 500],
+                    first=start,
+                )
+            )
         return np.concatenate(blocks)
 
     def of_outputs(part: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -206,7 +250,9 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return curvature.zero_order_trace(of_outputs, torch.from_numpy(x.astype(np.float64)), probes, STEP, seed, y=y)
+        return curvature.zero_order_trace(
+            of_outputs, torch.from_numpy(x.astype(np.float64)), probes, STEP, seed, y=y
+        )
 
 
 def _boundary_distance(view: AuditSignals) -> np.ndarray:
@@ -217,52 +263,120 @@ def _boundary_distance(view: AuditSignals) -> np.ndarray:
     def predict(points: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(inputs.target.ask(points.numpy()).argmax(1))
 
-    return boundary.hop_skip_jump(predict, torch.tensor(pool.x), pool.y, int(options.queries), seed=options.seed,
-                                  signed=True).distance
+    return boundary.hop_skip_jump(
+        predict, torch.tensor(pool.x), pool.y, int(options.queries), seed=options.seed, signed=True
+    ).distance
 
 
 def _iha(view: AuditSignals) -> np.ndarray:
     """Scores of the inverse Hessian attack, [N]."""
-    inputs, recipe, inside, members = view.inputs, view.inputs.recipe, view.inputs.inside, view.inputs.members
+    inputs, recipe, inside, members = (
+        view.inputs,
+        view.inputs.recipe,
+        view.inputs.inside,
+        view.inputs.members,
+    )
     gradients = _gradients(inputs, lambda block: block)
-    spectrum = hessian.spectrum(hessian.exact(inputs.target.model, members.x, members.y, inputs.target.loss,
-                                              scaling=inputs.target.scaling))
+    spectrum = hessian.spectrum(
+        hessian.exact(
+            inputs.target.model,
+            members.x,
+            members.y,
+            inputs.target.loss,
+            scaling=inputs.target.scaling,
+        )
+    )
     try:
         inverse = spectrum.inverse(DAMPING)
     except MiaError as problem:
-        raise MiaError(f"the model is not at a minimum of its loss, which the attack supposes: the Hessian's smallest "
-                       f"eigenvalue is {spectrum.values[0]:.3g}, and the audit adds {DAMPING:g}. A model that was trained "
-                       f"for longer may be at one.") from problem
-    return iha.scores(view.own("loss"), gradients, inverse, gradients[inside].mean(0), inside, len(members),
-                      recipe.learning_rate, recipe.momentum, recipe.weight_decay)[0]
+        raise MiaError(
+            f"the model is not at a minimum of its loss, which the attack supposes: the Hessian's smallest "
+            f"eigenvalue is {spectrum.values[0]:.3g}, and the audit adds {DAMPING:g}. A model that was trained "
+            f"for longer may be at one."
+        ) from problem
+    return iha.scores(
+        view.own("loss"),
+        gradients,
+        inverse,
+        gradients[inside].mean(0),
+        inside,
+        len(members),
+        recipe.learning_rate,
+        recipe.momentum,
+        recipe.weight_decay,
+    )[0]
 
 
 def _gradient_alone(view: AuditSignals) -> np.ndarray:
     inputs, inside, n = view.inputs, view.inputs.inside, len(view.inputs.members)
     gradients = _gradients(inputs, lambda block: block)
-    theta = np.concatenate([w.detach().cpu().double().numpy().ravel() for w in inputs.target.model.parameters()])
+    theta = np.concatenate(
+        [w.detach().cpu().double().numpy().ravel() for w in inputs.target.model.parameters()]
+    )
     direction = gradients[inside].mean(0) + inputs.recipe.weight_decay * theta
     return iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)
 
 
 # -------------------------------------------------------------------------------------------------------------- the attacks
 
-MADE_HERE = {attack.name: attack for attack in (  # those that ask, train or compute, and what that costs
-    Attack("quantile regression", BERTRAN, registry.REGRESSION, ("hinge",), _quantile, public=True,
-           seconds=_seconds_of_regression),
-    Attack("boundary distance", CHOQUETTE, Needs("label", "none", "nothing"), (), _boundary_distance,
-           obstacle=_obstacle_of_boundary, queries=lambda inputs: int(inputs.options.queries),
-           seconds=lambda inputs, costs: costs.answer * inputs.options.queries * len(inputs.pool)),
-    Attack("IHA", SURI, iha.scores.needs, ("loss",), _iha, audits=True, obstacle=_obstacle_of_hessian,
-           seconds=_seconds_of_iha),
-    Attack("gradient alone", SURI, iha.stationarity.needs, (), _gradient_alone, audits=True, obstacle=_obstacle_of_hessian),
-    replace(registry.ATTACKS["curvature"], obstacle=_obstacle_of_curvature, queries=_queries_of_curvature,
-            seconds=lambda inputs, costs: costs.curve * PROBES * len(inputs.pool)),
-    replace(registry.ATTACKS["gradient norm"], obstacle=_lack_of_weights,
-            seconds=lambda inputs, costs: costs.gradient * len(inputs.pool)),
-)}
+MADE_HERE = {
+    attack.name: attack
+    for attack in (  # those that ask, train or compute, and what that costs
+        Attack(
+            "quantile regression",
+            BERTRAN,
+            registry.REGRESSION,
+            ("hinge",),
+            _quantile,
+            public=True,
+            seconds=_seconds_of_regression,
+        ),
+        Attack(
+            "boundary distance",
+            CHOQUETTE,
+            Needs("label", "none", "nothing"),
+            (),
+            _boundary_distance,
+            obstacle=_obstacle_of_boundary,
+            queries=lambda inputs: int(inputs.options.queries),
+            seconds=lambda inputs, costs: costs.answer * inputs.options.queries * len(inputs.pool),
+        ),
+        Attack(
+            "IHA",
+            SURI,
+            iha.scores.needs,
+            ("loss",),
+            _iha,
+            audits=True,
+            obstacle=_obstacle_of_hessian,
+            seconds=_seconds_of_iha,
+        ),
+        Attack(
+            "gradient alone",
+            SURI,
+            iha.stationarity.needs,
+            (),
+            _gradient_alone,
+            audits=True,
+            obstacle=_obstacle_of_hessian,
+        ),
+        replace(
+            registry.ATTACKS["curvature"],
+            obstacle=_obstacle_of_curvature,
+            queries=_queries_of_curvature,
+            seconds=lambda inputs, costs: costs.curve * PROBES * len(inputs.pool),
+        ),
+        replace(
+            registry.ATTACKS["gradient norm"],
+            obstacle=_lack_of_weights,
+            seconds=lambda inputs, costs: costs.gradient * len(inputs.pool),
+        ),
+    )
+}
 ATTACKS = {name: MADE_HERE.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
-TOOLS = frozenset(attack.name for attack in ATTACKS.values() if attack.audits)  # that are told who is a member
+TOOLS = frozenset(
+    attack.name for attack in ATTACKS.values() if attack.audits
+)  # that are told who is a member
 
 
 def score(attack: Attack, view: AuditSignals) -> np.ndarray:

@@ -7,12 +7,28 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from mia_lib import documents
-from mia_lib.audit.options import ANSWERS, FAILED, NUMBERS, PAGE, AuditOptions, check_folder, check_gates
+from mia_lib.audit.options import (
+    ANSWERS,
+    FAILED,
+    NUMBERS,
+    PAGE,
+    AuditOptions,
+    check_folder,
+    check_gates,
+)
 from mia_lib.errors import MiaError
 
 
-def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool = False, fail_on: Sequence[str] = (),
-                score: str = "score", member: str = "member", trust: bool = False, **options) -> tuple[str, int]:
+def run_command(
+    paths: Mapping[str, str | None],
+    output: Path,
+    only_plan: bool = False,
+    fail_on: Sequence[str] = (),
+    score: str = "score",
+    member: str = "member",
+    trust: bool = False,
+    **options,
+) -> tuple[str, int]:
     """An audit from names on a command line, see `files`.
 
     Args:
@@ -31,31 +47,47 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
     """
     AuditOptions(**options)
     gates, scores = check_gates(fail_on), paths.get("scores")
-    if missing := [name for name in ("MODEL", "members", "non-members") if paths.get(name) is None and scores is None]:
-        raise MiaError(f"{'' if missing[0] == 'MODEL' else '--'}{missing[0]} is missing: `mia audit MODEL --members M.npz "
-                       "--non-members N.npz`; `mia audit --scores table.csv` judges scores that are there; `mia audit --test` "
-                       "tests the audit itself.")
+    if missing := [
+        name
+        for name in ("MODEL", "members", "non-members")
+        if paths.get(name) is None and scores is None
+    ]:
+        raise MiaError(
+            f"{'' if missing[0] == 'MODEL' else '--'}{missing[0]} is missing: `mia audit MODEL --members M.npz "
+            "--non-members N.npz`; `mia audit --scores table.csv` judges scores that are there; `mia audit --test` "
+            "tests the audit itself."
+        )
     for name, path in paths.items():
-        if path is not None and name not in ("MODEL", "groups") and not Path(path).expanduser().is_file():
+        if (
+            path is not None
+            and name not in ("MODEL", "groups")
+            and not Path(path).expanduser().is_file()
+        ):
             raise MiaError(f"--{name} {path}: there is no such file.")
     folder = check_folder(output)
     page = folder / PAGE
     if not only_plan:
         if page.exists() and _retried(folder) is None:
-            raise MiaError(f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
-                           f"it is not lost; without its {PAGE} it would go on from the answers and scores that it kept.")
+            raise MiaError(
+                f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
+                f"it is not lost; without its {PAGE} it would go on from the answers and scores that it kept."
+            )
         try:
             folder.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=folder).close()
         except OSError as error:
-            raise MiaError(f"-o {folder} cannot be written ({error.strerror}): give another folder.") from error
+            raise MiaError(
+                f"-o {folder} cannot be written ({error.strerror}): give another folder."
+            ) from error
     if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
         options["name"] = Path(scores).name if scores is not None else str(paths["MODEL"])
     from mia_lib import store
     from mia_lib.audit import execution, files
 
     if scores is not None:
-        values, inside, options["groups"] = files.score_table(scores, score, member, paths.get("groups"))
+        values, inside, options["groups"] = files.score_table(
+            scores, score, member, paths.get("groups")
+        )
         report = execution.audit_scores(values, inside, **options)
     else:
         sets, more = files.read(paths)
@@ -65,9 +97,13 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
             return str(execution.plan(target, *sets, **options)), 0
         report = execution.audit(target, *sets, **options)
     try:
-        with store.lock({"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"):
+        with store.lock(
+            {"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"
+        ):
             if page.exists() and _retried(folder) != _asked(report.provenance):
-                raise MiaError(f"another audit finished in {folder} meanwhile, which is not overwritten. Give another folder.")
+                raise MiaError(
+                    f"another audit finished in {folder} meanwhile, which is not overwritten. Give another folder."
+                )
             for rest in folder.glob(".writing-*"):  # of an audit that was killed
                 rest.unlink()
             report.save(folder)
@@ -76,8 +112,12 @@ def run_command(paths: Mapping[str, str | None], output: Path, only_plan: bool =
     failures = report.exceeded(gates)
     warning = f"Send on {PAGE} alone: what lies beside it holds every record's scores, and of a function its answers."
     failed = report.plan.failed if report.plan else []
-    again = ["The same command tries again what failed, and --without leaves it out."] if failed else []
-    return "\n".join([str(report), *failures, *failed, *again, str(page), warning]), 3 if failures else 1 if failed else 0
+    again = (
+        ["The same command tries again what failed, and --without leaves it out."] if failed else []
+    )
+    return "\n".join(
+        [str(report), *failures, *failed, *again, str(page), warning]
+    ), 3 if failures else 1 if failed else 0
 
 
 def _asked(provenance: Mapping) -> dict:

@@ -14,7 +14,14 @@ import numpy as np
 from mia_lib import signals, store
 from mia_lib.audit import attacks, plans, statistics
 from mia_lib.audit.attacks import ATTACKS, Attack, AuditSignals
-from mia_lib.audit.inputs import AuditInputs, check_inputs, check_right, check_scores, references, score_inputs
+from mia_lib.audit.inputs import (
+    AuditInputs,
+    check_inputs,
+    check_right,
+    check_scores,
+    references,
+    score_inputs,
+)
 from mia_lib.audit.options import CONTROL, FAILED, REFERENCES, RETRAINED, AuditOptions
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_inputs, describe_provenance
@@ -68,8 +75,17 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     begun = time.perf_counter()
     table = check_scores(scores, members, AuditOptions(**options))
     by_name = {"score": table.scores}
-    return Report(table, None, {}, by_name, statistics.judge(table, by_name), [], None, None,
-                  describe_provenance(table, time.perf_counter() - begun))
+    return Report(
+        table,
+        None,
+        {},
+        by_name,
+        statistics.judge(table, by_name),
+        [],
+        None,
+        None,
+        describe_provenance(table, time.perf_counter() - begun),
+    )
 
 
 def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
@@ -96,13 +112,28 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
     right = view.own("correctness") > 0.5
     check_right(inputs, right)
     accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
-    control = None if plan.state(CONTROL) != RUNS else attempt(
-        CONTROL, partial(score_inputs, inputs.pool, inputs.inside, inputs.options.seed))
+    control = (
+        None
+        if plan.state(CONTROL) != RUNS
+        else attempt(
+            CONTROL, partial(score_inputs, inputs.pool, inputs.inside, inputs.options.seed)
+        )
+    )
     if plan.references:
-        models, plan = attempt(REFERENCES, partial(train_references, inputs, plan, left)) or (None, plan)
-        if models and (right := attempt(REFERENCES, partial(signals.correctness, models, inputs.pool))) is not None:
+        models, plan = attempt(REFERENCES, partial(train_references, inputs, plan, left)) or (
+            None,
+            plan,
+        )
+        if (
+            models
+            and (right := attempt(REFERENCES, partial(signals.correctness, models, inputs.pool)))
+            is not None
+        ):
             view = AuditSignals(inputs, models)
-            of_references = float(right[models.members].mean()), float(right[~models.members].mean())
+            of_references = (
+                float(right[models.members].mean()),
+                float(right[~models.members].mean()),
+            )
     scores: dict[str, np.ndarray] = {}
     described = describe_inputs(inputs)
     for name, attack in ATTACKS.items():
@@ -115,17 +146,36 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         elif (found := attempt(name, partial(_scores, attack, view, described))) is not None:
             scores[name] = found
     if not scores.keys() - attacks.TOOLS:
-        raise MiaError(f"No attack gives scores: {'; '.join(f'{name} {how}: {why}' for name, (how, why) in ended.items())}.")
+        raise MiaError(
+            f"No attack gives scores: {'; '.join(f'{name} {how}: {why}' for name, (how, why) in ended.items())}."
+        )
     if plan.state(RETRAINED) == RUNS:
         if left() > 0:
-            prices = attempt(RETRAINED, partial(plans.measure_changes, inputs, plan.costs, accuracy))
+            prices = attempt(
+                RETRAINED, partial(plans.measure_changes, inputs, plan.costs, accuracy)
+            )
         else:
             ended[RETRAINED] = TOO_DEAR, "the budget was spent"
     result = statistics.judge(inputs, scores, attacks.TOOLS, control, view.own("outputs").argmax(1))
-    plan = replace(plan, references=0 if view.models is None else len(view.models), steps=tuple(
-        Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why))) for step in plan.steps))
-    return Report(inputs, plan, minutes, scores, result, prices or [], accuracy, of_references,
-                  describe_provenance(inputs, time.perf_counter() - begun))
+    plan = replace(
+        plan,
+        references=0 if view.models is None else len(view.models),
+        steps=tuple(
+            Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why)))
+            for step in plan.steps
+        ),
+    )
+    return Report(
+        inputs,
+        plan,
+        minutes,
+        scores,
+        result,
+        prices or [],
+        accuracy,
+        of_references,
+        describe_provenance(inputs, time.perf_counter() - begun),
+    )
 
 
 def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
@@ -134,9 +184,15 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
     inputs, models = view.inputs, view.models
     if inputs.options.keep is None:
         return attacks.score(attack, view)
-    spec = {"attack": attack.name, "seed": int(inputs.options.seed), "queries": int(inputs.options.queries),
-            "references": [int(inputs.options.references), 0 if models is None else len(models)],
-            "scaling": inputs.target.scaling, "code": store.code_of(store.STUDIES), **described}
+    spec = {
+        "attack": attack.name,
+        "seed": int(inputs.options.seed),
+        "queries": int(inputs.options.queries),
+        "references": [int(inputs.options.references), 0 if models is None else len(models)],
+        "scaling": inputs.target.scaling,
+        "code": store.code_of(store.STUDIES),
+        **described,
+    }
     path = inputs.target.folder / f"{store.key(spec)}.npz"
     try:
         return store.decode(path.read_bytes(), path.suffix)["scores"]
@@ -147,13 +203,18 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
     return scores
 
 
-def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float]) -> tuple[Ensemble | None, Plan]:
+def train_references(
+    inputs: AuditInputs, plan: Plan, left: Callable[[], float]
+) -> tuple[Ensemble | None, Plan]:
     """References, as many as the seconds that are `left()` allow, each kept as it is finished, or None where these are too
     few; and the plan as corrected by what they took."""
     models, done = references(inputs, int(inputs.options.references) // 2 * 2), 0
     why, state = "for which there was time", TOO_DEAR
     while done < plan.references:
-        upto = min(plan.references, done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2))
+        upto = min(
+            plan.references,
+            done + max(8, 2 * pool.at_once()) if done else max(2, pool.at_once() // 2 * 2),
+        )
         batch, start = models.part(range(done, upto)), time.perf_counter()
         missing = len(batch.missing())  # the others were kept by an earlier call
         try:
@@ -163,7 +224,9 @@ def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float])
             break
         spent = time.perf_counter() - start
         if missing:
-            working = spent if done else max(spent - plans.STARTING, spent / 10)  # the first wait for the processes, too
+            working = (
+                spent if done else max(spent - plans.STARTING, spent / 10)
+            )  # the first wait for the processes, too
             plan = plans.correct(inputs, plan, upto, working / missing)
         done = upto
         if left() < spent:
@@ -171,6 +234,14 @@ def train_references(inputs: AuditInputs, plan: Plan, left: Callable[[], float])
     enough = done >= plans.LEAST
     if done < plan.references:
         state = RUNS if enough and state == TOO_DEAR else state
-        plan = replace(plan, references=done, steps=tuple(
-            replace(step, why=f"{done}, {why}", state=state) if step.name == REFERENCES else step for step in plan.steps))
+        plan = replace(
+            plan,
+            references=done,
+            steps=tuple(
+                replace(step, why=f"{done}, {why}", state=state)
+                if step.name == REFERENCES
+                else step
+                for step in plan.steps
+            ),
+        )
     return models.part(range(done)) if enough else None, plan

@@ -28,10 +28,12 @@ from mia_lib.training import TrainConfig
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"  # which YAML 1.1 takes for text unless it has both point and sign
-SAFE = ("a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
-        "safetensors yourself: state = torch.load(path, weights_only=True); "
-        "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
-        "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`.")
+SAFE = (
+    "a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
+    "safetensors yourself: state = torch.load(path, weights_only=True); "
+    "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
+    "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`."
+)
 
 
 def model(name: str, state: str | None = None, trust: bool = False):
@@ -50,14 +52,20 @@ def model(name: str, state: str | None = None, trust: bool = False):
     path = Path(name).expanduser()
     if path.suffix.lower() == ".pt2":
         if state:
-            raise MiaError(f"--state {state} was given with the program {name}, which has its weights in it: leave it out.")
+            raise MiaError(
+                f"--state {state} was given with the program {name}, which has its weights in it: leave it out."
+            )
         return read_program(path, trust)
     if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
-        raise MiaError(f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
-                       f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`.")
+        raise MiaError(
+            f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
+            f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`."
+        )
     factory = _import(name)
     if state is None and isinstance(factory, type) and issubclass(factory, nn.Module):
-        raise MiaError(f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors.")
+        raise MiaError(
+            f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors."
+        )
     if state is None:
         return factory.eval() if isinstance(factory, nn.Module) else factory
     from safetensors import SafetensorError
@@ -67,11 +75,15 @@ def model(name: str, state: str | None = None, trust: bool = False):
     try:
         network.load_state_dict(load_file(Path(state).expanduser()))
     except (SafetensorError, OSError, ValueError) as error:
-        raise MiaError(f"--state {state} is no safetensors file ({error}): save it by "
-                       "safetensors.torch.save_file(network.state_dict(), path).") from error
+        raise MiaError(
+            f"--state {state} is no safetensors file ({error}): save it by "
+            "safetensors.torch.save_file(network.state_dict(), path)."
+        ) from error
     except RuntimeError as error:
-        raise MiaError(f"--state {state} does not fit {name}. {' '.join(str(error).split())} Build the network that it was "
-                       "saved from, or strip a prefix such as 'module.' from its names.") from error
+        raise MiaError(
+            f"--state {state} does not fit {name}. {' '.join(str(error).split())} Build the network that it was "
+            "saved from, or strip a prefix such as 'module.' from its names."
+        ) from error
     return network.eval()
 
 
@@ -83,17 +95,23 @@ def _build(name: str, factory) -> nn.Module:
             inspect.signature(factory).bind()
         except (TypeError, ValueError) as error:
             module, _, attribute = name.partition(":")
-            raise MiaError(f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
-                           f"that builds the network, such as `def build(): return {attribute}(...)` in "
-                           f"{module.split('.')[-1]}.py, and MODEL {module}:build.") from error
+            raise MiaError(
+                f"MODEL = {name} cannot be called without arguments ({error}): with --state a function is needed "
+                f"that builds the network, such as `def build(): return {attribute}(...)` in "
+                f"{module.split('.')[-1]}.py, and MODEL {module}:build."
+            ) from error
         try:
             network = factory()
         except Exception as error:
-            raise MiaError(f"MODEL = {name} fails when it is called ({type(error).__name__}: {first_line(error)}): with "
-                           "--state it must build the network.") from error
+            raise MiaError(
+                f"MODEL = {name} fails when it is called ({type(error).__name__}: {first_line(error)}): with "
+                "--state it must build the network."
+            ) from error
     if not isinstance(network, nn.Module):
-        raise MiaError(f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
-                       "returns a torch.nn.Module.")
+        raise MiaError(
+            f"MODEL = {name} gives a {type(network).__name__}: with --state a function or class is needed that "
+            "returns a torch.nn.Module."
+        )
     return network
 
 
@@ -106,21 +124,33 @@ def add_working_folder() -> None:
 def _import(name: str):
     module, _, attribute = name.partition(":")
     if not module or not attribute:
-        raise MiaError(f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, "
-                       f"or a program.pt2 of torch.export.")
+        raise MiaError(
+            f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, "
+            f"or a program.pt2 of torch.export."
+        )
     add_working_folder()
     try:
         thing = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name not in (module.split(".")[0], module):
-            raise MiaError(f"MODEL = {name}: {module} imports {error.name}, which is not installed here.") from error
-        raise MiaError(f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command "
-                       f"beside {module.split('.')[0]}.py.") from error
+            raise MiaError(
+                f"MODEL = {name}: {module} imports {error.name}, which is not installed here."
+            ) from error
+        raise MiaError(
+            f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command "
+            f"beside {module.split('.')[0]}.py."
+        ) from error
     except Exception as error:
-        raise MiaError(f"MODEL = {name}: {module} cannot be imported ({type(error).__name__}: {error}).") from error
+        raise MiaError(
+            f"MODEL = {name}: {module} cannot be imported ({type(error).__name__}: {error})."
+        ) from error
     for part in attribute.split("."):
         if not hasattr(thing, part):
-            check_choice(f"MODEL = {name}: {part}", part, [name for name in dir(thing) if not name.startswith("_")])
+            check_choice(
+                f"MODEL = {name}: {part}",
+                part,
+                [name for name in dir(thing) if not name.startswith("_")],
+            )
         thing = getattr(thing, part)
     return thing
 
@@ -131,22 +161,32 @@ def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict
     Args:
         paths: name of an option, without its hyphens -> a path, of groups an array in both files; None where it was not given.
     """
-    sets = same_classes({name: records(paths[name], name) for name in ("members", "non-members", "public") if paths.get(name)})
+    sets = same_classes(
+        {
+            name: records(paths[name], name)
+            for name in ("members", "non-members", "public")
+            if paths.get(name)
+        }
+    )
     groups, name = [], paths.get("groups")
     for argument in ("members", "non-members") if name else ():
         groups.append(_arrays(str(paths[argument]), argument, [name])[name])
     return (sets["members"], sets["non-members"]), {
-        "public": sets.get("public"), "recipe": recipe(paths["recipe"]) if paths.get("recipe") else None,
-        "groups": tuple(groups) or None}
+        "public": sets.get("public"),
+        "recipe": recipe(paths["recipe"]) if paths.get("recipe") else None,
+        "groups": tuple(groups) or None,
+    }
 
 
 def records(path: str, argument: str) -> Dataset:
     """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
     whole numbers, such as ids of tokens, stay such."""
     if Path(path).suffix.lower() == ".csv":
-        raise MiaError(f"--{argument} {path} is a CSV, whose texts would become columns by what this file alone holds. "
-                       f"Make one table of all records, as by data.from_csv, and save its parts by np.savez(path, x=x, "
-                       f"y=y).")
+        raise MiaError(
+            f"--{argument} {path} is a CSV, whose texts would become columns by what this file alone holds. "
+            f"Make one table of all records, as by data.from_csv, and save its parts by np.savez(path, x=x, "
+            f"y=y)."
+        )
     arrays = _arrays(path, argument, ("x", "y"), ("classes",))
     x = arrays["x"]
     try:
@@ -156,7 +196,9 @@ def records(path: str, argument: str) -> Dataset:
     return replace(made, x=x.astype(np.int64)) if x.ndim == 2 and x.dtype.kind in "iu" else made
 
 
-def score_table(path: str, score: str, member: str, groups: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def score_table(
+    path: str, score: str, member: str, groups: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Scores [N], members bool [N] and groups [N], or None, from the columns or arrays of these names in a CSV or an `.npz`
     file with one row a record. Members are 1 or True; other values, missing ones, and one column for two of these raise
     `MiaError`."""
@@ -165,33 +207,56 @@ def score_table(path: str, score: str, member: str, groups: str | None) -> tuple
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        texts: dict = {"header": None, "dtype": str, "keep_default_na": False, "na_values": [""]}  # "NA" is a name of a group
+        texts: dict = {
+            "header": None,
+            "dtype": str,
+            "keep_default_na": False,
+            "na_values": [""],
+        }  # "NA" is a name of a group
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                raw, values = (pd.read_csv(Path(path).expanduser(), index_col=False, **how) for how in (texts, {}))
+                raw, values = (
+                    pd.read_csv(Path(path).expanduser(), index_col=False, **how)
+                    for how in (texts, {})
+                )
         except (ValueError, OSError, pd.errors.ParserWarning) as error:
-            raise MiaError(f"--scores {path} cannot be read as a CSV ({first_line(error)}): write one row a record, with the "
-                           "names of the columns in the first, and no field more.") from error
+            raise MiaError(
+                f"--scores {path} cannot be read as a CSV ({first_line(error)}): write one row a record, with the "
+                "names of the columns in the first, and no field more."
+            ) from error
         names = raw.iloc[0]
         if twice := names[names.duplicated() & names.notna()].tolist():
-            raise MiaError(f"--scores {path} has several columns {twice[0]}: give each a name of its own.")
+            raise MiaError(
+                f"--scores {path} has several columns {twice[0]}: give each a name of its own."
+            )
         table = dict(values.items())
         if groups in table:
             table[groups] = raw.iloc[1:, names.tolist().index(groups)]
     if len({score, member, groups}) < 3:
-        raise MiaError(f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
-                       f"cannot be two of these. {path} has {', '.join(table) or 'none'}.")
+        raise MiaError(
+            f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
+            f"cannot be two of these. {path} has {', '.join(table) or 'none'}."
+        )
     for option, column in (("score", score), ("member", member), ("groups", groups)):
         if column is not None and column not in table:
-            raise MiaError(f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}.")
+            raise MiaError(
+                f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}."
+            )
         if column is not None and (empty := int(pd.isna(table[column]).sum())):
-            raise MiaError(f"--{option} {column}: {empty} values are missing in {path}: leave these rows out.")
-    values, inside = np.asarray(table[score]), check_mask(f"--member {member}", table[member], "a member")
+            raise MiaError(
+                f"--{option} {column}: {empty} values are missing in {path}: leave these rows out."
+            )
+    values, inside = (
+        np.asarray(table[score]),
+        check_mask(f"--member {member}", table[member], "a member"),
+    )
     return values, inside, None if groups is None else np.asarray(table[groups])
 
 
-def _arrays(path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()) -> dict[str, np.ndarray]:
+def _arrays(
+    path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()
+) -> dict[str, np.ndarray]:
     file, remedy = Path(path).expanduser(), "Save it by np.savez(path, x=x, y=y)."
     if file.suffix.lower() in (*PICKLES, ".npy"):
         kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"
@@ -206,25 +271,44 @@ def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:
     if not all(set(records.classes) <= set(classes) for records in sets.values()):
         return dict(sets)  # which the audit refuses
     for argument, records in sets.items():
-        if len(records.classes) < len(classes) and records.classes == tuple(map(str, range(len(records.classes)))):
-            raise MiaError(f"--{argument} has {len(records.classes)} classes, numbered 0 to {len(records.classes) - 1}, where "
-                           f"another file has {len(classes)}: nothing says that the numbers mean the same in both. Save the "
-                           f"names of all {len(classes)} classes in each file: np.savez(path, x=x, y=y, classes=classes).")
+        if len(records.classes) < len(classes) and records.classes == tuple(
+            map(str, range(len(records.classes)))
+        ):
+            raise MiaError(
+                f"--{argument} has {len(records.classes)} classes, numbered 0 to {len(records.classes) - 1}, where "
+                f"another file has {len(classes)}: nothing says that the numbers mean the same in both. Save the "
+                f"names of all {len(classes)} classes in each file: np.savez(path, x=x, y=y, classes=classes)."
+            )
     place = {name: k for k, name in enumerate(classes)}
-    return {argument: replace(records, y=np.array([place[name] for name in records.classes])[records.y], classes=classes)
-            for argument, records in sets.items()}
+    return {
+        argument: replace(
+            records,
+            y=np.array([place[name] for name in records.classes])[records.y],
+            classes=classes,
+        )
+        for argument, records in sets.items()
+    }
 
 
 def recipe(path: str) -> TrainConfig:
     """A recipe from YAML or JSON, the attributes of `TrainConfig` by name; a `MiaError` of anything else."""
     add_working_folder()  # where an architecture of the user's own may be
     try:
-        values = documents.load(Path(path).expanduser(), remedy="Write one `name: value` a line, as architecture: mlp:64.")
+        values = documents.load(
+            Path(path).expanduser(),
+            remedy="Write one `name: value` a line, as architecture: mlp:64.",
+        )
     except MiaError as error:
         raise MiaError(f"--recipe {error}") from error
     for name in values:
         check_choice(f"--recipe {path}: name", name, [field.name for field in fields(TrainConfig)])
     if "architecture" not in values:
-        raise MiaError(f"--recipe {path} names no architecture: write architecture: mlp:64, or that of the model.")
-    return TrainConfig(**{name: float(value) if isinstance(value, str) and re.fullmatch(NUMBER, value) else value
-                          for name, value in values.items()})
+        raise MiaError(
+            f"--recipe {path} names no architecture: write architecture: mlp:64, or that of the model."
+        )
+    return TrainConfig(
+        **{
+            name: float(value) if isinstance(value, str) and re.fullmatch(NUMBER, value) else value
+            for name, value in values.items()
+        }
+    )

@@ -27,8 +27,15 @@ from mia_lib.training import Ensemble, TrainConfig
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
-MOST_RECORDS, COLUMNS, KINDS = 4000, 120, 30  # of the control: records, columns of wide ones, classes
-CLOSE, SPREAD = 0.05, 2.0  # accuracies of like models differ by less, and by so many standard errors of a rate besides
+MOST_RECORDS, COLUMNS, KINDS = (
+    4000,
+    120,
+    30,
+)  # of the control: records, columns of wide ones, classes
+CLOSE, SPREAD = (
+    0.05,
+    2.0,
+)  # accuracies of like models differ by less, and by so many standard errors of a rate besides
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +49,9 @@ class AuditInputs:
     groups: np.ndarray | None  # of each record of the pool, text [N]
     options: AuditOptions
     rows: np.ndarray  # the number of each record in its set as it was given, int [N]
-    left_out: Mapping[str, int] = field(default_factory=dict)  # how many records of each set that were there before
+    left_out: Mapping[str, int] = field(
+        default_factory=dict
+    )  # how many records of each set that were there before
 
     @property
     def recipe(self) -> TrainConfig | None:
@@ -52,7 +61,10 @@ class AuditInputs:
     @cached_property
     def pool(self) -> Dataset:
         """Members, then non-members."""
-        x, y = (np.concatenate([getattr(self.members, part), getattr(self.non_members, part)]) for part in ("x", "y"))
+        x, y = (
+            np.concatenate([getattr(self.members, part), getattr(self.non_members, part)])
+            for part in ("x", "y")
+        )
         return Dataset(f"{self.options.name}'s pool", x, y, len(self.members), self.members.classes)
 
     @cached_property
@@ -89,15 +101,21 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     groups = options.groups
     if groups is not None:
         if not isinstance(groups, tuple | list) or len(groups) != 2:
-            raise MiaError("groups must be a pair: an array for the members and one for the non-members, the group of each "
-                           "record.")
-        groups = _check_groups(("groups of members", groups[0], len(members), "records"),
-                               ("groups of non_members", groups[1], len(non_members), "records"))
+            raise MiaError(
+                "groups must be a pair: an array for the members and one for the non-members, the group of each "
+                "record."
+            )
+        groups = _check_groups(
+            ("groups of members", groups[0], len(members), "records"),
+            ("groups of non_members", groups[1], len(non_members), "records"),
+        )
     kept = _first_occurrences(sets, options.deduplicate)
     for argument, rows in kept.items():
         if rows.sum() < (least := LEAST_PUBLIC if argument == "public" else LEAST):
-            raise MiaError(f"{argument} has {rows.sum()} records: at least {least} are needed, and more say more: rates of "
-                           f"1 % want some hundreds.")
+            raise MiaError(
+                f"{argument} has {rows.sum()} records: at least {least} are needed, and more say more: rates of "
+                f"1 % want some hundreds."
+            )
     left_out = {argument: int((~rows).sum()) for argument, rows in kept.items() if not rows.all()}
     sets |= {argument: sets[argument].take(kept[argument]) for argument in left_out}
     members, non_members = sets["members"], sets["non_members"]
@@ -105,15 +123,26 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     scaling = None if options.scaling is None else architectures.check_scaling(options.scaling)
     if recipe is not None:
         if not isinstance(recipe, TrainConfig):
-            raise MiaError(f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
-                           f"was trained.")
-        training.train(members, np.ones((1, len(members)), bool), recipe)  # says what does not fit; trains nothing
+            raise MiaError(
+                f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
+                f"was trained."
+            )
+        training.train(
+            members, np.ones((1, len(members)), bool), recipe
+        )  # says what does not fit; trains nothing
         scaling = _scaling(model, scaling, recipe, members)
     target = check_model(model, members.classes, options, scaling)
     sides = kept["members"], kept["non_members"]
-    inputs = AuditInputs(target, members, non_members, sets.get("public"),
-                         None if groups is None else groups[np.concatenate(sides)], options,
-                         np.concatenate([np.flatnonzero(side) for side in sides]), left_out)
+    inputs = AuditInputs(
+        target,
+        members,
+        non_members,
+        sets.get("public"),
+        None if groups is None else groups[np.concatenate(sides)],
+        options,
+        np.concatenate([np.flatnonzero(side) for side in sides]),
+        left_out,
+    )
     check_outputs(target, inputs.pool.x, *([] if inputs.public is None else [inputs.public.x]))
     return inputs
 
@@ -124,15 +153,21 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     check_order(scores=scores, members=members, groups=options.groups)
     scores, members = check_numbers("scores", scores, ALL_KINDS), check_mask("members", members)
     if scores.dtype.kind not in "biuf" or scores.ndim != 1:
-        raise MiaError(f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
-                       "higher for members. Of a loss give the negative, of probabilities that of the true class.")
+        raise MiaError(
+            f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
+            "higher for members. Of a loss give the negative, of probabilities that of the true class."
+        )
     if members.shape != scores.shape:
-        raise MiaError(f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed.")
+        raise MiaError(
+            f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed."
+        )
     scores = scores.astype(np.float64)
     check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < LEAST:
-            raise MiaError(f"The table has {count} {what}: at least {LEAST} are needed, and more say more.")
+            raise MiaError(
+                f"The table has {count} {what}: at least {LEAST} are needed, and more say more."
+            )
     if np.ptp(scores) == 0:
         raise MiaError(f"All scores are {scores[0]:g}: they tell no record from another.")
     options.check_resolved(int((~members).sum()))
@@ -142,43 +177,72 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
     return ScoreTable(scores[order], members[order], order, groups, options)
 
 
-def _scaling(model, scaling: str | tuple | None, recipe: TrainConfig, members: Dataset) -> str | tuple | None:
+def _scaling(
+    model, scaling: str | tuple | None, recipe: TrainConfig, members: Dataset
+) -> str | tuple | None:
     """How images are fed to the model, which must be how the recipe feeds them to the references."""
     known = architectures.fed(model) if scaling is None else scaling
-    if members.is_image and known is not None and architectures.check_scaling(known) != recipe.scaling:
-        source = f"scaling = {scaling!r}" if scaling is not None else f"model was trained with scaling = {known!r}"
-        raise MiaError(f"{source}, and recipe.scaling = {recipe.scaling!r}: the model and the references trained by the "
-                       f"recipe would see different pixels. Give both the same, as by dataclasses.replace(recipe, "
-                       f"scaling={known!r}).")
+    if (
+        members.is_image
+        and known is not None
+        and architectures.check_scaling(known) != recipe.scaling
+    ):
+        source = (
+            f"scaling = {scaling!r}"
+            if scaling is not None
+            else f"model was trained with scaling = {known!r}"
+        )
+        raise MiaError(
+            f"{source}, and recipe.scaling = {recipe.scaling!r}: the model and the references trained by the "
+            f"recipe would see different pixels. Give both the same, as by dataclasses.replace(recipe, "
+            f"scaling={known!r})."
+        )
     return recipe.scaling if scaling is None and recipe.scaling != "-1 to 1" else scaling
 
 
 def _check_set(argument: str, records, members: Dataset) -> None:
     if not isinstance(records, Dataset):
-        raise MiaError(f"{argument} is of type {type(records).__name__}: a data.Dataset is needed, such as "
-                       f"data.from_arrays(x, y, {argument!r}).")
+        raise MiaError(
+            f"{argument} is of type {type(records).__name__}: a data.Dataset is needed, such as "
+            f"data.from_arrays(x, y, {argument!r})."
+        )
     if len(records.classes) < 2:
-        raise MiaError(f"{argument} has {len(records.classes)} class: a classifier tells at least 2 apart.")
+        raise MiaError(
+            f"{argument} has {len(records.classes)} class: a classifier tells at least 2 apart."
+        )
     if records.shape != members.shape:
-        raise MiaError(f"{argument} has records of shape {records.shape}, members {members.shape}: they must be prepared "
-                       f"alike.")
-    if records.is_image != members.is_image or (records.x.dtype.kind == "f") != (members.x.dtype.kind == "f"):
-        raise MiaError(f"{argument} has records of type {records.x.dtype}, members of {members.x.dtype}: they must be "
-                       f"prepared alike, or the type gives membership away.")
+        raise MiaError(
+            f"{argument} has records of shape {records.shape}, members {members.shape}: they must be prepared "
+            f"alike."
+        )
+    if records.is_image != members.is_image or (records.x.dtype.kind == "f") != (
+        members.x.dtype.kind == "f"
+    ):
+        raise MiaError(
+            f"{argument} has records of type {records.x.dtype}, members of {members.x.dtype}: they must be "
+            f"prepared alike, or the type gives membership away."
+        )
     if records.classes != members.classes:
         lacking = [name for name in members.classes if name not in records.classes]
         more = [name for name in records.classes if name not in members.classes]
-        what = ", and ".join([f"lacks {list_few(lacking)}"] * bool(lacking)
-                             + [f"has {list_few(more)}, which members lack"] * bool(more)) or (
-            f"has them in the order {list_few(records.classes)}, members {list_few(members.classes)}")
-        raise MiaError(f"{argument} has other classes than members: it {what}. Both need the same in the same order, or "
-                       "labels mean different things. Give the same classes=... to both.")
+        what = ", and ".join(
+            [f"lacks {list_few(lacking)}"] * bool(lacking)
+            + [f"has {list_few(more)}, which members lack"] * bool(more)
+        ) or (
+            f"has them in the order {list_few(records.classes)}, members {list_few(members.classes)}"
+        )
+        raise MiaError(
+            f"{argument} has other classes than members: it {what}. Both need the same in the same order, or "
+            "labels mean different things. Give the same classes=... to both."
+        )
 
 
 def digests(records: Dataset) -> np.ndarray:
     """A hash of what each record is, whatever its label; fractions as float32, text [N]."""
     fractions = records.x.dtype.kind == "f"
-    x = records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)  # -0 is 0
+    x = (
+        records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)
+    )  # -0 is 0
     rows = np.ascontiguousarray(x.reshape(len(x), int(np.prod(records.shape))))
     return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows], str)
 
@@ -194,15 +258,22 @@ def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[s
         first = np.zeros(len(own), bool)
         first[np.unique(own, return_index=True)[1]] = True
         if not deduplicate and not first.all():
-            raise MiaError(f"{argument} holds {(~first).sum()} records that are there before, by content, such as number "
-                           f"{np.flatnonzero(~first)[0]}: they would be counted twice. {cure}")
+            raise MiaError(
+                f"{argument} holds {(~first).sum()} records that are there before, by content, such as number "
+                f"{np.flatnonzero(~first)[0]}: they would be counted twice. {cure}"
+            )
         for other, hashes in before.items():
             shared = np.isin(own, hashes)
             if not deduplicate and shared.any():
-                why = ("a record is one or the other" if argument == "non_members" else
-                       "what is learned from public records must not be learned from those judged")
-                raise MiaError(f"{shared.sum()} records of {argument} are in {other}, too, by content, such as number "
-                               f"{np.flatnonzero(shared)[0]}: {why}. {cure}")
+                why = (
+                    "a record is one or the other"
+                    if argument == "non_members"
+                    else "what is learned from public records must not be learned from those judged"
+                )
+                raise MiaError(
+                    f"{shared.sum()} records of {argument} are in {other}, too, by content, such as number "
+                    f"{np.flatnonzero(shared)[0]}: {why}. {cure}"
+                )
             first &= ~shared
         kept[argument], before[argument] = first, own
     return kept
@@ -220,27 +291,39 @@ def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
     for argument, groups, count, counted in parts:
         names = check_numbers(argument, groups, ALL_KINDS)
         if names.shape != (count,):
-            raise MiaError(f"{argument} have shape {names.shape}, but there are {count} {counted}: one a record is needed.")
+            raise MiaError(
+                f"{argument} have shape {names.shape}, but there are {count} {counted}: one a record is needed."
+            )
         if missing := int(pd.isna(names).sum()):
-            raise MiaError(f"{argument} hold {missing} NaN or None: give what is missing a name of its own.")
+            raise MiaError(
+                f"{argument} hold {missing} NaN or None: give what is missing a name of its own."
+            )
         checked.append(names.astype(str))
     names = np.concatenate(checked)
     different = len(np.unique(names))
     if not 2 <= different <= MOST_GROUPS:
         remedy = "leave groups out" if different < 2 else "put numbers into bins, as by np.digitize"
-        raise MiaError(f"groups have {different} different name{'s' if different > 1 else ''}: allowed are 2 to "
-                       f"{MOST_GROUPS}; {remedy}.")
+        raise MiaError(
+            f"groups have {different} different name{'s' if different > 1 else ''}: allowed are 2 to "
+            f"{MOST_GROUPS}; {remedy}."
+        )
     return names
 
 
 def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
     """Refuse a model that is right about its own members so rarely that columns or labels must be in another order; `right`
     says of which records of the pool it is, bool [N]."""
-    count, members, classes = int(right[inputs.inside].sum()), len(inputs.members), inputs.members.classes
+    count, members, classes = (
+        int(right[inputs.inside].sum()),
+        len(inputs.members),
+        inputs.members.classes,
+    )
     if stats.binom.cdf(count, members, 1 / len(classes)) < 1e-6:
-        raise MiaError(f"model is right about {count} of {members} members, fewer than a guess among {len(classes)} classes: "
-                       f"the columns of its outputs, the labels or the pixels are not as it knows them. The order of classes "
-                       f"is {list_few(classes)}; a scikit-learn model's is its classes_, which columns=model.classes_ gives.")
+        raise MiaError(
+            f"model is right about {count} of {members} members, fewer than a guess among {len(classes)} classes: "
+            f"the columns of its outputs, the labels or the pixels are not as it knows them. The order of classes "
+            f"is {list_few(classes)}; a scikit-learn model's is its classes_, which columns=model.classes_ gives."
+        )
 
 
 def reseeded(recipe: TrainConfig) -> TrainConfig:
@@ -251,15 +334,21 @@ def reseeded(recipe: TrainConfig) -> TrainConfig:
 def references(inputs: AuditInputs, count: int) -> Ensemble:
     """Models by the recipe on random halves of the pool in complementary pairs; each is trained when it is asked for."""
     members = membership.balanced_halves(len(inputs.pool), count, inputs.options.seed)
-    return training.train(inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}")
+    return training.train(
+        inputs.pool, members, reseeded(inputs.recipe), label=f"references for {inputs.options.name}"
+    )
 
 
-def accuracies_differ(accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs) -> bool:
+def accuracies_differ(
+    accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs
+) -> bool:
     """Whether models are right about members, or about non-members, more or less often than the audited one, by more than like
     ones are; both accuracies are on records that they were trained on, and on others."""
     counts = len(inputs.members), len(inputs.non_members)
-    return any(abs(one - other) > CLOSE + SPREAD * np.sqrt(other * (1 - other) / n)
-               for one, other, n in zip(accuracy, of_model, counts, strict=True))
+    return any(
+        abs(one - other) > CLOSE + SPREAD * np.sqrt(other * (1 - other) / n)
+        for one, other, n in zip(accuracy, of_model, counts, strict=True)
+    )
 
 
 # --------------------------------------------------------------------------------------------- the control without the model
@@ -272,7 +361,9 @@ def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarra
     spread = flat.std(0)
     flat = (flat - flat.mean(0)) / np.where(spread > 0, spread, 1)
     raw = x.reshape(len(x), -1, x.shape[-1] if x.ndim == 4 else 1).astype(np.float64)
-    simple = np.concatenate([raw.mean(1), raw.std(1), raw.min(1), raw.max(1), (raw == raw.round()).mean(1)], 1)
+    simple = np.concatenate(
+        [raw.mean(1), raw.std(1), raw.min(1), raw.max(1), (raw == raw.round()).mean(1)], 1
+    )
     if flat.shape[1] > COLUMNS:
         chance = np.random.default_rng([29, seed])
         flat = flat @ chance.standard_normal((flat.shape[1], COLUMNS)) / np.sqrt(flat.shape[1])
@@ -286,10 +377,12 @@ def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     records."""
     sides = [chance.permutation(np.flatnonzero(side)) for side in (inside, ~inside)]
     rarer = min(*map(len, sides), MOST_RECORDS // 2)
-    return np.sort(np.concatenate([side[:MOST_RECORDS - rarer] for side in sides]))
+    return np.sort(np.concatenate([side[: MOST_RECORDS - rarer] for side in sides]))
 
 
-def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def score_inputs(
+    pool: Dataset, inside: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What a classifier that never sees the model makes of records: each half of them is judged by one fitted to the other.
 
     The mean rank of a logistic regression and of extremely randomised trees. Ranks are within a half, for the classifiers have
@@ -309,12 +402,24 @@ def score_inputs(pool: Dataset, inside: np.ndarray, seed: int) -> tuple[np.ndarr
     from sklearn.preprocessing import StandardScaler
 
     rows, random_state = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
-    table, inside, score = describe(pool.x[rows], pool.y[rows], len(pool.classes), seed), inside[rows], np.zeros(len(rows))
+    table, inside, score = (
+        describe(pool.x[rows], pool.y[rows], len(pool.classes), seed),
+        inside[rows],
+        np.zeros(len(rows)),
+    )
     second = np.zeros(len(rows), bool)
-    for fitted, judged in StratifiedKFold(2, shuffle=True, random_state=random_state).split(table, inside):
+    for fitted, judged in StratifiedKFold(2, shuffle=True, random_state=random_state).split(
+        table, inside
+    ):
         second = np.isin(np.arange(len(rows)), judged)
-        for classifier in (make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")),
-                           ExtraTreesClassifier(40, min_samples_leaf=5, class_weight="balanced", random_state=random_state)):
+        for classifier in (
+            make_pipeline(
+                StandardScaler(), LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")
+            ),
+            ExtraTreesClassifier(
+                40, min_samples_leaf=5, class_weight="balanced", random_state=random_state
+            ),
+        ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
                 p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]

@@ -28,16 +28,23 @@ class CanaryAudit:
     def __str__(self) -> str:
         found = self.bound
         private = f"epsilon, delta = {found.delta:g}" if found.delta else "epsilon"
-        answer = (f"This training is not ({private})-private for an epsilon below {found:.2f}" if found > 0 else
-                  f"These canaries refute no epsilon of ({private})-privacy, which says that this attack found nothing, and "
-                  "not that there is nothing")
-        return (f"{answer}, at a confidence of {100 * found.confidence:.10g}%.\n"
-                f"Of {found.canaries} canaries {self.inside} were in. Four numbers of guesses were tried, each at a quarter "
-                f"of the error; the bound is that of {found.guessed_in} said to be in and {found.guessed_out} said to be out, "
-                f"of which {found.right} were right.\n{CONDITIONS}")
+        answer = (
+            f"This training is not ({private})-private for an epsilon below {found:.2f}"
+            if found > 0
+            else f"These canaries refute no epsilon of ({private})-privacy, which says that this attack found nothing, and "
+            "not that there is nothing"
+        )
+        return (
+            f"{answer}, at a confidence of {100 * found.confidence:.10g}%.\n"
+            f"Of {found.canaries} canaries {self.inside} were in. Four numbers of guesses were tried, each at a quarter "
+            f"of the error; the bound is that of {found.guessed_in} said to be in and {found.guessed_out} said to be out, "
+            f"of which {found.right} were right.\n{CONDITIONS}"
+        )
 
 
-def canaries(scores, coins, delta: float = 0.0, confidence: float = 0.95, seed: int = 0) -> CanaryAudit:
+def canaries(
+    scores, coins, delta: float = 0.0, confidence: float = 0.95, seed: int = 0
+) -> CanaryAudit:
     """Audit one training run by its canaries, as Steinke, Nasr and Jagielski (2023) do.
 
     Args:
@@ -53,7 +60,9 @@ def canaries(scores, coins, delta: float = 0.0, confidence: float = 0.95, seed: 
     return CanaryAudit(bound, int(sum(map(bool, coins))))
 
 
-def run_canaries(path: str, score: str, member: str, delta: float, confidence: float, seed: int) -> str:
+def run_canaries(
+    path: str, score: str, member: str, delta: float, confidence: float, seed: int
+) -> str:
     """`mia audit --canaries`: what to print.
 
     Args:

@@ -32,7 +32,10 @@ RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
 NO_RECIPE = "needs a training recipe"
 DP_SGD = "DP-SGD"
-EPSILON, DECAY = 8.0, 5e-3  # of the private model; weight decay that is tried, or ten times the recipe's
+EPSILON, DECAY = (
+    8.0,
+    5e-3,
+)  # of the private model; weight decay that is tried, or ten times the recipe's
 AS_IT_IS = "the recipe as it is"
 
 
@@ -74,10 +77,23 @@ class Plan:
         wide = max(len(step.name) for step in self.steps)
         lines = [f"{'':{wide}}  {'minutes':>8}"]
         for step in self.steps:
-            minutes = "" if step.minutes is None else f"{step.minutes:.2g}" if step.minutes >= 0.01 else "< 0.01"
-            lines.append(f"{step.name:{wide}}  {minutes:>8}  {': '.join(filter(None, [step.state, step.why]))}")
-        return "\n".join([*lines, f"About {self.needed:.2g} of {self.minutes:g} minutes, and {self.queries:,} queries of the "
-                         "model, besides a few hundred of this plan."])
+            minutes = (
+                ""
+                if step.minutes is None
+                else f"{step.minutes:.2g}"
+                if step.minutes >= 0.01
+                else "< 0.01"
+            )
+            lines.append(
+                f"{step.name:{wide}}  {minutes:>8}  {': '.join(filter(None, [step.state, step.why]))}"
+            )
+        return "\n".join(
+            [
+                *lines,
+                f"About {self.needed:.2g} of {self.minutes:g} minutes, and {self.queries:,} queries of the "
+                "model, besides a few hundred of this plan.",
+            ]
+        )
 
 
 def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan:
@@ -89,15 +105,21 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     Raises:
         MiaError: a budget that is too small for anything.
     """
-    records, minutes, most = len(inputs.pool), float(inputs.options.minutes), int(inputs.options.references)
+    records, minutes, most = (
+        len(inputs.pool),
+        float(inputs.options.minutes),
+        int(inputs.options.references),
+    )
     without, outputs = inputs.options.without, costs.answer * records
     control = 0.0 if CONTROL in without else 3 + 5e-4 * min(records, MOST_RECORDS)
     judging = 0.3 + 2e-4 * records  # of an attack
     left = SHARE * 60 * minutes - outputs - control
     if judging > left:
-        raise MiaError(f"minutes = {minutes:g} is too small for anything: the outputs of {records:,} records and the "
-                       f"control take about {(outputs + control + judging) / 60 / SHARE:.2g} minutes. Give more minutes, or "
-                       "fewer records.")
+        raise MiaError(
+            f"minutes = {minutes:g} is too small for anything: the outputs of {records:,} records and the "
+            f"control take about {(outputs + control + judging) / 60 / SHARE:.2g} minutes. Give more minutes, or "
+            "fewer records."
+        )
     each = seconds_of_reference(inputs, costs) if inputs.recipe else 0.0
 
     def affordable() -> int:
@@ -122,32 +144,56 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
             rows.append(Step(attack.name, None, IMPOSSIBLE, obstacle))
             continue
         cost = attack.seconds(inputs, costs) + judging * (not attack.audits)
-        lacking = why if attack.takes_references and not few else _too_dear(cost, left) if cost > left else ""
+        lacking = (
+            why
+            if attack.takes_references and not few
+            else _too_dear(cost, left)
+            if cost > left
+            else ""
+        )
         left -= 0.0 if lacking else cost
-        rows.append(Step(attack.name, cost / 60, TOO_DEAR if lacking else RUNS,
-                         lacking or "an audit tool, set apart" * attack.audits))
+        rows.append(
+            Step(
+                attack.name,
+                cost / 60,
+                TOO_DEAR if lacking else RUNS,
+                lacking or "an audit tool, set apart" * attack.audits,
+            )
+        )
     runs = [attack for attack, row in zip(ATTACKS.values(), rows, strict=True) if row.state == RUNS]
     rows.append(_plan_changes(inputs, costs, left))
     left -= 60 * rows[-1].minutes if rows[-1].state == RUNS else 0.0
-    before, count = [Step("outputs", outputs / 60, RUNS, f"of {records:,} records"),
-                     Step(CONTROL, control / 60, RUNS) if control else Step(CONTROL, None, IMPOSSIBLE, LEFT_OUT)], 0
+    before, count = (
+        [
+            Step("outputs", outputs / 60, RUNS, f"of {records:,} records"),
+            Step(CONTROL, control / 60, RUNS)
+            if control
+            else Step(CONTROL, None, IMPOSSIBLE, LEFT_OUT),
+        ],
+        0,
+    )
     if few:  # what is left goes to more of them
         left += STARTING + few * each
         count = max(few, affordable())
-        before.append(Step(REFERENCES, (STARTING + count * each) / 60, RUNS, f"{count} {TRAINED_ON}"))
+        before.append(
+            Step(REFERENCES, (STARTING + count * each) / 60, RUNS, f"{count} {TRAINED_ON}")
+        )
     elif REFERENCES in without:
         before.append(Step(REFERENCES, None, IMPOSSIBLE, why))
     elif inputs.recipe:
         before.append(Step(REFERENCES, (STARTING + LEAST * each) / 60, TOO_DEAR, why))
     queries = records * (1 + sum(attack.queries(inputs) for attack in runs)) + (
-        len(inputs.public) if any(attack.public for attack in runs) else 0)
+        len(inputs.public) if any(attack.public for attack in runs) else 0
+    )
     return Plan((*before, *rows), minutes, count, costs, queries)
 
 
 def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Plan:
     """The plan once so many references are trained, and each of the last took so many seconds while all cores trained."""
     factor = seconds / seconds_of_reference(inputs, plan.costs)
-    costs = replace(plan.costs, epoch=plan.costs.epoch * factor, starting=plan.costs.starting * factor)
+    costs = replace(
+        plan.costs, epoch=plan.costs.epoch * factor, starting=plan.costs.starting * factor
+    )
     return arrange(inputs, costs, trained)
 
 
@@ -162,12 +208,25 @@ def _too_dear(cost: float, left: float) -> str:
 
 def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Step:
     if RETRAINED in inputs.options.without or inputs.recipe is None:
-        return Step(RETRAINED, None, IMPOSSIBLE, LEFT_OUT if RETRAINED in inputs.options.without else NO_RECIPE)
+        return Step(
+            RETRAINED,
+            None,
+            IMPOSSIBLE,
+            LEFT_OUT if RETRAINED in inputs.options.without else NO_RECIPE,
+        )
     changes, obstacle = list_changes(inputs, costs), costs.obstacles.get(DP_SGD, "")
-    cost = STARTING + sum(change.cost for change in changes) * costs.training(inputs.recipe, len(inputs.members))
-    return Step(RETRAINED, cost / 60, TOO_DEAR if cost > left else RUNS,
-                _too_dear(cost, left) if cost > left else
-                f"{len(changes)} changes of the recipe" + f", and not {DP_SGD}: {obstacle}" * bool(obstacle))
+    cost = STARTING + sum(change.cost for change in changes) * costs.training(
+        inputs.recipe, len(inputs.members)
+    )
+    return Step(
+        RETRAINED,
+        cost / 60,
+        TOO_DEAR if cost > left else RUNS,
+        _too_dear(cost, left)
+        if cost > left
+        else f"{len(changes)} changes of the recipe"
+        + f", and not {DP_SGD}: {obstacle}" * bool(obstacle),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- measurement
@@ -189,18 +248,28 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
             return 0.0
 
     if target.kind == "network":
-        gradient = attempt("gradient norm", lambda: list(signals.record_gradients(
-            target.model, x[few], y[few], target.loss, "float64", scaling=target.scaling)))
+        gradient = attempt(
+            "gradient norm",
+            lambda: list(
+                signals.record_gradients(
+                    target.model, x[few], y[few], target.loss, "float64", scaling=target.scaling
+                )
+            ),
+        )
     if not attacks.find_obstacle(ATTACKS["curvature"], inputs, MeasuredCosts(answer)):
-        if target.kind == "function" and (obstacle := _find_coarseness(inputs, x[few].astype(np.float64))):
+        if target.kind == "function" and (
+            obstacle := _find_coarseness(inputs, x[few].astype(np.float64))
+        ):
             obstacles["curvature"] = obstacle
         else:
             curve = attempt("curvature", lambda: attacks.traces(inputs, x[few], y[few], 1))
     if recipe:
         some = np.arange(min(len(inputs.members), 4 * recipe.batch_size))
         part = inputs.members.x[some], inputs.members.y[some], len(inputs.members.classes)
-        once, more = (_seconds(partial(training.fit, *part, replace(recipe, epochs=epochs)), times)
-                      for epochs, times in ((1, 3), (3, 2)))
+        once, more = (
+            _seconds(partial(training.fit, *part, replace(recipe, epochs=epochs)), times)
+            for epochs, times in ((1, 3), (3, 2))
+        )
         epoch = max((more - once) / 2, more / 30) / len(some)
         starting = max(0.0, once - epoch * len(some))
         if obstacle := _find_private_obstacle(inputs):
@@ -208,9 +277,14 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
     if inputs.public:
         some = np.arange(min(len(inputs.public), 256))
         score = np.random.default_rng(0).standard_normal(len(some))
-        model = quantile.GaussianQuantile(replace(attacks.regression(inputs), epochs=1), len(inputs.public.classes))
-        regression = attempt("quantile regression",
-                             lambda: model.fit(inputs.public.x[some], score, inputs.public.y[some]), len(some))
+        model = quantile.GaussianQuantile(
+            replace(attacks.regression(inputs), epochs=1), len(inputs.public.classes)
+        )
+        regression = attempt(
+            "quantile regression",
+            lambda: model.fit(inputs.public.x[some], score, inputs.public.y[some]),
+            len(some),
+        )
     return MeasuredCosts(answer, gradient, epoch, starting, curve, regression, obstacles)
 
 
@@ -225,7 +299,12 @@ def _find_private_obstacle(inputs: AuditInputs) -> str:
     if obstacle := private.lacking():
         return obstacle
     try:
-        private.train(inputs.members, np.ones((1, len(inputs.members)), bool), inputs.recipe, private.Privacy(EPSILON))
+        private.train(
+            inputs.members,
+            np.ones((1, len(inputs.members)), bool),
+            inputs.recipe,
+            private.Privacy(EPSILON),
+        )
     except Exception as problem:
         return reason(problem)
     return ""
@@ -239,8 +318,10 @@ def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
             return f"outputs are {here.dtype}, too coarse for differences of losses"
         there = inputs.target.ask(x + attacks.STEP)
     except MiaError as problem:
-        return ("the model does not answer records in float64 that the audit has moved by a small step: "
-                f"{reason(problem)}")
+        return (
+            "the model does not answer records in float64 that the audit has moved by a small step: "
+            f"{reason(problem)}"
+        )
     if (here == there).all(1).mean() > 0.5:
         return "outputs do not move with small steps of the records, as those of trees"
     return ""
@@ -289,10 +370,20 @@ class Price:
             return f"could not be trained: {self.failed}"
         if self.less is None:
             return "what the others are compared with"
-        leak = ("this training leaked less" if self.less.low > 0 else "this training leaked more" if self.less.high < 0 else
-                "no change in the leak that could be told")
-        cost = ("cost accuracy" if self.price.low > 0 else "gained accuracy" if self.price.high < 0 else
-                "cost no accuracy that could be told")
+        leak = (
+            "this training leaked less"
+            if self.less.low > 0
+            else "this training leaked more"
+            if self.less.high < 0
+            else "no change in the leak that could be told"
+        )
+        cost = (
+            "cost accuracy"
+            if self.price.low > 0
+            else "gained accuracy"
+            if self.price.high < 0
+            else "cost no accuracy that could be told"
+        )
         return f"{leak}, {cost}"
 
 
@@ -300,19 +391,31 @@ def list_changes(inputs: AuditInputs, costs: MeasuredCosts) -> list[Change]:
     """The recipe as it is, and with one thing changed at a time, where that can be."""
     recipe = reseeded(inputs.recipe)
     decay = max(DECAY, 10 * recipe.weight_decay)
-    changes = [Change(AS_IT_IS, recipe, 1.0),
-               Change(f"weight decay {decay:g}", replace(recipe, weight_decay=decay), 1.0)]
+    changes = [
+        Change(AS_IT_IS, recipe, 1.0),
+        Change(f"weight decay {decay:g}", replace(recipe, weight_decay=decay), 1.0),
+    ]
     if recipe.epochs > 1:
         fewer = max(1, recipe.epochs // 3)
-        changes.append(Change(f"{fewer} in place of {recipe.epochs} epochs", replace(recipe, epochs=fewer), 1 / 3))
+        changes.append(
+            Change(
+                f"{fewer} in place of {recipe.epochs} epochs", replace(recipe, epochs=fewer), 1 / 3
+            )
+        )
     if inputs.pool.is_image and recipe.augmentation == "none":
-        changes.append(Change("augmentation flip_crop:2", replace(recipe, augmentation="flip_crop:2"), 1.5))
+        changes.append(
+            Change("augmentation flip_crop:2", replace(recipe, augmentation="flip_crop:2"), 1.5)
+        )
     if DP_SGD not in costs.obstacles and recipe.epochs:
-        changes.append(Change(f"{DP_SGD}, epsilon {EPSILON:g}", recipe, 5.0, private.Privacy(EPSILON)))
+        changes.append(
+            Change(f"{DP_SGD}, epsilon {EPSILON:g}", recipe, 5.0, private.Privacy(EPSILON))
+        )
     return changes
 
 
-def measure_changes(inputs: AuditInputs, costs: MeasuredCosts, accuracy: tuple[float, float]) -> list[Price]:
+def measure_changes(
+    inputs: AuditInputs, costs: MeasuredCosts, accuracy: tuple[float, float]
+) -> list[Price]:
     """What each change brought, the recipe as it is first; that alone where it makes a model unlike the audited one.
 
     Each retrained model is judged by the loss alone, as the retrained recipe beside it is: references of another recipe would
@@ -327,20 +430,41 @@ def measure_changes(inputs: AuditInputs, costs: MeasuredCosts, accuracy: tuple[f
     prices: list[Price] = []
     for change in list_changes(inputs, costs):
         try:
-            train = partial(private.train, privacy=change.privacy) if change.privacy else training.train
-            models = train(inputs.members, np.ones((1, len(inputs.members)), bool), change.config, label=change.name)
+            train = (
+                partial(private.train, privacy=change.privacy) if change.privacy else training.train
+            )
+            models = train(
+                inputs.members,
+                np.ones((1, len(inputs.members)), bool),
+                change.config,
+                label=change.name,
+            )
             loss = signals.loss(models, inputs.pool)[0].astype(np.float64)
             right = signals.correctness(models, inputs.pool)[0].astype(float)
-            price = Price(change.name, metrics.t_interval(right[~inside], level, covers="records only", bounds=(0.0, 1.0)),
-                          metrics.bootstrap("auc", -loss, inside, **how))
+            price = Price(
+                change.name,
+                metrics.t_interval(right[~inside], level, covers="records only", bounds=(0.0, 1.0)),
+                metrics.bootstrap("auc", -loss, inside, **how),
+            )
             if not prices:
                 base_loss, base_right = loss, right
-                alike = not accuracies_differ((right[inside].mean(), right[~inside].mean()), accuracy, inputs)
+                alike = not accuracies_differ(
+                    (right[inside].mean(), right[~inside].mean()), accuracy, inputs
+                )
                 prices.append(replace(price, alike=alike))
             else:
-                prices.append(replace(
-                    price, less=metrics.compare("auc", -base_loss, -loss, inside, **how),
-                    price=metrics.t_interval((base_right - right)[~inside], level, covers="records only", bounds=(-1.0, 1.0))))
+                prices.append(
+                    replace(
+                        price,
+                        less=metrics.compare("auc", -base_loss, -loss, inside, **how),
+                        price=metrics.t_interval(
+                            (base_right - right)[~inside],
+                            level,
+                            covers="records only",
+                            bounds=(-1.0, 1.0),
+                        ),
+                    )
+                )
         except Exception as problem:  # one change less
             prices.append(Price(change.name, failed=reason(problem)))
         if prices[0].failed or not prices[0].alike:

@@ -17,24 +17,41 @@ import torch
 
 from mia_lib.errors import MiaError, first_line
 
-CODE = ("is a program of torch.export, which is code: whoever made it can have it read, change and send away your files. "
-        "Where you trust them say so, --trust (in Python trust=True). Else ask for the weights, which are data, "
-        "safetensors.torch.save_file(network.state_dict(), 'weights.safetensors'), and for source that you can read, of a "
-        "function that builds the network: `mia audit my_module:build --state weights.safetensors`.")
-ENTRIES = (r"archive_format|archive_version|byteorder|\.data/(version|serialization_id)|models/model\.json|"
-           r"data/sample_inputs/model\.pt|data/weights/(model_weights_config\.json|weight_\d+)|"
-           r"data/constants/(model_constants_config\.json|tensor_\d+)")
+CODE = (
+    "is a program of torch.export, which is code: whoever made it can have it read, change and send away your files. "
+    "Where you trust them say so, --trust (in Python trust=True). Else ask for the weights, which are data, "
+    "safetensors.torch.save_file(network.state_dict(), 'weights.safetensors'), and for source that you can read, of a "
+    "function that builds the network: `mia audit my_module:build --state weights.safetensors`."
+)
+ENTRIES = (
+    r"archive_format|archive_version|byteorder|\.data/(version|serialization_id)|models/model\.json|"
+    r"data/sample_inputs/model\.pt|data/weights/(model_weights_config\.json|weight_\d+)|"
+    r"data/constants/(model_constants_config\.json|tensor_\d+)"
+)
 NAME = r"[\w.+-]*"
 WORDS = r"[\w.,+> -]*"  # an option of an operator, such as "tanh" or "bij,bjk->bik"
-OPERATOR = (r"torch\.ops\.aten\.(?!save\.|from_file\.)(_?[a-z]\w*|__i?(and|or|xor|lshift|rshift)__)\.[A-Za-z]\w*|"
-            r"torch\.ops\.higher_order\.wrap_with_(set_grad_enabled|autocast)|torch\.sym_(not|int|float|ite|max|min|sqrt)|"
-            r"_operator\.(eq|ne|[lg][et]|neg|pos|mul|add|sub|(floor|true)div|mod|pow|and_|or_|[lr]shift|getitem)|math\.trunc")
+OPERATOR = (
+    r"torch\.ops\.aten\.(?!save\.|from_file\.)(_?[a-z]\w*|__i?(and|or|xor|lshift|rshift)__)\.[A-Za-z]\w*|"
+    r"torch\.ops\.higher_order\.wrap_with_(set_grad_enabled|autocast)|torch\.sym_(not|int|float|ite|max|min|sqrt)|"
+    r"_operator\.(eq|ne|[lg][et]|neg|pos|mul|add|sub|(floor|true)div|mod|pow|and_|or_|[lr]shift|getitem)|math\.trunc"
+)
 SIZE = r"(Symbol\('\w+'|Float\('[-+.\w]+'|[A-Z]\w*\(|[a-z]+=(True|False)|precision=|true|false|[-\d(), ])*"  # in SymPy's words
-GUARD = r"(L\['\w+'\](\[\d+\])*(\.size\(\)\[\d+\])?|(max|min)\(|and |or |not |\.\d|[-+*/%()<>=!,\d ])*"
+GUARD = (
+    r"(L\['\w+'\](\[\d+\])*(\.size\(\)\[\d+\])?|(max|min)\(|and |or |not |\.\d|[-+*/%()<>=!,\d ])*"
+)
 TREE = r"cpu|cuda|mps|builtins\.(tuple|list|dict)|collections\.OrderedDict"
-FORMS = {"target": OPERATOR, "as_operator": OPERATOR, "expr_str": SIZE, "guards_code": GUARD, "as_string": WORDS,
-         "as_strings": WORDS, "type": TREE, "context": r'null|[\w\[\]", .-]*', "path_name": r"(weight|tensor)_\d+",
-         "names in range_constraints": r"[\w.,*/()+ -]*"}
+FORMS = {
+    "target": OPERATOR,
+    "as_operator": OPERATOR,
+    "expr_str": SIZE,
+    "guards_code": GUARD,
+    "as_string": WORDS,
+    "as_strings": WORDS,
+    "type": TREE,
+    "context": r'null|[\w\[\]", .-]*',
+    "path_name": r"(weight|tensor)_\d+",
+    "names in range_constraints": r"[\w.,*/()+ -]*",
+}
 
 
 def read_program(path: Path, trust: bool = False) -> torch.export.ExportedProgram:
@@ -51,15 +68,19 @@ def read_program(path: Path, trust: bool = False) -> torch.export.ExportedProgra
     if not trust:
         raise MiaError(f"MODEL = {path} {CODE}")
     try:
-        from torch.export.pt2_archive._package import load_pt2  # torch.export.load logs what it could not read, and tries more
+        from torch.export.pt2_archive._package import (
+            load_pt2,
+        )  # torch.export.load logs what it could not read, and tries more
 
         program = load_pt2(_checked_copy(path)).exported_programs["model"]
         program.module()  # so that what is damaged is said here
         return program
     except Exception as error:
-        raise MiaError(f"MODEL = {path} is no program as torch.export.save(program, path) writes it with PyTorch "
-                       f"{torch.__version__} ({first_line(error)}). Export it again, with plain tensors for parameters and "
-                       "example inputs, or save its weights alone, for --state.") from error
+        raise MiaError(
+            f"MODEL = {path} is no program as torch.export.save(program, path) writes it with PyTorch "
+            f"{torch.__version__} ({first_line(error)}). Export it again, with plain tensors for parameters and "
+            "example inputs, or save its weights alone, for --state."
+        ) from error
 
 
 def _checked_copy(path: Path) -> io.BytesIO:

@@ -43,11 +43,16 @@ class Rehearsal:
         return bool(self.network.leak and self.function.leak) and self.alarms <= self.allowed
 
     def __str__(self) -> str:
-        network, function = (f"{'found' if report.leak else 'MISSED'} ({report.result.best.attack}, AUC "
-                             f"{report.result.best.auc:.3f})" for report in (self.network, self.function))
-        return (f"A network that knows its members by heart: {network}.\n"
-                f"A function that is sharper for some members: {function}.\n"
-                f"Without a leak: {self.alarms} of {self.games} audits raised an alarm; up to {self.allowed} keep the level.")
+        network, function = (
+            f"{'found' if report.leak else 'MISSED'} ({report.result.best.attack}, AUC "
+            f"{report.result.best.auc:.3f})"
+            for report in (self.network, self.function)
+        )
+        return (
+            f"A network that knows its members by heart: {network}.\n"
+            f"A function that is sharper for some members: {function}.\n"
+            f"Without a leak: {self.alarms} of {self.games} audits raised an alarm; up to {self.allowed} keep the level."
+        )
 
 
 def clusters(records: int, seed: int, classes: int = 4, width: int = 12) -> Dataset:
@@ -70,7 +75,11 @@ def sharpened(members: Dataset, share: float = 0.2, seed: int = 0):
     """A function from records [n, D] to probabilities [n, K] that answers at random, but surer and right for some of the
     members."""
     chance, classes = np.random.default_rng([53, seed]), len(members.classes)
-    known = {row.tobytes(): label for row, label in zip(members.x, members.y, strict=True) if chance.random() < share}
+    known = {
+        row.tobytes(): label
+        for row, label in zip(members.x, members.y, strict=True)
+        if chance.random() < share
+    }
 
     def function(x: np.ndarray) -> np.ndarray:
         rows = [row.tobytes() for row in x.astype(np.float32)]
@@ -83,7 +92,9 @@ def sharpened(members: Dataset, share: float = 0.2, seed: int = 0):
     return function
 
 
-def count_alarms(probabilities: np.ndarray, y: np.ndarray, games: int = GAMES, seed: int = 0, share: float = 0.0) -> int:
+def count_alarms(
+    probabilities: np.ndarray, y: np.ndarray, games: int = GAMES, seed: int = 0, share: float = 0.0
+) -> int:
     """Audits by outputs, of `games`, that find something in a model that never saw the "members".
 
     Half of the records are drawn as "members" anew each time. Scores are those that an audit has of outputs alone, which
@@ -96,13 +107,18 @@ def count_alarms(probabilities: np.ndarray, y: np.ndarray, games: int = GAMES, s
     chance, leak, count = np.random.default_rng([71, seed]), np.random.default_rng([73, seed]), 0
     for _ in range(games):
         inside = np.zeros(len(y), bool)
-        inside[chance.permutation(len(y))[:len(y) // 2]] = True
+        inside[chance.permutation(len(y))[: len(y) // 2]] = True
         known = np.flatnonzero(inside & (leak.random(len(y)) < share))
         p = np.array(probabilities, np.float64)
         p[known] *= 1 - SURER
         p[known, y[known]] += SURER
         values = signals.from_probabilities(p, y, floor=float(np.finfo(np.float64).tiny))
-        scores = [-values["loss"], baselines.modified_entropy(p, y), -values["least_loss"], values["correctness"]]
+        scores = [
+            -values["loss"],
+            baselines.modified_entropy(p, y),
+            -values["least_loss"],
+            values["correctness"],
+        ]
         count += bool(metrics.holm(tests(scores, inside, CALL)).min() < 1 - LEVEL)
     return count
 
@@ -112,11 +128,30 @@ def rehearse(games: int = GAMES, minutes: float = 2.0, seed: int = 0) -> Rehears
     members, others = split(clusters(600, seed), 300)
     recipe = TrainConfig("mlp:64", epochs=60, batch_size=32, learning_rate=3e-3, seed=seed)
     trained, _ = training.fit(members.x, members.y, len(members.classes), recipe)
-    network = audit(trained, members, others, recipe=recipe, references=8, minutes=minutes, name="planted, a network",
-                    seed=seed)
-    function = audit(sharpened(members, seed=seed), members, others, outputs="probabilities", minutes=minutes,
-                     name="planted, a function", seed=seed)
+    network = audit(
+        trained,
+        members,
+        others,
+        recipe=recipe,
+        references=8,
+        minutes=minutes,
+        name="planted, a network",
+        seed=seed,
+    )
+    function = audit(
+        sharpened(members, seed=seed),
+        members,
+        others,
+        outputs="probabilities",
+        minutes=minutes,
+        name="planted, a function",
+        seed=seed,
+    )
     strangers = clusters(300, seed + 1)
-    weights = np.random.default_rng([59, seed]).standard_normal((strangers.x.shape[1], len(strangers.classes)))
+    weights = np.random.default_rng([59, seed]).standard_normal(
+        (strangers.x.shape[1], len(strangers.classes))
+    )
     alarms = count_alarms(softmax(strangers.x @ weights / 2, 1), strangers.y, games, seed)
-    return Rehearsal(network, function, alarms, games, int(stats.binom.ppf(0.999, games, 1 - LEVEL)))
+    return Rehearsal(
+        network, function, alarms, games, int(stats.binom.ppf(0.999, games, 1 - LEVEL))
+    )

@@ -38,8 +38,14 @@ TEMPLATE = Path(__file__).with_name("report.html")
 LINES = 5  # curves at most
 GRID, SHADE = "#e4e4e4", "#e9e9ec"
 # What a dark page has in the place of colours that it would swallow.
-DARK = {"#ffffff": "#14181e", plotting.INK: "#ced6dd", "#262626": "#ced6dd",
-        GRID: "#39424e", SHADE: "#232a33", plotting.BLUE: "#55b0ea"}
+DARK = {
+    "#ffffff": "#14181e",
+    plotting.INK: "#ced6dd",
+    "#262626": "#ced6dd",
+    GRID: "#39424e",
+    SHADE: "#232a33",
+    plotting.BLUE: "#55b0ea",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +97,16 @@ class Report:
     @property
     def strange_references(self) -> bool:
         """Whether the references are right about records more or less often than the model, by more than like models are."""
-        return self.reference_accuracy is not None and accuracies_differ(self.reference_accuracy, self.accuracy, self.inputs)
+        return self.reference_accuracy is not None and accuracies_differ(
+            self.reference_accuracy, self.accuracy, self.inputs
+        )
 
     def text(self, block: str) -> list[str]:
         """The sentences of a block of `report.html`, as plain text."""
         template = standalone.template(TEMPLATE, FILTERS)
-        return sentences(html.unescape("".join(template.blocks[block](template.new_context(self._values())))))
+        return sentences(
+            html.unescape("".join(template.blocks[block](template.new_context(self._values()))))
+        )
 
     def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
         """What was found of what must not be, a sentence each.
@@ -113,66 +123,134 @@ class Report:
         if gates and (result.differ or result.guessed or result.below and not result.leak):
             raise MiaError(f"--fail-on {', '.join(gates)} cannot be decided: {self.answer}")
         if "tpr" in gates and not best.rates[0].resolved:
-            raise MiaError(f"--fail-on tpr cannot be decided: {self.low_rates} Give more non-members.")
-        values = {"auc": best.auc.value, "tpr": best.rates[0].tpr.value,
-                  "epsilon": max(attack.epsilon.bound for attack in result.attacks if attack.epsilon is not None)}
+            raise MiaError(
+                f"--fail-on tpr cannot be decided: {self.low_rates} Give more non-members."
+            )
+        values = {
+            "auc": best.auc.value,
+            "tpr": best.rates[0].tpr.value,
+            "epsilon": max(
+                attack.epsilon.bound for attack in result.attacks if attack.epsilon is not None
+            ),
+        }
         failures = ["--fail-on leak: a leak was found."] if "leak" in gates and self.leak else []
-        return failures + [f"--fail-on {name}: {values[name]:.3g} was found, above {bound:g}." for name, bound in gates.items()
-                           if bound is not None and values[name] > bound]
+        return failures + [
+            f"--fail-on {name}: {values[name]:.3g} was found, above {bound:g}."
+            for name, bound in gates.items()
+            if bound is not None and values[name] > bound
+        ]
 
     def _values(self) -> dict:
         """What the template names."""
         result, members, others = self.result, int(self.members.sum()), int((~self.members).sum())
         plain = sum(not attack.audits for attack in result.attacks)
-        return {"report": self, "inputs": self.inputs, "options": self.inputs.options, "plan": self.plan, "result": result,
-                "best": result.best, "members": members, "non_members": others, "sources": ATTACKS, "ALONE": ALONE,
-                "SEVERITIES": SEVERITIES, "detectable": detectable_auc(members, others, plain, result.level)}
+        return {
+            "report": self,
+            "inputs": self.inputs,
+            "options": self.inputs.options,
+            "plan": self.plan,
+            "result": result,
+            "best": result.best,
+            "members": members,
+            "non_members": others,
+            "sources": ATTACKS,
+            "ALONE": ALONE,
+            "SEVERITIES": SEVERITIES,
+            "detectable": detectable_auc(members, others, plain, result.level),
+        }
 
     def data(self) -> dict:
         """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
         that the answer begins with."""
-        inputs, plan, result, names = self.inputs, self.plan, to_plain(self.result), to_plain(self.inputs.class_names)
+        inputs, plan, result, names = (
+            self.inputs,
+            self.plan,
+            to_plain(self.result),
+            to_plain(self.inputs.class_names),
+        )
         for attack in result["attacks"]:
-            attack |= {"audit_tool": attack.pop("audits"), "scores": to_plain(self.scores[attack["name"]]),
-                       "source": ATTACKS[attack["name"]].citation if attack["name"] in ATTACKS else ""}
+            attack |= {
+                "audit_tool": attack.pop("audits"),
+                "scores": to_plain(self.scores[attack["name"]]),
+                "source": ATTACKS[attack["name"]].citation if attack["name"] in ATTACKS else "",
+            }
             if attack["epsilon"]:
                 del attack["epsilon"]["threshold"], attack["epsilon"]["splits"]
         exposed = result["exposed"]
         rows = zip(exposed.pop("index"), exposed.pop("score"), exposed.pop("rate"), strict=True)
-        exposed["records"] = [{"index": int(inputs.rows[i]), "class": names and names[i], "score": score, "rate": rate}
-                              for i, score, rate in rows]
+        exposed["records"] = [
+            {
+                "index": int(inputs.rows[i]),
+                "class": names and names[i],
+                "score": score,
+                "rate": rate,
+            }
+            for i, score, rate in rows
+        ]
         numbers = {
-            "schema": SCHEMA, "name": inputs.options.name, "answer": self.answer, "leak": result["leak"],
-            "severity": self.result.best.severity if self.leak else None, "warnings": self.text("warnings"),
-            "apart_without_the_model": self.result.differ, "headline": result["best"], "control": result["control"],
-            "right_about_members": result["label_check"], "attacks": result["attacks"], "groups": result["groups"],
-            "exposed": exposed, "shows": self.text("shows"), "provenance": dict(self.provenance)}
+            "schema": SCHEMA,
+            "name": inputs.options.name,
+            "answer": self.answer,
+            "leak": result["leak"],
+            "severity": self.result.best.severity if self.leak else None,
+            "warnings": self.text("warnings"),
+            "apart_without_the_model": self.result.differ,
+            "headline": result["best"],
+            "control": result["control"],
+            "right_about_members": result["label_check"],
+            "attacks": result["attacks"],
+            "groups": result["groups"],
+            "exposed": exposed,
+            "shows": self.text("shows"),
+            "provenance": dict(self.provenance),
+        }
         if plan is None:
             return numbers
         sides, accuracy = ("members", "non_members"), self.reference_accuracy
         return numbers | {
-            "accuracy": dict(zip(sides, self.accuracy, strict=True)), "prices": to_plain(self.prices),
-            "left_out": dict(inputs.left_out), "queries": inputs.target.queries.records,
-            "plan": [{"step": step.name, "estimated_minutes": step.minutes, "minutes": self.minutes.get(step.name),
-                      "state": step.state, "why": step.why} for step in plan.steps],
-            "references": {"count": plan.references, "records": len(self.members) // 2 if plan.references else 0,
-                           "like_the_model": None if accuracy is None else not self.strange_references,
-                           "accuracy": accuracy and dict(zip(sides, accuracy, strict=True))}}
+            "accuracy": dict(zip(sides, self.accuracy, strict=True)),
+            "prices": to_plain(self.prices),
+            "left_out": dict(inputs.left_out),
+            "queries": inputs.target.queries.records,
+            "plan": [
+                {
+                    "step": step.name,
+                    "estimated_minutes": step.minutes,
+                    "minutes": self.minutes.get(step.name),
+                    "state": step.state,
+                    "why": step.why,
+                }
+                for step in plan.steps
+            ],
+            "references": {
+                "count": plan.references,
+                "records": len(self.members) // 2 if plan.references else 0,
+                "like_the_model": None if accuracy is None else not self.strange_references,
+                "accuracy": accuracy and dict(zip(sides, accuracy, strict=True)),
+            },
+        }
 
     def html(self) -> str:
         """The page, which needs nothing beside it."""
         best = self.result.best.attack
         return standalone.template(TEMPLATE, FILTERS).render(
-            **self._values(), numbers=NUMBERS, provenance=self.provenance, pictures={
+            **self._values(),
+            numbers=NUMBERS,
+            provenance=self.provenance,
+            pictures={
                 "roc": light_and_dark(roc_figure(self)),
-                "scores": light_and_dark(score_figure(self.scores[best], self.members, best))})
+                "scores": light_and_dark(score_figure(self.scores[best], self.members, best)),
+            },
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Write audit.html, whose path is returned, and audit.json into a folder that is new or empty; answers of a function
         and an older audit may be in it, anything else raises `MiaError`."""
         folder, page = check_folder(folder), self.html()
         store.write(folder / NUMBERS, json.dumps(self.data(), indent=1, allow_nan=False).encode())
-        store.write(folder / PAGE, page.encode())  # the last: a folder without it is that of an audit that did not end
+        store.write(
+            folder / PAGE, page.encode()
+        )  # the last: a folder without it is that of an audit that did not end
         return folder / PAGE
 
 
@@ -181,8 +259,11 @@ class Report:
 
 def percent(value: float, digits: int = 1) -> str:
     """Of a fraction: "1 %", "0.05 %"."""
-    return f"{100 * value:.{digits}f} %".replace(".0 %", " %") if 100 * value >= 10**-digits or not value else (
-        f"{100 * value:.2g} %")
+    return (
+        f"{100 * value:.{digits}f} %".replace(".0 %", " %")
+        if 100 * value >= 10**-digits or not value
+        else (f"{100 * value:.2g} %")
+    )
 
 
 def as_given(value: float) -> str:
@@ -211,8 +292,15 @@ def sentences(text: str) -> list[str]:
     return [type(text)(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]
 
 
-FILTERS = {"percent": percent, "as_given": as_given, "span": span, "tpr": tpr, "or_less": or_less, "duration": duration,
-           "sentences": sentences}
+FILTERS = {
+    "percent": percent,
+    "as_given": as_given,
+    "span": span,
+    "tpr": tpr,
+    "or_less": or_less,
+    "duration": duration,
+    "sentences": sentences,
+}
 
 
 def light_and_dark(figure: Figure) -> dict[str, str]:
@@ -224,29 +312,57 @@ def light_and_dark(figure: Figure) -> dict[str, str]:
     light = re.sub(r"<!--.*?-->|\n\s*", " ", svg.getvalue().decode())  # a tenth is indentation
     colours = {name.lower(): other for name, other in DARK.items()}
     dark = re.sub("#[0-9a-f]{6}", lambda colour: colours.get(colour[0], colour[0]), light)
-    return {name: base64.b64encode(drawn.encode()).decode() for name, drawn in (("light", light), ("dark", dark))}
+    return {
+        name: base64.b64encode(drawn.encode()).decode()
+        for name, drawn in (("light", light), ("dark", dark))
+    }
 
 
 def roc_figure(report: Report) -> Figure:
     """ROC on logarithmic axes with a band for the attack that speaks for the audit, and those that find most beside it."""
-    best, members, others = report.result.best.attack, int(report.members.sum()), int((~report.members).sum())
+    best, members, others = (
+        report.result.best.attack,
+        int(report.members.sum()),
+        int((~report.members).sum()),
+    )
     low = min(1 / members, 1 / others) / 1.5
     figure, [ax] = plotting.panels(1, 5.9, width=5.4)
     plain = [attack for attack in report.result.attacks if not attack.audits]
-    for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[:LINES]:
-        look = plotting.style_of(attack.name, list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS))
+    for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[
+        :LINES
+    ]:
+        look = plotting.style_of(
+            attack.name,
+            list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS),
+        )
         fpr, speaks = [rate.fpr for rate in attack.curve], attack.name == best
-        tpr, floor, ceiling = (np.maximum([getattr(rate.tpr, end) for rate in attack.curve], low / 2)
-                               for end in ("value", "low", "high"))
-        ax.plot(fpr, tpr, label=attack.name, color=look["color"], ls=look["linestyle"], lw=2.4 if speaks else 1.6,
-                zorder=5 if speaks else 3)
+        tpr, floor, ceiling = (
+            np.maximum([getattr(rate.tpr, end) for rate in attack.curve], low / 2)
+            for end in ("value", "low", "high")
+        )
+        ax.plot(
+            fpr,
+            tpr,
+            label=attack.name,
+            color=look["color"],
+            ls=look["linestyle"],
+            lw=2.4 if speaks else 1.6,
+            zorder=5 if speaks else 3,
+        )
         if speaks:
             ax.fill_between(fpr, floor, ceiling, color=look["color"], alpha=0.2, lw=0)
     ax.plot([low, 1], [low, 1], color=plotting.INK, ls=(0, (5, 4)), lw=1, label="chance", zorder=1)
     ax.axvspan(low, 1 / others, color=SHADE, lw=0, zorder=6)
     ax.axhspan(low, 1 / members, color=SHADE, lw=0, zorder=6)
-    ax.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate",
-           ylabel="true positive rate")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlim=(low, 1),
+        ylim=(low, 1),
+        box_aspect=1,
+        xlabel="false positive rate",
+        ylabel="true positive rate",
+    )
     plotting.legend(figure, 2)
     return figure
 
@@ -254,7 +370,10 @@ def roc_figure(report: Report) -> Figure:
 def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
     """Histograms of an attack's scores; what lies far out is in the last bins."""
     ends = np.quantile(score, [0.002, 0.998])
-    figure = plotting.histograms({"": (np.clip(score, *ends), inside)}, xlabel=f"score of {name}" if name != "score" else name)
+    figure = plotting.histograms(
+        {"": (np.clip(score, *ends), inside)},
+        xlabel=f"score of {name}" if name != "score" else name,
+    )
     figure.set_size_inches(5.4, 3.3)
     return figure
 
@@ -265,7 +384,9 @@ def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
 def to_plain(value):
     """Dataclasses, intervals and arrays as data for JSON: six digits, None for what is no finite number."""
     if is_dataclass(value):
-        return {part.name: to_plain(getattr(value, part.name)) for part in fields(value) if part.compare}
+        return {
+            part.name: to_plain(getattr(value, part.name)) for part in fields(value) if part.compare
+        }
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple | list):
@@ -279,28 +400,63 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
     """What an audit came from, as plain data: versions, fingerprints, seed, date."""
     options = inputs.options
     general = {
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seconds": round(seconds, 1), "seed": int(options.seed),
-        "minutes": float(options.minutes), "confidence": float(options.confidence), "delta": float(options.delta),
-        "versions": {"mia_lib": __version__, "python": platform.python_version()} | {
-            package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
-        "code": store.code_of(("attacks", "audit", "metrics"))}
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": round(seconds, 1),
+        "seed": int(options.seed),
+        "minutes": float(options.minutes),
+        "confidence": float(options.confidence),
+        "delta": float(options.delta),
+        "versions": {"mia_lib": __version__, "python": platform.python_version()}
+        | {package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
+        "code": store.code_of(("attacks", "audit", "metrics")),
+    }
     if isinstance(inputs, ScoreTable):
-        return general | {"recipe": {}, "model": None, "data": {"scores": {
-            "records": len(inputs.scores), "fingerprint": store.fingerprint(inputs.scores)}}}
+        return general | {
+            "recipe": {},
+            "model": None,
+            "data": {
+                "scores": {
+                    "records": len(inputs.scores),
+                    "fingerprint": store.fingerprint(inputs.scores),
+                }
+            },
+        }
     return general | describe_inputs(inputs)
 
 
 def describe_inputs(inputs: AuditInputs) -> dict:
     """Recipe, model and records of an audit, as plain data. A model is known by the hash of its answers, and of its weights
     where there are some."""
-    target, sets = inputs.target, {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public}
-    weights = "" if target.kind != "network" else store.fingerprint(np.array([
-        f"{name} {store.fingerprint(value.detach().cpu().double().numpy())}"
-        for name, value in target.model.state_dict().items() if hasattr(value, "detach")]))  # of the rest the answers tell
+    target, sets = (
+        inputs.target,
+        {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public},
+    )
+    weights = (
+        ""
+        if target.kind != "network"
+        else store.fingerprint(
+            np.array(
+                [
+                    f"{name} {store.fingerprint(value.detach().cpu().double().numpy())}"
+                    for name, value in target.model.state_dict().items()
+                    if hasattr(value, "detach")
+                ]
+            )
+        )
+    )  # of the rest the answers tell
     return {
         "recipe": inputs.recipe.spec() if inputs.recipe else {},
-        "model": {"kind": target.kind, "outputs": target.outputs, "unpacked": sorted(target.queries.unpacked),
-                  "parameters": target.parameters, "weights": weights,
-                  "answers": store.fingerprint(target.scalars(inputs.pool)["outputs"])},
-        "data": {name: {"records": len(records), "fingerprint": records.fingerprint}
-                 for name, records in sets.items() if records is not None}}
+        "model": {
+            "kind": target.kind,
+            "outputs": target.outputs,
+            "unpacked": sorted(target.queries.unpacked),
+            "parameters": target.parameters,
+            "weights": weights,
+            "answers": store.fingerprint(target.scalars(inputs.pool)["outputs"]),
+        },
+        "data": {
+            name: {"records": len(records), "fingerprint": records.fingerprint}
+            for name, records in sets.items()
+            if records is not None
+        },
+    }

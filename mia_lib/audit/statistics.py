@@ -29,7 +29,11 @@ SHOWN = 25  # exposed records
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 LEAST = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
-SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)}  # from which AUC on, or rates over chance
+SEVERITIES = {
+    "slight": (0.0, 0.0),
+    "marked": (0.6, 3.0),
+    "severe": (0.75, 10.0),
+}  # from which AUC on, or rates over chance
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,12 @@ class AttackResult:
     auc: Interval
     rates: tuple[Rate, ...]  # at each false positive rate
     curve: tuple[Rate, ...]  # the ROC with a pointwise band
-    p: float | None  # of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool
-    epsilon: EpsilonBound | None  # at a confidence at which those of all attacks hold together; None of an audit tool
+    p: (
+        float | None
+    )  # of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool
+    epsilon: (
+        EpsilonBound | None
+    )  # at a confidence at which those of all attacks hold together; None of an audit tool
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +77,21 @@ class BestAttack:
     @property
     def severity(self) -> str:
         """How much it finds, a name of `SEVERITIES`: the highest that its AUC reaches, or a resolved rate above chance."""
-        over = max([0.0, *(rate.tpr.value / rate.fpr for rate in self.rates if rate.resolved and rate.tpr.low > rate.fpr)])
-        return [name for name, (auc, times) in SEVERITIES.items() if self.auc.value >= auc or over >= times][-1]
+        over = max(
+            [
+                0.0,
+                *(
+                    rate.tpr.value / rate.fpr
+                    for rate in self.rates
+                    if rate.resolved and rate.tpr.low > rate.fpr
+                ),
+            ]
+        )
+        return [
+            name
+            for name, (auc, times) in SEVERITIES.items()
+            if self.auc.value >= auc or over >= times
+        ][-1]
 
 
 @dataclass(frozen=True)
@@ -83,7 +104,9 @@ class GroupResult:
     members: int
     non_members: int
     auc: Interval | None  # None where there are too few records
-    p: float | None = None  # of no leak in it, by a rank test, corrected for all groups of this kind that are judged
+    p: float | None = (
+        None  # of no leak in it, by a rank test, corrected for all groups of this kind that are judged
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +115,9 @@ class ExposedRecords:
 
     index: np.ndarray  # into the members, [E]
     score: np.ndarray  # of the attack, [E]
-    rate: np.ndarray  # share of the non-members that score as high, counting one more, [E]: a p-value
+    rate: (
+        np.ndarray
+    )  # share of the non-members that score as high, counting one more, [E]: a p-value
     level: float  # rate at which records are counted
     called: int  # members at most there
     expected: float  # how many that would be without a leak
@@ -106,7 +131,9 @@ class InputOnlyCheck:
     auc: Interval
     p: float  # of no difference
     differ: bool
-    beyond: Interval | None  # AUC of the best attack less this one, on the same records; None where they do not differ
+    beyond: (
+        Interval | None
+    )  # AUC of the best attack less this one, on the same records; None where they do not differ
 
 
 @dataclass(frozen=True)
@@ -114,7 +141,9 @@ class LabelCheck:
     """How often the model is right about its own members."""
 
     count: int
-    by_a_guess: float  # count that labels drawn at random from those of the pool would give on average
+    by_a_guess: (
+        float  # count that labels drawn at random from those of the pool would give on average
+    )
     p: float  # of as many by such a draw
     guessed: bool  # whether they are no more than that
 
@@ -129,7 +158,9 @@ class AuditResult:
     label_check: LabelCheck | None
     groups: tuple[GroupResult, ...]  # and classes
     exposed: ExposedRecords
-    leak: bool | None  # None where the control differs: the model or the records may have been found
+    leak: (
+        bool | None
+    )  # None where the control differs: the model or the records may have been found
     level: float  # of intervals and tests
     below: bool  # whether members score below non-members, by the rank test of the loss, and the control is quiet
 
@@ -149,8 +180,13 @@ class AuditResult:
         return self.label_check is not None and self.label_check.guessed
 
 
-def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], tools: Collection[str] = (),
-          control: tuple[np.ndarray, ...] | None = None, predicted: np.ndarray | None = None) -> AuditResult:
+def judge(
+    inputs: AuditInputs | ScoreTable,
+    scores: Mapping[str, np.ndarray],
+    tools: Collection[str] = (),
+    control: tuple[np.ndarray, ...] | None = None,
+    predicted: np.ndarray | None = None,
+) -> AuditResult:
     """What scores say.
 
     Args:
@@ -163,34 +199,55 @@ def judge(inputs: AuditInputs | ScoreTable, scores: Mapping[str, np.ndarray], to
     plain = {name: score for name, score in scores.items() if name not in tools}
     corrected = metrics.holm(tests(plain.values(), inside, options.rates[0])).reshape(-1, 2).min(1)
     p = dict(zip(plain, corrected.tolist(), strict=True))
-    attacks = tuple(_judge_attack(inputs, name, score, p.get(name), len(plain)) for name, score in scores.items())
+    attacks = tuple(
+        _judge_attack(inputs, name, score, p.get(name), len(plain))
+        for name, score in scores.items()
+    )
     best = choose_best(plain, inside, options.rates, options.seed, options.confidence)
     check, labels = None, None
     if control is not None:
         rows, alone, second = control
         p_alone = halves_p(alone, inside[rows], second)
         check = InputOnlyCheck(
-            metrics.bootstrap("auc", alone, inside[rows], **how), p_alone, bool(p_alone < ALONE),
-            metrics.compare("auc", plain[best.attack][rows], alone, inside[rows], **how) if p_alone < ALONE else None)
+            metrics.bootstrap("auc", alone, inside[rows], **how),
+            p_alone,
+            bool(p_alone < ALONE),
+            metrics.compare("auc", plain[best.attack][rows], alone, inside[rows], **how)
+            if p_alone < ALONE
+            else None,
+        )
     if predicted is not None:
         labels = compare_with_guessing(predicted[inside], inputs.members.y, inputs.pool.y)
     differ, loss = check is not None and check.differ, plain.get("MALT", next(iter(plain.values())))
-    return AuditResult(attacks, best, check, labels, _judge_groups(inputs, plain[best.attack], best.judged_on),
-                       _find_exposed(inputs, plain[best.attack]),
-                       leak=None if differ else bool(min(p.values()) < 1 - options.confidence), level=options.confidence,
-                       below=not differ and auc_p(-loss, inside) < (1 - options.confidence) / 2)
+    return AuditResult(
+        attacks,
+        best,
+        check,
+        labels,
+        _judge_groups(inputs, plain[best.attack], best.judged_on),
+        _find_exposed(inputs, plain[best.attack]),
+        leak=None if differ else bool(min(p.values()) < 1 - options.confidence),
+        level=options.confidence,
+        below=not differ and auc_p(-loss, inside) < (1 - options.confidence) / 2,
+    )
 
 
 def tests(scores: Iterable[np.ndarray], inside: np.ndarray, fpr: float) -> np.ndarray:
     """p-values of both tests of each attack, [2 A], uncorrected."""
-    return np.array([p for score in scores for p in (auc_p(score, inside), low_p(score, inside, fpr))])
+    return np.array(
+        [p for score in scores for p in (auc_p(score, inside), low_p(score, inside, fpr))]
+    )
 
 
 def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
     """p-value of no leak against a higher AUC: the rank test of Mann and Whitney by its Gaussian limit, ties counted."""
     if np.ptp(score) == 0:
         return 1.0
-    return float(stats.mannwhitneyu(score[inside], score[~inside], alternative="greater", method="asymptotic").pvalue)
+    return float(
+        stats.mannwhitneyu(
+            score[inside], score[~inside], alternative="greater", method="asymptotic"
+        ).pvalue
+    )
 
 
 def halves_p(score: np.ndarray, inside: np.ndarray, second: np.ndarray) -> float:
@@ -208,14 +265,14 @@ def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
     """
     rarer, value = (inside, score) if 2 * inside.sum() <= len(inside) else (~inside, -score)
     ranks = np.rint(2 * stats.rankdata(value)).astype(int)  # twice, for ties have halves
-    dealt, most = int(rarer.sum()), int(np.sort(ranks)[-rarer.sum():].sum())
+    dealt, most = int(rarer.sum()), int(np.sort(ranks)[-rarer.sum() :].sum())
     if len(ranks) * dealt * most > COUNTED:
         return auc_p(score, inside)
     ways = np.zeros((dealt + 1, most + 1))
     ways[0, 0] = 1
     for rank in ranks:
-        ways[1:, rank:] += ways[:-1, :most + 1 - rank]
-    return float(ways[-1, ranks[rarer].sum():].sum() / ways[-1].sum())
+        ways[1:, rank:] += ways[:-1, : most + 1 - rank]
+    return float(ways[-1, ranks[rarer].sum() :].sum() / ways[-1].sum())
 
 
 def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
@@ -232,14 +289,18 @@ def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
 
 
-def detectable_auc(members: int, others: int, attacks: int, level: float = 0.95, power: float = 0.8) -> float:
+def detectable_auc(
+    members: int, others: int, attacks: int, level: float = 0.95, power: float = 0.8
+) -> float:
     """The AUC that an attack needs so that its rank test finds it with that power, where it is one of so many attacks with two
     tests each: 0.5 + (z_a + z_b) s, with s^2 = (m + n + 1) / 12 m n of the Gaussian limit, as far as few records change it."""
     spread = math.sqrt((members + others + 1) / (12 * members * others))
     return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(power)) * spread
 
 
-def compare_with_guessing(predicted: np.ndarray, labels: np.ndarray, pool: np.ndarray) -> LabelCheck:
+def compare_with_guessing(
+    predicted: np.ndarray, labels: np.ndarray, pool: np.ndarray
+) -> LabelCheck:
     """Whether a model is right about records more often than if their labels were drawn at random from those of the pool.
 
     Of a_k records that are taken for class k, which is a share q_k of the pool, such labels make it right about
@@ -250,28 +311,55 @@ def compare_with_guessing(predicted: np.ndarray, labels: np.ndarray, pool: np.nd
         predicted, labels: int [n]. pool: labels int [N].
     """
     classes = int(max(predicted.max(), pool.max())) + 1
-    taken, share = np.bincount(predicted, minlength=classes), np.bincount(pool, minlength=classes) / len(pool)
-    count, guess, variance = int((predicted == labels).sum()), float(taken @ share), float(taken @ (share * (1 - share)))
+    taken, share = (
+        np.bincount(predicted, minlength=classes),
+        np.bincount(pool, minlength=classes) / len(pool),
+    )
+    count, guess, variance = (
+        int((predicted == labels).sum()),
+        float(taken @ share),
+        float(taken @ (share * (1 - share))),
+    )
     p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 0 else 1.0
     return LabelCheck(count, guess, p, bool(p >= ALONE))
 
 
-def choose_best(scores: Mapping[str, np.ndarray], inside: np.ndarray, rates: tuple[float, ...], seed: int,
-                level: float = 0.95) -> BestAttack:
+def choose_best(
+    scores: Mapping[str, np.ndarray],
+    inside: np.ndarray,
+    rates: tuple[float, ...],
+    seed: int,
+    level: float = 0.95,
+) -> BestAttack:
     """The attack with the highest AUC on one random half of the records, judged on the other; a single one on all."""
-    chance, first, best = np.random.default_rng([41, seed]), np.zeros(len(inside), bool), next(iter(scores))
+    chance, first, best = (
+        np.random.default_rng([41, seed]),
+        np.zeros(len(inside), bool),
+        next(iter(scores)),
+    )
     if len(scores) > 1:
         for side in map(np.flatnonzero, (inside, ~inside)):
-            first[chance.permutation(side)[:len(side) // 2]] = True
+            first[chance.permutation(side)[: len(side) // 2]] = True
         best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first]))
     score, held = scores[best][~first], inside[~first]
     auc = metrics.bootstrap("auc", score, held, level=level, draws=DRAWS, seed=seed)
-    return BestAttack(best, len(scores) > 1, np.flatnonzero(~first), auc, judge_rates(score, held, rates, seed, level),
-                      auc_p(score, held))
+    return BestAttack(
+        best,
+        len(scores) > 1,
+        np.flatnonzero(~first),
+        auc,
+        judge_rates(score, held, rates, seed, level),
+        auc_p(score, held),
+    )
 
 
-def judge_rates(score: np.ndarray, inside: np.ndarray, rates: Sequence[float], seed: int, level: float = 0.95,
-                ) -> tuple[Rate, ...]:
+def judge_rates(
+    score: np.ndarray,
+    inside: np.ndarray,
+    rates: Sequence[float],
+    seed: int,
+    level: float = 0.95,
+) -> tuple[Rate, ...]:
     """True positive rates at false positive rates, each with the hull of two intervals: of resampled records, which covers
     where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was
     found, or all, and resamples have no spread.
@@ -283,33 +371,59 @@ def judge_rates(score: np.ndarray, inside: np.ndarray, rates: Sequence[float], s
         count = drawn.value * members
         low = betaincinv(count, members - count + 1, tail) if count > 0 else 0.0
         high = betaincinv(count + 1, members - count, 1 - tail) if count < members else 1.0
-        tpr = Interval(drawn.value, min(float(low), drawn.low), max(float(high), drawn.high), level, drawn.covers)
+        tpr = Interval(
+            drawn.value,
+            min(float(low), drawn.low),
+            max(float(high), drawn.high),
+            level,
+            drawn.covers,
+        )
         results.append(Rate(float(rate), tpr, metrics.resolves(inside, rate)))
     return tuple(results)
 
 
-def _judge_attack(inputs, name: str, score: np.ndarray, p: float | None, attacks: int) -> AttackResult:
+def _judge_attack(
+    inputs, name: str, score: np.ndarray, p: float | None, attacks: int
+) -> AttackResult:
     inside, options, epsilon = inputs.inside, inputs.options, None
     if p is not None:
         together = 1 - (1 - options.confidence) / attacks
         epsilon = metrics.epsilon_lower_bound(score, inside, options.delta, together, options.seed)
     grid = np.geomspace(1 / (~inside).sum(), 0.999, POINTS)
     rates = judge_rates(score, inside, (*options.rates, *grid), options.seed, options.confidence)
-    auc = metrics.bootstrap("auc", score, inside, draws=DRAWS, level=options.confidence, seed=options.seed)
+    auc = metrics.bootstrap(
+        "auc", score, inside, draws=DRAWS, level=options.confidence, seed=options.seed
+    )
     return AttackResult(name, p is None, auc, rates[:-POINTS], rates[-POINTS:], p, epsilon)
 
 
 def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[GroupResult, ...]:
     results, inside, options = [], inputs.inside, inputs.options
     for kind, names in (("class", inputs.class_names), ("group", inputs.groups)):
-        parts = {} if names is None else {name: judged_on[names[judged_on] == name] for name in np.unique(names)}
-        counts = {name: (int(inside[rows].sum()), int((~inside[rows]).sum())) for name, rows in parts.items()}
+        parts = (
+            {}
+            if names is None
+            else {name: judged_on[names[judged_on] == name] for name in np.unique(names)}
+        )
+        counts = {
+            name: (int(inside[rows].sum()), int((~inside[rows]).sum()))
+            for name, rows in parts.items()
+        }
         able = {name: rows for name, rows in parts.items() if min(counts[name]) >= LEAST}
         p = dict(zip(able, groups_p(score, inside, able.values()), strict=True))
         for name, rows in parts.items():
-            auc = None if name not in able else metrics.bootstrap(
-                "auc", score[rows], inside[rows], draws=DRAWS, seed=options.seed,
-                level=1 - (1 - options.confidence) / len(able))
+            auc = (
+                None
+                if name not in able
+                else metrics.bootstrap(
+                    "auc",
+                    score[rows],
+                    inside[rows],
+                    draws=DRAWS,
+                    seed=options.seed,
+                    level=1 - (1 - options.confidence) / len(able),
+                )
+            )
             results.append(GroupResult(kind, str(name), *counts[name], auc, p.get(name)))
     return tuple(results)
 
@@ -331,11 +445,20 @@ def p_values(score: np.ndarray, inside: np.ndarray) -> np.ndarray:
 def _find_exposed(inputs, score: np.ndarray) -> ExposedRecords:
     members, others = int(inputs.inside.sum()), int((~inputs.inside).sum())
     # the lowest rate of those looked at that ten non-members make, or one in ten
-    level = next((rate for rate in (*reversed(inputs.options.rates), 0.05) if rate * others >= 10), 0.1)
+    level = next(
+        (rate for rate in (*reversed(inputs.options.rates), 0.05) if rate * others >= 10), 0.1
+    )
     rate = p_values(score, inputs.inside)[:members]
     order = np.argsort(-score[:members], kind="stable")[:SHOWN]
     chance = math.floor(level * (others + 1) + 1e-9) / (others + 1)
     last = score[:members] == score[order[-1]]
     tied = int(last.sum()) if last.sum() > last[order].sum() else 0
-    return ExposedRecords(order, score[order], rate[order], level, int((rate <= level + 1e-12).sum()), float(chance * members),
-                          tied)
+    return ExposedRecords(
+        order,
+        score[order],
+        rate[order],
+        level,
+        int((rate <= level + 1e-12).sum()),
+        float(chance * members),
+        tied,
+    )

@@ -32,7 +32,10 @@ BATCH = 1000  # records of a function's call
 FIRST_LOOK_RECORDS = 32  # records that the first look asks about
 COARSE = 1e-4  # least probability of a model that rounds
 SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
-AGAIN, KEPT = 100, 2e-5  # kept answers that are asked for again, and what of the largest may differ beside what batches change
+AGAIN, KEPT = (
+    100,
+    2e-5,
+)  # kept answers that are asked for again, and what of the largest may differ beside what batches change
 
 
 @dataclass
@@ -52,11 +55,19 @@ class Target:
     kind: str  # "network", "program" or "function"
     outputs: str  # what signals are made of, "logits" or "probabilities"
     classes: int  # K
-    places: np.ndarray | None = None  # class of each column, int [C], unless these are the K in their order
-    labels: tuple[str, ...] = ()  # names of the classes where it predicts these, which count as probabilities of zero and one
-    scaling: str | tuple | None = None  # of images for a network or a program, see `models.to_input`
+    places: np.ndarray | None = (
+        None  # class of each column, int [C], unless these are the K in their order
+    )
+    labels: tuple[
+        str, ...
+    ] = ()  # names of the classes where it predicts these, which count as probabilities of zero and one
+    scaling: str | tuple | None = (
+        None  # of images for a network or a program, see `models.to_input`
+    )
     keep: Path | None = None  # folder for the answers of a function
-    loss: str = "cross_entropy"  # that it was trained with, as far as is known and its outputs have it
+    loss: str = (
+        "cross_entropy"  # that it was trained with, as far as is known and its outputs have it
+    )
     queries: Queries = field(default_factory=Queries)
     _signals: dict = field(default_factory=dict, init=False, repr=False)
 
@@ -94,46 +105,69 @@ class Target:
             if keep is not None:
                 keep.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            progress.say(f"{keep.parent} cannot be made ({error.strerror}): the answers are kept in memory alone.")
+            progress.say(
+                f"{keep.parent} cannot be made ({error.strerror}): the answers are kept in memory alone."
+            )
             keep = None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # one answer for all, which `check_outputs` refuses
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # one answer for all, which `check_outputs` refuses
                 batch = len(x) if self.kind == "network" else BATCH
-                answers = signals.from_function(self._answer, x, self.outputs, batch, keep, self.loss)
+                answers = signals.from_function(
+                    self._answer, x, self.outputs, batch, keep, self.loss
+                )
         except MiaError as problem:
             said = str(problem).replace("function,", f"model, a {self.kind},", 1)
             if keep is not None and keep.is_file():
                 said += f" In an audit keep is the folder of that file: keep={str(self.folder)!r}."
-            problem.args = said,  # its answers so far stay with it
+            problem.args = (said,)  # its answers so far stay with it
             raise
         columns = self.classes if self.places is None else len(self.places)
         if answers.shape[1] != columns:
-            raise MiaError(f"outputs have {answers.shape[1]} columns, but {columns} are needed, one for each class of the "
-                           "records, in the order of Dataset.classes. A model that never saw some class says which it knows "
-                           "by columns=model.classes_, their names or numbers in the order of its columns (--columns and "
-                           "their names, a,b,c, on the command line), or puts them where "
-                           f"they belong: p = np.zeros((len(x), {columns})); p[:, model.classes_] = model.predict_proba(x).")
+            raise MiaError(
+                f"outputs have {answers.shape[1]} columns, but {columns} are needed, one for each class of the "
+                "records, in the order of Dataset.classes. A model that never saw some class says which it knows "
+                "by columns=model.classes_, their names or numbers in the order of its columns (--columns and "
+                "their names, a,b,c, on the command line), or puts them where "
+                f"they belong: p = np.zeros((len(x), {columns})); p[:, model.classes_] = model.predict_proba(x)."
+            )
         if (answers == -np.inf).all(1).any():
-            raise MiaError("outputs hold NaN or infinity, the latter in all classes of a record: a model whose training "
-                           "diverged has nothing to audit.")
+            raise MiaError(
+                "outputs hold NaN or infinity, the latter in all classes of a record: a model whose training "
+                "diverged has nothing to audit."
+            )
         if self.places is None:
             return answers
-        whole = np.full((len(x), self.classes), 0 if self.outputs == "probabilities" else -np.inf, answers.dtype)
+        whole = np.full(
+            (len(x), self.classes), 0 if self.outputs == "probabilities" else -np.inf, answers.dtype
+        )
         whole[:, self.places] = answers  # a class that the model does not know has no probability
         return whole
 
     def _answer(self, part: np.ndarray) -> np.ndarray:
         """What the model says of a batch, as an array; `logits` of a dictionary or an object."""
         self.queries.records += len(part)
-        answer = signals.model_outputs(self.model, part, self.scaling) if self.kind == "network" else self.model(part)
+        answer = (
+            signals.model_outputs(self.model, part, self.scaling)
+            if self.kind == "network"
+            else self.model(part)
+        )
         logits = take_logits(answer)
         if logits is not answer:
             self.queries.unpacked.add(type(answer).__name__)
-        elif isinstance(answer, dict) or isinstance(answer, tuple) and len(answer) and np.ndim(answer[0]) == 2:
+        elif (
+            isinstance(answer, dict)
+            or isinstance(answer, tuple)
+            and len(answer)
+            and np.ndim(answer[0]) == 2
+        ):
             place = "[0]" if isinstance(answer, tuple) else f"[{next(iter(answer), 'logits')!r}]"
-            raise MiaError(f"outputs are a {type(answer).__name__} of {len(answer)}: an array [N, K] is needed. Wrap the "
-                           f"model: lambda x: model(x){place}.")
+            raise MiaError(
+                f"outputs are a {type(answer).__name__} of {len(answer)}: an array [N, K] is needed. Wrap the "
+                f"model: lambda x: model(x){place}."
+            )
         answers = as_array(logits)
         if self.labels:
             return one_hot(answers, len(part), self.labels)
@@ -146,42 +180,80 @@ class Target:
         """Every scalar signal of records, [N], their `probabilities` and `outputs`, [N, K]; each is asked about once."""
         if records.fingerprint not in self._signals:
             answers = self.ask(records.x, again=False)
-            probabilities = answers if self.outputs == "probabilities" else softmax(answers.astype(np.float64), 1)
+            probabilities = (
+                answers
+                if self.outputs == "probabilities"
+                else softmax(answers.astype(np.float64), 1)
+            )
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # rounded probabilities, whose records tie
-                if self.outputs == "logits" and (np.isfinite(answers).all() or self.loss == "squared_error"):
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # rounded probabilities, whose records tie
+                if self.outputs == "logits" and (
+                    np.isfinite(answers).all() or self.loss == "squared_error"
+                ):
                     scalar = signals.scalars(answers, records.y, self.loss)
                 else:  # logits of -inf are the logarithms of probabilities of zero
-                    least = probabilities[probabilities > 0].min()  # a zero of coarse ones, as of trees, is half of it
-                    scalar = signals.from_probabilities(probabilities, records.y, self.loss,
-                                                        min(float(least) / 2, 0.1) if least > COARSE else None)
-            self._signals[records.fingerprint] = {**scalar, "probabilities": probabilities, "outputs": answers}
+                    least = probabilities[
+                        probabilities > 0
+                    ].min()  # a zero of coarse ones, as of trees, is half of it
+                    scalar = signals.from_probabilities(
+                        probabilities,
+                        records.y,
+                        self.loss,
+                        min(float(least) / 2, 0.1) if least > COARSE else None,
+                    )
+            self._signals[records.fingerprint] = {
+                **scalar,
+                "probabilities": probabilities,
+                "outputs": answers,
+            }
         return self._signals[records.fingerprint]
 
 
-def check_model(model, classes: Sequence[str], options: AuditOptions, scaling: str | tuple | None) -> Target:
+def check_model(
+    model, classes: Sequence[str], options: AuditOptions, scaling: str | tuple | None
+) -> Target:
     """A model as it may be audited. Something else, a network in training mode and columns that are no classes raise
     `MiaError`."""
     kind = "network" if isinstance(model, nn.Module) else "function"
     if problem := _find_model_problem(model):
         raise MiaError(f"model = {problem}.")
     if kind == "network" and not isinstance(model, torch.fx.GraphModule):
-        training = [name or type(model).__name__ for name, part in model.named_modules() if part.training]
+        training = [
+            name or type(model).__name__ for name, part in model.named_modules() if part.training
+        ]
         if training:
-            raise MiaError(f"model is in training mode ({list_few(training)}): "
-                           f"dropout and batch normalisation would make its outputs random. Call model.eval() first.")
-    labels, loss = options.outputs == "labels", options.recipe.loss if options.recipe else "cross_entropy"
+            raise MiaError(
+                f"model is in training mode ({list_few(training)}): "
+                f"dropout and batch normalisation would make its outputs random. Call model.eval() first."
+            )
+    labels, loss = (
+        options.outputs == "labels",
+        options.recipe.loss if options.recipe else "cross_entropy",
+    )
     places = None if labels else column_places(model, options.columns, classes)
     if isinstance(model, torch.export.ExportedProgram):
         kind, model = "program", _as_function(model, scaling or "-1 to 1")
     if labels and kind != "function":
-        raise MiaError("outputs = 'labels' is for a function that predicts classes, and a network says more: give "
-                       "outputs='logits'.")
+        raise MiaError(
+            "outputs = 'labels' is for a function that predicts classes, and a network says more: give "
+            "outputs='logits'."
+        )
     outputs = "probabilities" if labels else options.outputs
     if outputs == "probabilities" and loss == "squared_error":  # which is one of other outputs
         loss = "cross_entropy"
-    return Target(model, kind, outputs, len(classes), places, tuple(classes) if labels else (), scaling,
-                  None if options.keep is None else Path(options.keep).expanduser(), loss)
+    return Target(
+        model,
+        kind,
+        outputs,
+        len(classes),
+        places,
+        tuple(classes) if labels else (),
+        scaling,
+        None if options.keep is None else Path(options.keep).expanduser(),
+        loss,
+    )
 
 
 def _find_model_problem(model) -> str:
@@ -189,20 +261,30 @@ def _find_model_problem(model) -> str:
     if isinstance(model, type):
         return f"{model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its weights loaded"
     if isinstance(model, str | Path):
-        return (f"{str(model)!r} is text: give the network or the function itself. The command line reads files: `mia audit "
-                "my_module:factory --state weights.safetensors ...`")
+        return (
+            f"{str(model)!r} is text: give the network or the function itself. The command line reads files: `mia audit "
+            "my_module:factory --state weights.safetensors ...`"
+        )
     if isinstance(model, dict):
-        return (f"a dictionary of {len(model)} entries, as a state_dict is: build the network and give it these weights, "
-                "network.load_state_dict(state); network.eval()")
+        return (
+            f"a dictionary of {len(model)} entries, as a state_dict is: build the network and give it these weights, "
+            "network.load_state_dict(state); network.eval()"
+        )
     if isinstance(model, bytes):
-        return ("bytes, as of a pickle, which are not read here. Load it yourself where you trust it, and give the network or "
-                "its predict function")
+        return (
+            "bytes, as of a pickle, which are not read here. Load it yourself where you trust it, and give the network or "
+            "its predict function"
+        )
     if callable(model) or isinstance(model, torch.export.ExportedProgram):
         return ""
-    ways = [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
+    ways = [
+        name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)
+    ]
     return f"of type {type(model).__name__}, which cannot be called. " + (
-        f"Give model.{ways[0]}" + " and outputs='probabilities'" * (ways[0] == "predict_proba") if ways else
-        "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K]")
+        f"Give model.{ways[0]}" + " and outputs='probabilities'" * (ways[0] == "predict_proba")
+        if ways
+        else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K]"
+    )
 
 
 def _as_function(program: torch.export.ExportedProgram, scaling: str | tuple) -> Callable:
@@ -215,9 +297,11 @@ def _as_function(program: torch.export.ExportedProgram, scaling: str | tuple) ->
             with torch.no_grad():
                 return module(part)
         except Exception as error:
-            raise MiaError(f"model, a torch.export program, does not take {len(part)} records of shape "
-                           f"{tuple(part.shape[1:])} ({first_line(error)}). Export it for any number of records: "
-                           "torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},)).") from error
+            raise MiaError(
+                f"model, a torch.export program, does not take {len(part)} records of shape "
+                f"{tuple(part.shape[1:])} ({first_line(error)}). Export it for any number of records: "
+                "torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},))."
+            ) from error
 
     return function
 
@@ -230,21 +314,29 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
             count before these; others, one twice, and numbers that are names of other classes, too, raise `MiaError`.
         classes: names of the K classes.
     """
-    known = columns if columns is not None else getattr(getattr(model, "__self__", None), "classes_", None)
+    known = (
+        columns
+        if columns is not None
+        else getattr(getattr(model, "__self__", None), "classes_", None)
+    )
     if known is None or columns is None and isinstance(known, list):  # of several outputs
         return None
     known = np.asarray(known).tolist()
     numbers = all(isinstance(name, int) and 0 <= name < len(classes) for name in known)
     named = [classes.index(str(name)) for name in known if str(name) in classes]
     if numbers and len(named) == len(known) and named != known:
-        raise MiaError(f"columns = {known} may be names of classes or numbers from 0, which are other ones: give names as "
-                       f"texts, columns={[str(name) for name in known]} or {[str(classes[k]) for k in known]}.")
+        raise MiaError(
+            f"columns = {known} may be names of classes or numbers from 0, which are other ones: give names as "
+            f"texts, columns={[str(name) for name in known]} or {[str(classes[k]) for k in known]}."
+        )
     places = known if numbers else named
     if len(set(places)) < len(known):
         if columns is None:
             return None
-        raise MiaError(f"columns = {known}: each must be one of the records' classes, {', '.join(map(str, classes))}, and "
-                       "stand once, in the order of the model's columns.")
+        raise MiaError(
+            f"columns = {known}: each must be one of the records' classes, {', '.join(map(str, classes))}, and "
+            "stand once, in the order of the model's columns."
+        )
     return None if places == list(range(len(classes))) else np.array(places, int)
 
 
@@ -255,53 +347,96 @@ def one_hot(answers: np.ndarray, records: int, classes: Sequence[str]) -> np.nda
     names = f"The classes are {', '.join(classes[:20])}."
     if answers.shape == (records,) and answers.dtype.kind in "UO":
         if unknown := {*map(str, answers)} - {*classes}:
-            raise MiaError(f"outputs = 'labels', and the model predicts {min(unknown)!r}, which is no class here. {names}")
+            raise MiaError(
+                f"outputs = 'labels', and the model predicts {min(unknown)!r}, which is no class here. {names}"
+            )
         answers = np.array([classes.index(str(name)) for name in answers])
-    elif answers.shape != (records,) or answers.dtype.kind not in "iub" or not (
-            (answers >= 0) & (answers < len(classes))).all():
-        raise MiaError(f"{form}: a class from 0 to {len(classes) - 1} a record is needed, whole numbers [N], in the order of "
-                       f"Dataset.classes, or names as texts. {names}")
+    elif (
+        answers.shape != (records,)
+        or answers.dtype.kind not in "iub"
+        or not ((answers >= 0) & (answers < len(classes))).all()
+    ):
+        raise MiaError(
+            f"{form}: a class from 0 to {len(classes) - 1} a record is needed, whole numbers [N], in the order of "
+            f"Dataset.classes, or names as texts. {names}"
+        )
     elif any(classes.index(str(k)) != k for k in range(len(classes)) if str(k) in classes):
-        raise MiaError(f"{form}, which may be names of classes or numbers from 0, which are other ones. {names} Give names as "
-                       "texts, lambda x: model(x).astype(str), or, of numbers from 0, np.array(classes)[model(x)].")
+        raise MiaError(
+            f"{form}, which may be names of classes or numbers from 0, which are other ones. {names} Give names as "
+            "texts, lambda x: model(x).astype(str), or, of numbers from 0, np.array(classes)[model(x)]."
+        )
     return np.eye(len(classes))[answers.astype(int)]
 
 
 def count_digits(answers: np.ndarray) -> int:
     """Decimals, up to three, of rounded probabilities [n, K], whose rows have about the sum 1; 0 of anything else."""
-    if answers.ndim != 2 or answers.dtype.kind != "f" or not ((answers >= 0) & (answers <= 1)).all():
+    if (
+        answers.ndim != 2
+        or answers.dtype.kind != "f"
+        or not ((answers >= 0) & (answers <= 1)).all()
+    ):
         return 0
     if not (np.abs(answers.sum(1) - 1) < ROUNDED).all():
         return 0
-    return next((digits for digits in (1, 2, 3)
-                 if np.abs(answers * 10.0**digits - np.round(answers * 10.0**digits)).max(initial=0) < 1e-3), 0)
+    return next(
+        (
+            digits
+            for digits in (1, 2, 3)
+            if np.abs(answers * 10.0**digits - np.round(answers * 10.0**digits)).max(initial=0)
+            < 1e-3
+        ),
+        0,
+    )
 
 
 def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
     """Ask about a few of the records `x` first, so that what is wrong is said before the work: what `Target.ask` refuses,
     outputs that are the same for all or change from call to call or with the batch, images for a network from elsewhere
     without a scaling, kept answers of another model about these records or `more`."""
-    if target.kind != "function" and target.scaling is None and x.ndim == 4 and not (
-            target.kind == "network" and (architectures.fed(target.model) is not None or any(
-                isinstance(part, architectures.Network) for part in target.model.modules()))):
-        raise MiaError("scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
-                       "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
-                       "ToTensor), '0 to 255', '-1 to 1' or (mean, spread).")
+    if (
+        target.kind != "function"
+        and target.scaling is None
+        and x.ndim == 4
+        and not (
+            target.kind == "network"
+            and (
+                architectures.fed(target.model) is not None
+                or any(isinstance(part, architectures.Network) for part in target.model.modules())
+            )
+        )
+    ):
+        raise MiaError(
+            "scaling is missing: the model is no network of models.build, and pixels may be fed to it in "
+            "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
+            "ToTensor), '0 to 255', '-1 to 1' or (mean, spread)."
+        )
     few = x[np.unique(np.linspace(0, len(x) - 1, FIRST_LOOK_RECORDS).astype(int))]
-    first, second, half = (target.ask(part).astype(np.float64) for part in (few, few, few[:len(few) // 2]))
+    first, second, half = (
+        target.ask(part).astype(np.float64) for part in (few, few, few[: len(few) // 2])
+    )
     size = float(np.abs(first[np.isfinite(first)]).max(initial=0))
     if (first == first[0]).all():
-        raise MiaError(f"outputs are the same for all {len(first)} records ({', '.join(f'{v:.4g}' for v in first[0][:4])}): "
-                       "they tell nothing about any record. Look whether it is the right model, and gets the right input.")
+        raise MiaError(
+            f"outputs are the same for all {len(first)} records ({', '.join(f'{v:.4g}' for v in first[0][:4])}): "
+            "they tell nothing about any record. Look whether it is the right model, and gets the right input."
+        )
     if _apart(first, second) > SAME * size:
-        raise MiaError("outputs change from one call to the next for the same records: something in the model is random, "
-                       "such as dropout. Export or call it in evaluation mode.")
-    if (noise := _apart(first[:len(half)], half)) > SAME * size:
-        raise MiaError("outputs of a record depend on the other records of its batch, as in batch normalisation that was "
-                       "left in training mode. Export or call the model in evaluation mode.")
+        raise MiaError(
+            "outputs change from one call to the next for the same records: something in the model is random, "
+            "such as dropout. Export or call it in evaluation mode."
+        )
+    if (noise := _apart(first[: len(half)], half)) > SAME * size:
+        raise MiaError(
+            "outputs of a record depend on the other records of its batch, as in batch normalisation that was "
+            "left in training mode. Export or call the model in evaluation mode."
+        )
     if target.kind == "network":
         with torch.no_grad():
-            answer = target.model(evaluation.inputs(x, 0, 1, evaluation.device_of(target.model), torch.float32, target.fed))
+            answer = target.model(
+                evaluation.inputs(
+                    x, 0, 1, evaluation.device_of(target.model), torch.float32, target.fed
+                )
+            )
         if take_logits(answer) is not answer:
             target.queries.unpacked.add(type(answer).__name__)
     for asked in (x, *more):
@@ -311,12 +446,16 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
             kept = read_npz(path, str(path), ("answers",), ())["answers"].astype(np.float64)
         except ValueError:
             continue  # a damaged file, of which `signals.from_function` says so
-        some = np.sort(np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False))
+        some = np.sort(
+            np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False)
+        )
         now = target.ask(asked[some]).astype(np.float64) if len(some) else kept
         now = now if target.places is None else now[:, target.places]
         if _apart(now, kept[some]) > KEPT * size + 4 * noise:
-            raise MiaError(f"keep = {str(target.keep)!r} holds answers that the model does not give now: they are of "
-                           f"another model. Give another folder, or delete it.")
+            raise MiaError(
+                f"keep = {str(target.keep)!r} holds answers that the model does not give now: they are of "
+                f"another model. Give another folder, or delete it."
+            )
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> float:

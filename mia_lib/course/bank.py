@@ -14,36 +14,68 @@ from mia_lib.errors import MiaError
 
 NAME = "bank/fashion-mlp"
 LARGEST = 5_000_000  # bytes, what any mailbox takes
-FEATURES, DIRECTIONS = 11, 50  # numbers a record; main directions that its hardness is measured along
-CLASSES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+FEATURES, DIRECTIONS = (
+    11,
+    50,
+)  # numbers a record; main directions that its hardness is measured along
+CLASSES = (
+    "T-shirt/top",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
 WHAT = {
-    "x": "uint8 [N, D], pixels of the records", "y": "uint8 [N], the number of each record's class",
+    "x": "uint8 [N, D], pixels of the records",
+    "y": "uint8 [N], the number of each record's class",
     "members": "bool [M, N], whether model m was trained on record i; models 0 and 1, 2 and 3, ... share no record",
     "loss": "float32 [M, N], cross-entropy in nats of record i under model m",
     "margin": "float32 [M, N], log(p / (1 - p)) of the true class, higher for members",
     "features": "float32 [N, F], of each record: standardised coordinates along the main directions of the public ones, and "
-                "last how much farther it lies from the mean of its own class than from the nearest other",
+    "last how much farther it lies from the mean of its own class than from the nearest other",
     "public_features": "float32 [Q, F], the same of records that no model was trained on",
     "public_margin": "float32 [M, Q], their margin under each model",
-    "w1": "float32 [D, H], model 0: logits = max(x / 255 @ w1 + b1, 0) @ w2 + b2", "b1": "float32 [H]",
-    "w2": "float32 [H, K]", "b2": "float32 [K]",
+    "w1": "float32 [D, H], model 0: logits = max(x / 255 @ w1 + b1, 0) @ w2 + b2",
+    "b1": "float32 [H]",
+    "w2": "float32 [H, K]",
+    "b2": "float32 [K]",
 }
 
 
 def arrays() -> dict[str, np.ndarray]:
     """The signals of the bank `NAME`, by the names of `WHAT`; neither trained nor computed with PyTorch."""
-    bank, weights = published.load(NAME, arrays=("margin", "members")), published.load(f"{NAME}-weights", 1).arrays
+    bank, weights = (
+        published.load(NAME, arrays=("margin", "members")),
+        published.load(f"{NAME}-weights", 1).arrays,
+    )
     trained = bank.members.any(0)
     whole = data.load(bank.parameters["dataset"]).as_table()
     records, public = whole.take(np.flatnonzero(trained)), whole.take(np.flatnonzero(~trained))
     features, public_features = _features(records, public)
     margin = bank.margin[:, trained]
-    w1, b1, w2, b2 = (weights[name][0].astype(np.float32)
-                      for name in ("body.1.weight", "body.1.bias", "head.weight", "head.bias"))
-    return {"x": np.rint(255 * records.x).astype(np.uint8), "y": records.y.astype(np.uint8),
-            "members": bank.members[:, trained], "loss": signals.loss_of(margin).astype(np.float32), "margin": margin,
-            "features": features, "public_features": public_features, "public_margin": bank.margin[:, ~trained],
-            "w1": 2 * w1.T, "b1": b1 - w1.sum(1), "w2": w2.T, "b2": b2}  # of pixels from 0 to 1; the model takes -1 to 1
+    w1, b1, w2, b2 = (
+        weights[name][0].astype(np.float32)
+        for name in ("body.1.weight", "body.1.bias", "head.weight", "head.bias")
+    )
+    return {
+        "x": np.rint(255 * records.x).astype(np.uint8),
+        "y": records.y.astype(np.uint8),
+        "members": bank.members[:, trained],
+        "loss": signals.loss_of(margin).astype(np.float32),
+        "margin": margin,
+        "features": features,
+        "public_features": public_features,
+        "public_margin": bank.margin[:, ~trained],
+        "w1": 2 * w1.T,
+        "b1": b1 - w1.sum(1),
+        "w2": w2.T,
+        "b2": b2,
+    }  # of pixels from 0 to 1; the model takes -1 to 1
 
 
 def _features(records, public) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +83,7 @@ def _features(records, public) -> tuple[np.ndarray, np.ndarray]:
     squared distance from the mean of its own class less that from the nearest other, in fifty such coordinates."""
     centre = public.x.mean(0)
     variances, directions = np.linalg.eigh(np.cov(public.x - centre, rowvar=False))
-    axes = (directions / np.sqrt(np.maximum(variances, 1e-12)))[:, :-DIRECTIONS - 1:-1]
+    axes = (directions / np.sqrt(np.maximum(variances, 1e-12)))[:, : -DIRECTIONS - 1 : -1]
     public_z, z = (public.x - centre) @ axes, (records.x - centre) @ axes
     means = np.stack([public_z[public.y == label].mean(0) for label in np.unique(public.y)])
     made = []
@@ -60,7 +92,7 @@ def _features(records, public) -> tuple[np.ndarray, np.ndarray]:
         others = distance.copy()
         np.put_along_axis(others, labels[:, None], np.inf, 1)
         harder = np.take_along_axis(distance, labels[:, None], 1)[:, 0] - others.min(1)
-        made.append(np.column_stack([coordinates[:, :FEATURES - 1], harder]).astype(np.float32))
+        made.append(np.column_stack([coordinates[:, : FEATURES - 1], harder]).astype(np.float32))
     return tuple(made)
 
 
@@ -71,10 +103,14 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
         MiaError: it would be too large for a mail.
     """
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: np.array(array, order="C") for name, array in arrays.items()})
+    np.savez_compressed(
+        buffer, **{name: np.array(array, order="C") for name, array in arrays.items()}
+    )
     if buffer.tell() > LARGEST:
-        raise MiaError(f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that "
-                       "it can be mailed.")
+        raise MiaError(
+            f"The file would have {buffer.tell() / 1e6:.1f} MB, and {LARGEST / 1e6:g} are allowed, so that "
+            "it can be mailed."
+        )
     return buffer.getvalue()
 
 
@@ -83,12 +119,16 @@ def card(arrays: dict[str, np.ndarray], packed: bytes) -> dict:
     return {
         "what": f"Signals of the published bank {NAME}, to attack with NumPy alone",
         "records": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747), some of the first 20,000 training images",
-        "classes": list(CLASSES), "licence": "MIT: (c) 2017 Zalando SE for the images; signals and weights as this book",
+        "classes": list(CLASSES),
+        "licence": "MIT: (c) 2017 Zalando SE for the images; signals and weights as this book",
         "made": {"command": "mia course data", "parameters": published.load(NAME, 1).parameters},
         "not_for": "conclusions about large models: these are small, and trained on few records for long, so that they leak",
-        "arrays": {name: {"what": WHAT[name], "shape": list(array.shape), "dtype": str(array.dtype)}
-                   for name, array in arrays.items()},
-        "bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest(),
+        "arrays": {
+            name: {"what": WHAT[name], "shape": list(array.shape), "dtype": str(array.dtype)}
+            for name, array in arrays.items()
+        },
+        "bytes": len(packed),
+        "sha256": hashlib.sha256(packed).hexdigest(),
     }
 
 
@@ -105,9 +145,14 @@ def write(to: Path) -> Path:
         raise MiaError(f"--to {to}: the name has to end in .npz.")
     for path in (to, to.with_suffix(".json")):
         if path.exists():
-            raise MiaError(f"{path} is there already and is not overwritten. Give another name, or move it away.")
+            raise MiaError(
+                f"{path} is there already and is not overwritten. Give another name, or move it away."
+            )
     signals_of_bank = arrays()
     content = packed(signals_of_bank)
     store.write(to, content)
-    store.write(to.with_suffix(".json"), (json.dumps(card(signals_of_bank, content), indent=1) + "\n").encode())
+    store.write(
+        to.with_suffix(".json"),
+        (json.dumps(card(signals_of_bank, content), indent=1) + "\n").encode(),
+    )
     return to

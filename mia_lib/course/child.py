@@ -26,7 +26,9 @@ class End:
     complaint: str  # the last line of its errors, the same
 
 
-def run(command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]) -> End:
+def run(
+    command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]
+) -> End:
     """Run a command in a folder, and end it with all that it started.
 
     Raises:
@@ -38,8 +40,13 @@ def run(command: Sequence[str], folder: Path, seconds: float, environment: Mappi
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own,
     ):
         process = subprocess.Popen(
-            command, cwd=folder, env={**environment, "TMPDIR": own}, stdin=subprocess.DEVNULL,
-            stdout=out, stderr=err, start_new_session=True
+            command,
+            cwd=folder,
+            env={**environment, "TMPDIR": own},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
         )
         try:
             if sys.platform == "linux":

@@ -11,8 +11,14 @@ from mia_lib.course.child import printable
 from mia_lib.errors import MiaError, attempt
 
 app = typer.Typer(no_args_is_help=True, help="Exercises, signals and a competition for a class.")
-TO = typer.Option(..., metavar="FOLDER", help="A folder that does not exist yet or is empty; nothing is overwritten.")
-BANK = typer.Option("bank/fashion-mlp", "--bank", metavar="NAME", help="A published bank, see `published.ls()`.")
+TO = typer.Option(
+    ...,
+    metavar="FOLDER",
+    help="A folder that does not exist yet or is empty; nothing is overwritten.",
+)
+BANK = typer.Option(
+    "bank/fashion-mlp", "--bank", metavar="NAME", help="A published bank, see `published.ls()`."
+)
 REFERENCES = typer.Option(16, help="Models of the bank that everybody may use, the same ones.")
 
 
@@ -20,11 +26,16 @@ def _root() -> Path:
     for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2]):
         if (folder / "course" / "exercises").is_dir():
             return folder
-    raise MiaError("There is no folder course/exercises here. Run `mia course` inside a clone of the repository.")
+    raise MiaError(
+        "There is no folder course/exercises here. Run `mia course` inside a clone of the repository."
+    )
 
 
 @app.command("export")
-def export(to: Path = TO, edition: str = typer.Option("student", help="student, without solutions, or lecturer.")) -> None:
+def export(
+    to: Path = TO,
+    edition: str = typer.Option("student", help="student, without solutions, or lecturer."),
+) -> None:
     """Write the exercises as notebooks, with their checks and signals to try them on."""
     from mia_lib.course import export as exporting
 
@@ -32,7 +43,11 @@ def export(to: Path = TO, edition: str = typer.Option("student", help="student, 
 
 
 @app.command("data")
-def data(to: Path = typer.Option(Path("signals.npz"), metavar="FILE", help="An .npz that does not exist yet.")) -> None:
+def data(
+    to: Path = typer.Option(
+        Path("signals.npz"), metavar="FILE", help="An .npz that does not exist yet."
+    ),
+) -> None:
     """Write the signals of one published bank, to attack with NumPy alone, and their card."""
     from mia_lib.course import bank
 
@@ -40,13 +55,22 @@ def data(to: Path = typer.Option(Path("signals.npz"), metavar="FILE", help="An .
 
 
 @app.command("check")
-def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were handed in, .ipynb or .py."),
-          seed: int | None = typer.Option(None, min=0, help="Of the checks' data, the same for all; new for each by "
-                                                            "default."),
-          seconds: int = typer.Option(marking.SECONDS, min=1, help="For one notebook; the slowest exercise takes a few."),
-          to: Path | None = typer.Option(None, metavar="FILE", help="A .csv that does not exist yet, for the marks: student, "
-                                                                    "exercise, points, first complaint."),
-          brief: bool = typer.Option(False, "--brief", help="Only the points.")) -> None:
+def check(
+    notebooks: list[Path] = typer.Argument(help="Notebooks that were handed in, .ipynb or .py."),
+    seed: int | None = typer.Option(
+        None, min=0, help="Of the checks' data, the same for all; new for each by default."
+    ),
+    seconds: int = typer.Option(
+        marking.SECONDS, min=1, help="For one notebook; the slowest exercise takes a few."
+    ),
+    to: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="A .csv that does not exist yet, for the marks: student, "
+        "exercise, points, first complaint.",
+    ),
+    brief: bool = typer.Option(False, "--brief", help="Only the points."),
+) -> None:
     """Mark notebooks with the book's own checks. Their code runs on this machine."""
     refused, root, unwritten = False, _root(), []
     if to is not None:
@@ -71,11 +95,19 @@ def check(notebooks: list[Path] = typer.Argument(help="Notebooks that were hande
 
 
 @app.command("play")
-def play(to: Path = TO, bank: str = BANK, references: int = REFERENCES,
-         targets: int = typer.Option(16, help="Hidden models, half of them for the end; each takes as long to train as one of "
-                                              "the bank."),
-         seed: int | None = typer.Option(None, min=0, help="Who knows it knows the answers; drawn and kept secret by "
-                                                           "default.")) -> None:
+def play(
+    to: Path = TO,
+    bank: str = BANK,
+    references: int = REFERENCES,
+    targets: int = typer.Option(
+        16,
+        help="Hidden models, half of them for the end; each takes as long to train as one of "
+        "the bank.",
+    ),
+    seed: int | None = typer.Option(
+        None, min=0, help="Who knows it knows the answers; drawn and kept secret by default."
+    ),
+) -> None:
     """Train hidden models for a competition, and write what everybody gets and, apart from it, the answers."""
     from mia_lib.course import game
 
@@ -84,26 +116,35 @@ def play(to: Path = TO, bank: str = BANK, references: int = REFERENCES,
 
 
 @app.command("judge")
-def judge(folder: Path = typer.Argument(help="That `mia course play` wrote."),
-          submissions: list[Path] = typer.Argument(help="Files that were handed in, or folders of them. Their code runs on "
-                                                        "this machine."),
-          final: bool = typer.Option(False, "--final", help="Judge on the models that no ranking has shown. Once, at the "
-                                                            "end.")) -> None:
+def judge(
+    folder: Path = typer.Argument(help="That `mia course play` wrote."),
+    submissions: list[Path] = typer.Argument(
+        help="Files that were handed in, or folders of them. Their code runs on this machine."
+    ),
+    final: bool = typer.Option(
+        False, "--final", help="Judge on the models that no ranking has shown. Once, at the end."
+    ),
+) -> None:
     """Rank functions on hidden models, with intervals, and write the page that shows it."""
     from mia_lib.course import game
 
     page = folder / ("final.html" if final else "leaderboard.html")
     if final and page.exists():
-        raise MiaError(f"The final ranking was made already: {page} shows it and is not overwritten. Who has seen it "
-                       "could fit a function to it. To make it anew, move that page away.")
+        raise MiaError(
+            f"The final ranking was made already: {page} shows it and is not overwritten. Who has seen it "
+            "could fit a function to it. To make it anew, move that page away."
+        )
     challenge = game.read_hidden(folder).half(final)
     places, refused = _rank(challenge, _files(submissions), kept=True)
     typer.echo(game.write_page(page, places, challenge.members, final, refused))
 
 
 @app.command("try")
-def practise(submissions: list[Path] = typer.Argument(help="Files with a function `attack`."), bank: str = BANK,
-             references: int = REFERENCES) -> None:
+def practise(
+    submissions: list[Path] = typer.Argument(help="Files with a function `attack`."),
+    bank: str = BANK,
+    references: int = REFERENCES,
+) -> None:
     """Rank functions on published models, beside the attacks of the book. Everybody can look up the members of these."""
     from mia_lib.course import game
 
@@ -119,7 +160,9 @@ def _rank(challenge, paths: list[Path], kept: bool = False) -> tuple[list, list[
         typer.echo(f"Refused: {reason}", err=True)
     for place in places:
         rank = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
-        typer.echo(f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}")
+        typer.echo(
+            f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}"
+        )
     typer.echo("\n".join([game.say_who_won(places), *game.say_whom_to_read(places)]))
     if len(refused) == len(paths):
         raise typer.Exit(1)
@@ -128,7 +171,11 @@ def _rank(challenge, paths: list[Path], kept: bool = False) -> tuple[list, list[
 
 def _files(paths: list[Path]) -> list[Path]:
     """Files, and those in folders by name."""
-    files = [file for path in paths for file in (sorted(path.glob("*.py")) if path.is_dir() else [path])]
+    files = [
+        file for path in paths for file in (sorted(path.glob("*.py")) if path.is_dir() else [path])
+    ]
     if not files:
-        raise MiaError(f"{', '.join(map(str, paths))}: there is no .py file in it. Submissions are files such as team_one.py.")
+        raise MiaError(
+            f"{', '.join(map(str, paths))}: there is no .py file in it. Submissions are files such as team_one.py."
+        )
     return files

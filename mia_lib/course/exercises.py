@@ -26,7 +26,9 @@ from mia_lib.errors import MiaError, check_choice
 
 CHAPTERS = ("bayes", "calibration", "curvature", "iha", "quantile", "compare", "audit")
 ANSWERS = ("right", "wrong")
-SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION\n?", re.DOTALL | re.MULTILINE)
+SOLUTION = re.compile(
+    r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION\n?", re.DOTALL | re.MULTILINE
+)
 STUB = r'\1raise NotImplementedError("Write this.")' + "\n"
 CHECK = re.compile(r"^checks\.run\(", re.MULTILINE)
 
@@ -65,15 +67,25 @@ class Exercise:
     @property
     def answers(self) -> list[Answer]:
         """The other answers, in the order of the source."""
-        parts = [(kind, *cell.source.partition("\n")) for cell in self.notebook.cells
-                 for kind in ANSWERS if kind in _tags(cell)]
+        parts = [
+            (kind, *cell.source.partition("\n"))
+            for cell in self.notebook.cells
+            for kind in ANSWERS
+            if kind in _tags(cell)
+        ]
         return [Answer(kind == "right", title.lstrip("# "), code) for kind, title, _, code in parts]
 
     @property
     def solution(self) -> str:
         """Code that defines all functions of the exercise, without checks and without signals."""
-        cells = [cell for cell in self.notebook.cells if cell.cell_type == "code" and not CHECK.search(cell.source)]
-        return "\n\n".join(cell.source for cell in cells if not set(_tags(cell)) & {*ANSWERS, "signals"})
+        cells = [
+            cell
+            for cell in self.notebook.cells
+            if cell.cell_type == "code" and not CHECK.search(cell.source)
+        ]
+        return "\n\n".join(
+            cell.source for cell in cells if not set(_tags(cell)) & {*ANSWERS, "signals"}
+        )
 
     def student(self) -> NotebookNode:
         """The notebook with the solution taken out."""
@@ -86,13 +98,20 @@ class Exercise:
     def lecturer(self) -> NotebookNode:
         """The notebook with its solution, other right answers, and wrong ones with what a student is told."""
         made = self._without_answers()
-        made.cells.append(new_markdown_cell("## Other answers\n\nThe checks accept the right ones; under each wrong one "
-                                            "stands what a student is told."))
+        made.cells.append(
+            new_markdown_cell(
+                "## Other answers\n\nThe checks accept the right ones; under each wrong one "
+                "stands what a student is told."
+            )
+        )
         for answer in self.answers:
             remarks = "\n".join(f"- {remark}" for remark in self.failures(answer))
-            made.cells.append(new_markdown_cell(
-                f"**{'Right' if answer.right else 'Wrong'}: {answer.title}**\n\n```python\n{answer.code.strip()}\n```\n\n"
-                f"{remarks or 'Accepted.'}"))
+            made.cells.append(
+                new_markdown_cell(
+                    f"**{'Right' if answer.right else 'Wrong'}: {answer.title}**\n\n```python\n{answer.code.strip()}\n```\n\n"
+                    f"{remarks or 'Accepted.'}"
+                )
+            )
         return _identified(made, self.name, "lecturer")
 
     def _without_answers(self) -> NotebookNode:
@@ -117,7 +136,10 @@ class Exercise:
         """
         with importable(self.path.parents[1]) as checks:
             work = self.work(answer)
-            results = [checks.one(self.name, number, work, seed) for number in range(len(checks.titles(self.name)))]
+            results = [
+                checks.one(self.name, number, work, seed)
+                for number in range(len(checks.titles(self.name)))
+            ]
         return [result for result in results if result != "right"]
 
 
@@ -139,18 +161,31 @@ def load_exercises(root: Path) -> list[Exercise]:
     Raises:
         MiaError: `root` has none.
     """
-    exercises = [Exercise(path.stem, path) for path in sorted((root / "course" / "exercises").glob("*.py"))]
+    exercises = [
+        Exercise(path.stem, path) for path in sorted((root / "course" / "exercises").glob("*.py"))
+    ]
     if not exercises:
-        raise MiaError(f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of "
-                       f"the repository.")
-    return sorted(exercises, key=lambda exercise: (CHAPTERS.index(check_choice(
-        f"chapter of {exercise.path}", exercise.about["chapter"], CHAPTERS)), exercise.about["minutes"]))
+        raise MiaError(
+            f"There are no exercises in {root / 'course' / 'exercises'}. Run `mia course` inside a clone of "
+            f"the repository."
+        )
+    return sorted(
+        exercises,
+        key=lambda exercise: (
+            CHAPTERS.index(
+                check_choice(f"chapter of {exercise.path}", exercise.about["chapter"], CHAPTERS)
+            ),
+            exercise.about["minutes"],
+        ),
+    )
 
 
 @contextlib.contextmanager
 def importable(folder: Path) -> Iterator[ModuleType]:
     """`checks` of a folder, importable for as long as it lasts, as it is beside a notebook."""
-    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "checks"}
+    before = {
+        name: module for name, module in sys.modules.items() if name.partition(".")[0] == "checks"
+    }
     for name in before:
         del sys.modules[name]
     sys.path.insert(0, str(folder))

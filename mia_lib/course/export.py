@@ -17,9 +17,12 @@ from mia_lib.errors import MiaError, check_choice
 EDITIONS = ("student", "lecturer")
 SIGNALS, WRITING = "signals.npz", ".writing-"
 CLASS_RUNS = {  # chapter -> a run with something to predict
-    "bayes": "mia run bayes -p gaussian_dimension 500", "calibration": "mia run calibration -p counts 2,8,30",
-    "curvature": "mia run curvature -p references 8", "iha": "mia run iha -p models 20",
-    "quantile": "mia run quantile -p counts 2,8", "compare": "mia run compare -p targets 8",
+    "bayes": "mia run bayes -p gaussian_dimension 500",
+    "calibration": "mia run calibration -p counts 2,8,30",
+    "curvature": "mia run curvature -p references 8",
+    "iha": "mia run iha -p models 20",
+    "quantile": "mia run quantile -p counts 2,8",
+    "compare": "mia run compare -p targets 8",
     "audit": "mia run audit -p share 0.05",
 }
 
@@ -35,7 +38,9 @@ def write(to: Path, root: Path, edition: str = "student") -> Path:
     """
     check_choice("edition", edition, EDITIONS)
     empty_folder(to)
-    with tempfile.TemporaryDirectory(prefix=WRITING, dir=to) as whole:  # where the disk is full, no half of it is left
+    with tempfile.TemporaryDirectory(
+        prefix=WRITING, dir=to
+    ) as whole:  # where the disk is full, no half of it is left
         _write(Path(whole), root, edition)
         for path in Path(whole).iterdir():
             path.rename(to / path.name)
@@ -51,7 +56,9 @@ def _write(to: Path, root: Path, edition: str) -> None:
         notebook = exercise.student() if edition == "student" else exercise.lecturer()
         notebook.metadata.pop("jupytext", None)
         for ending, form in (("ipynb", "ipynb"), ("py", "py:percent")):
-            store.write(to / f"{exercise.name}.{ending}", jupytext.writes(notebook, fmt=form).encode())
+            store.write(
+                to / f"{exercise.name}.{ending}", jupytext.writes(notebook, fmt=form).encode()
+            )
         store.write(to / "tests" / f"{exercise.name}.py", otter(exercise).encode())
     bank.write(to / SIGNALS)
     for notebook in (root / "course").glob("*.ipynb"):
@@ -67,8 +74,10 @@ def empty_folder(to: Path) -> None:
     """
     there = [*to.iterdir()] if to.is_dir() else []
     if any(not path.name.startswith(WRITING) for path in there):
-        raise MiaError(f"--to {to}: the folder is not empty, and nothing is overwritten, for somebody's work may be in "
-                       "it. Give a new name, or empty it first.")
+        raise MiaError(
+            f"--to {to}: the folder is not empty, and nothing is overwritten, for somebody's work may be in "
+            "it. Give a new name, or empty it first."
+        )
     try:
         to.mkdir(parents=True, exist_ok=True)
         for path in there:
@@ -79,24 +88,50 @@ def empty_folder(to: Path) -> None:
 
 def readme(exercises: list[Exercise], root: Path, edition: str) -> str:
     """What stands on the folder's first page, from `course/README.md`; the lecturer's has `course/LECTURER.md` below it."""
-    table = "\n".join(f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
-                      f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"
-                      for exercise in exercises)
+    table = "\n".join(
+        f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
+        f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"
+        for exercise in exercises
+    )
     config = documents.load(root / "_config.yml")
     repository = config["repository"]["url"]
-    text = (root / "course" / "README.md").read_text(encoding="utf-8").format(
-        count=len(exercises), minutes=sum(exercise.about["minutes"] for exercise in exercises), table=table,
-        runs="\n".join(f"    {command}" for command in CLASS_RUNS.values()), repository=repository,
-        book=config["html"]["baseurl"] or repository)
-    return text + ((root / "course" / "LECTURER.md").read_text(encoding="utf-8") if edition == "lecturer" else "")
+    text = (
+        (root / "course" / "README.md")
+        .read_text(encoding="utf-8")
+        .format(
+            count=len(exercises),
+            minutes=sum(exercise.about["minutes"] for exercise in exercises),
+            table=table,
+            runs="\n".join(f"    {command}" for command in CLASS_RUNS.values()),
+            repository=repository,
+            book=config["html"]["baseurl"] or repository,
+        )
+    )
+    return text + (
+        (root / "course" / "LECTURER.md").read_text(encoding="utf-8")
+        if edition == "lecturer"
+        else ""
+    )
 
 
 def otter(exercise: Exercise) -> str:
     """The checks as Otter-Grader reads them from `tests/NAME.py`: a plain dictionary, a case for each check."""
     with importable(exercise.path.parents[1]) as checks:
-        cases = [{"code": f">>> import checks\n>>> print(checks.one({exercise.name!r}, {number}, globals()))\nright",
-                  "hidden": False, "locked": False, "points": 1, "success_message": title}
-                 for number, title in enumerate(checks.titles(exercise.name))]
-    test = {"name": exercise.name, "points": None,
-            "suites": [{"type": "doctest", "scored": True, "setup": "", "teardown": "", "cases": cases}]}
+        cases = [
+            {
+                "code": f">>> import checks\n>>> print(checks.one({exercise.name!r}, {number}, globals()))\nright",
+                "hidden": False,
+                "locked": False,
+                "points": 1,
+                "success_message": title,
+            }
+            for number, title in enumerate(checks.titles(exercise.name))
+        ]
+    test = {
+        "name": exercise.name,
+        "points": None,
+        "suites": [
+            {"type": "doctest", "scored": True, "setup": "", "teardown": "", "cases": cases}
+        ],
+    }
     return f"OK_FORMAT = True\n\ntest = {pprint.pformat(test, width=120, sort_dicts=False)}\n"

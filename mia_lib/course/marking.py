@@ -50,20 +50,30 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
         folder = path.parent if path.parent.is_dir() else Path.cwd()
         done = child.run(command, folder, seconds, _environment(root))
     except subprocess.TimeoutExpired:
-        return _refusal(path, f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work outside the "
-                              "functions?")
+        return _refusal(
+            path,
+            f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work outside the "
+            "functions?",
+        )
     except OSError as error:
         return _refusal(path, f"{path} cannot be run: {error}.")
     try:
         report = json.loads(done.printed)
         if "refused" in report:
             return _refusal(path, str(report["refused"]))
-        exercise, failed, results = report["exercise"], [*map(str, report["failed"])], [*map(str, report["said"])]
+        exercise, failed, results = (
+            report["exercise"],
+            [*map(str, report["failed"])],
+            [*map(str, report["said"])],
+        )
         if len(results) != _count_checks(root, exercise):
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
-        return _refusal(path, f"{path} ended Python while it ran, or printed at its end what no check prints: "
-                              f"{done.complaint or 'nothing was said'}")
+        return _refusal(
+            path,
+            f"{path} ended Python while it ran, or printed at its end what no check prints: "
+            f"{done.complaint or 'nothing was said'}",
+        )
     wrong = [result for result in results if result != "right"]
     remarks = dict.fromkeys(child.printable(remark) for remark in (*failed, *wrong))
     return Mark(path, exercise, len(results) - len(wrong), len(results), tuple(remarks))
@@ -76,7 +86,9 @@ def _refusal(path: Path, reason: str) -> Mark:
 def row(mark: Mark, root: Path) -> tuple:
     """What `COLUMNS` says of a mark. The student is what stands behind the exercise in the name of the file, or its folder."""
     stem = mark.path.stem
-    exercise = mark.exercise or max((name for name in _exercises(root) if stem.startswith(name)), key=len, default="")
+    exercise = mark.exercise or max(
+        (name for name in _exercises(root) if stem.startswith(name)), key=len, default=""
+    )
     student = stem.removeprefix(exercise).strip("_-+=@ ") or mark.path.absolute().parent.name
     path, student = child.printable(str(mark.path)), child.printable(student)
     return path, student, exercise, mark.right, mark.of, (*mark.remarks, "")[0]
@@ -92,14 +104,20 @@ def record(to: Path, cells: Iterable, mode: str = "a") -> None:
     except OSError as error:
         if mode == "x" and is_full(error):
             to.unlink(missing_ok=True)
-        raise MiaError(f"--to {to} cannot be written ({error.strerror}). Give a new name, in a folder that there is; marks "
-                       "that were printed stand.") from error
+        raise MiaError(
+            f"--to {to} cannot be written ({error.strerror}). Give a new name, in a folder that there is; marks "
+            "that were printed stand."
+        ) from error
 
 
 def _environment(root: Path) -> dict[str, str]:
     """The environment of a process that finds the book's checks."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "course"), os.environ.get("PYTHONPATH", "")]).rstrip(
-        os.pathsep)}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(root / "course"), os.environ.get("PYTHONPATH", "")]
+        ).rstrip(os.pathsep),
+    }
 
 
 def _exercises(root: Path) -> list[str]:
@@ -115,6 +133,17 @@ def _count_checks(root: Path, exercise: str) -> int:
     """
     if exercise not in _exercises(root):
         raise ValueError
-    done = subprocess.run([sys.executable, "-P", "-c", "import checks, sys; print(len(checks.titles(sys.argv[1])))", exercise],
-                          env=_environment(root), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            "import checks, sys; print(len(checks.titles(sys.argv[1])))",
+            exercise,
+        ],
+        env=_environment(root),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return int(done.stdout)

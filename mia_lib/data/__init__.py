@@ -3,5 +3,17 @@
 from mia_lib.data.sets import Dataset, data_dir, describe, gaussian, get, names, title
 from mia_lib.data.user import from_arrays, from_csv, from_folder, from_npz, load
 
-__all__ = ["Dataset", "data_dir", "describe", "from_arrays", "from_csv", "from_folder", "from_npz", "gaussian", "get", "load",
-           "names", "title"]
+__all__ = [
+    "Dataset",
+    "data_dir",
+    "describe",
+    "from_arrays",
+    "from_csv",
+    "from_folder",
+    "from_npz",
+    "gaussian",
+    "get",
+    "load",
+    "names",
+    "title",
+]

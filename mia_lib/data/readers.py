@@ -46,17 +46,27 @@ ARCHIVES = {  # file, and its object name in that git repository: sha1 of "blob 
     "texas100": ("dataset_texas.tgz", "966f7ff40b24cf5912ff84759aab9adb8c25f30e"),
 }
 OPENML = {f"openml_{task}": task for task in (361057, 361064, 361067, 361070)}
-ACS = {"acs_public_coverage": "ACSPublicCoverage", "acs_income": "ACSIncome", "acs_travel_time": "ACSTravelTime",
-       "acs_mobility": "ACSMobility"}  # problems of folktables
+ACS = {
+    "acs_public_coverage": "ACSPublicCoverage",
+    "acs_income": "ACSIncome",
+    "acs_travel_time": "ACSTravelTime",
+    "acs_mobility": "ACSMobility",
+}  # problems of folktables
 ACS_NUMBERS = ("AGEP", "WKHP", "POVPIP", "JWMNP", "PINCP")  # the other columns are codes
-TORCHVISION = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "cifar10": "CIFAR10",
-               "cifar100": "CIFAR100"}
+TORCHVISION = {
+    "mnist": "MNIST",
+    "fashion_mnist": "FashionMNIST",
+    "cifar10": "CIFAR10",
+    "cifar100": "CIFAR100",
+}
 
 
 def mismatch(path: Path | str, actual: str, expected: str) -> MiaError:
     """The error for a file that is not what its name says."""
-    return MiaError(f"{path} is not the genuine file: its hash is {actual}, expected is {expected}. "
-                    "Delete or rename it, then fetch it anew (`mia data ls` says how).")
+    return MiaError(
+        f"{path} is not the genuine file: its hash is {actual}, expected is {expected}. "
+        "Delete or rename it, then fetch it anew (`mia data ls` says how)."
+    )
 
 
 def verified(path: Path) -> bytes:
@@ -71,7 +81,9 @@ def verified(path: Path) -> bytes:
 def scaled(table) -> np.ndarray:
     """Mean imputation, then each column over its largest absolute value (Watson et al. 2022)."""
     table = np.array(table, float)
-    means = np.nanmean(table, 0).round(6)  # rounded, so that fingerprints are the same on every machine
+    means = np.nanmean(table, 0).round(
+        6
+    )  # rounded, so that fingerprints are the same on every machine
     table = np.where(np.isnan(table), means, table)
     return table / np.maximum(np.abs(table).max(0), 1e-12)
 
@@ -86,8 +98,18 @@ def columns(numbers, categories) -> np.ndarray:
 
     numbers = np.array(numbers, float)
     numbers = np.where(np.isnan(numbers), np.nanmean(numbers, 0), numbers)
-    numbers = (numbers - numbers.mean(0).round(6)) / np.maximum(numbers.std(0).round(6), 1e-6)  # see `scaled`
-    return np.hstack([numbers, *(pd.get_dummies(categories[name].astype("category"), dtype=float) for name in categories)])
+    numbers = (numbers - numbers.mean(0).round(6)) / np.maximum(
+        numbers.std(0).round(6), 1e-6
+    )  # see `scaled`
+    return np.hstack(
+        [
+            numbers,
+            *(
+                pd.get_dummies(categories[name].astype("category"), dtype=float)
+                for name in categories
+            ),
+        ]
+    )
 
 
 def german_credit(path: Path) -> dict:
@@ -96,8 +118,17 @@ def german_credit(path: Path) -> dict:
         table = np.loadtxt(io.BytesIO(verified(path)), delimiter=",", skiprows=1, dtype=int)
     else:  # category 3 of attribute 4 is written "A43"; attributes 3 and 4 count from 0, the others from 1
         rows = [line.split() for line in verified(path / "german.data").decode().splitlines()]
-        table = np.array([[int(cell[1 + len(str(j)):]) - (j not in (3, 4)) if cell[0] == "A" else int(cell)
-                           for j, cell in enumerate(row, 1)] for row in rows])
+        table = np.array(
+            [
+                [
+                    int(cell[1 + len(str(j)) :]) - (j not in (3, 4))
+                    if cell[0] == "A"
+                    else int(cell)
+                    for j, cell in enumerate(row, 1)
+                ]
+                for row in rows
+            ]
+        )
         table[:, -1] -= 1
     return {"x": scaled(table[:, :-1]), "y": table[:, -1], "n_train": len(table) * 4 // 5}
 
@@ -114,17 +145,24 @@ def adult(path: Path) -> dict:
     """Adult: 6 standardised numbers, then 8 attributes one-hot ("?" is a category); training rows first."""
     import pandas as pd
 
-    parts = [pd.read_csv(io.BytesIO(verified(path / file)), header=None, comment="|", skipinitialspace=True)
-             for file in RAW["adult"]]
+    parts = [
+        pd.read_csv(
+            io.BytesIO(verified(path / file)), header=None, comment="|", skipinitialspace=True
+        )
+        for file in RAW["adult"]
+    ]
     table = pd.concat(parts, ignore_index=True)
-    return {"x": columns(table[[0, 2, 4, 10, 11, 12]], table[[1, 3, 5, 6, 7, 8, 9, 13]]),
-            "y": table[14].str.startswith(">50K").to_numpy(), "n_train": len(parts[0])}
+    return {
+        "x": columns(table[[0, 2, 4, 10, 11, 12]], table[[1, 3, 5, 6, 7, 8, 9, 13]]),
+        "y": table[14].str.startswith(">50K").to_numpy(),
+        "n_train": len(parts[0]),
+    }
 
 
 def location30(path: Path) -> dict:
     """Bangkok check-ins of Shokri et al. (2017): 446 binary features, packed eight to a byte."""
     stored = read_npz(verified(path / "location30.npz"), "location30.npz")
-    x = np.unpackbits(stored["features_packed"], axis=1)[:, :int(stored["n_features"])]
+    x = np.unpackbits(stored["features_packed"], axis=1)[:, : int(stored["n_features"])]
     return {"x": x, "y": stored["labels"], "n_train": len(x)}
 
 
@@ -141,6 +179,7 @@ def shokri_archive(name: str, folder: str) -> dict:
     if digest != blob:
         raise mismatch(path, f"git blob {digest}", blob)
     with tarfile.open(path) as files:
+
         def member(end: str) -> np.ndarray:
             file_in = next(m for m in files.getmembers() if m.isfile() and m.name.endswith(end))
             return pd.read_csv(files.extractfile(file_in), header=None, dtype=np.uint8).to_numpy()
@@ -163,17 +202,32 @@ def openml(name: str, folder: str) -> dict:
     from sklearn.datasets import fetch_openml
 
     url = f"https://www.openml.org/api/v1/json/task/{OPENML[name]}"
-    task = documents.load(pooch.retrieve(url, known_hash=None, fname="task.json", path=folder)).get("task", {})
-    source = next((part["data_set"] for part in task.get("input", ()) if part.get("name") == "source_data"), None)
+    task = documents.load(pooch.retrieve(url, known_hash=None, fname="task.json", path=folder)).get(
+        "task", {}
+    )
+    source = next(
+        (part["data_set"] for part in task.get("input", ()) if part.get("name") == "source_data"),
+        None,
+    )
     if str(task.get("task_type_id")) != "1" or source is None:
-        raise MiaError(f"{url} describes no classification task ({task.get('task_type', 'of unknown type')}): OpenML has "
-                       f"changed it. Put {name}.npz there yourself.")
-    downloaded = fetch_openml(data_id=int(source["data_set_id"]), target_column=source["target_feature"], data_home=folder,
-                         as_frame=True, parser="liac-arff")  # scikit-learn 1.9's other parser fails on classes named 0 and 1
+        raise MiaError(
+            f"{url} describes no classification task ({task.get('task_type', 'of unknown type')}): OpenML has "
+            f"changed it. Put {name}.npz there yourself."
+        )
+    downloaded = fetch_openml(
+        data_id=int(source["data_set_id"]),
+        target_column=source["target_feature"],
+        data_home=folder,
+        as_frame=True,
+        parser="liac-arff",
+    )  # scikit-learn 1.9's other parser fails on classes named 0 and 1
     labelled = downloaded.target.notna()
     table = downloaded.data[labelled].dropna(axis=1, how="all")
     labels = downloaded.target[labelled].astype("category").cat.remove_unused_categories()
-    number = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in table.dtypes]
+    number = [
+        pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+        for kind in table.dtypes
+    ]
     x = columns(table.loc[:, number], table.loc[:, np.invert(number)]).astype(np.float32)
     classes = [str(name) for name in labels.cat.categories]
     return {"x": x, "y": labels.cat.codes.to_numpy(), "n_train": len(x), "classes": classes}
@@ -190,15 +244,21 @@ def acs(name: str, folder: str) -> dict:
     try:
         import folktables
     except ImportError as problem:
-        raise MiaError(f"{name} needs folktables, which is not installed: the extra acs brings it, "
-                       "pip install -c constraints.txt -e '.[acs]'.") from problem
-    source = folktables.ACSDataSource(survey_year="2018", horizon="1-Year", survey="person", root_dir=folder)
+        raise MiaError(
+            f"{name} needs folktables, which is not installed: the extra acs brings it, "
+            "pip install -c constraints.txt -e '.[acs]'."
+        ) from problem
+    source = folktables.ACSDataSource(
+        survey_year="2018", horizon="1-Year", survey="person", root_dir=folder
+    )
     problem = getattr(folktables, ACS[name])
     x, y, _ = problem.df_to_numpy(source.get_data(states=["NY"], download=True))
     table = pd.DataFrame(x, columns=problem.features)
     values = table.nunique()
     code = (values <= 50) & ~table.columns.isin(ACS_NUMBERS)
-    x = columns(table.loc[:, ~code & (values > 1)], table.loc[:, code & (values > 1)]).astype(np.float32)
+    x = columns(table.loc[:, ~code & (values > 1)], table.loc[:, code & (values > 1)]).astype(
+        np.float32
+    )
     return {"x": x, "y": np.asarray(y), "n_train": len(x)}
 
 
@@ -231,8 +291,10 @@ def import_torchvision():
     if "torchvision" not in sys.modules:
         spec = find_spec("torchvision")
         if spec is None:
-            raise MiaError("torchvision is not installed; downloads of image sets and the models of ResNet and ConvNeXt need "
-                           "it. Install the version in constraints.txt.")
+            raise MiaError(
+                "torchvision is not installed; downloads of image sets and the models of ResNet and ConvNeXt need "
+                "it. Install the version in constraints.txt."
+            )
         if _library is None and not _extension_loads(Path(spec.origin).parent):
             import torch
 
@@ -261,20 +323,48 @@ def _images(name: str, path: Path, image_size: int, per_class: int | None = None
 
     check_range("image_size", image_size, 8, 1024)
     check_range("per_class", 1 if per_class is None else per_class, 1)
-    classes = sorted(folder.name for folder in (path / SPLITS[name][0]).iterdir() if folder.is_dir())
-    splits = [[(file, label) for label, folder in enumerate(classes)
-               for file in sorted((path / split / folder).glob("*.*"))[:per_class]] for split in SPLITS[name]]
+    classes = sorted(
+        folder.name for folder in (path / SPLITS[name][0]).iterdir() if folder.is_dir()
+    )
+    splits = [
+        [
+            (file, label)
+            for label, folder in enumerate(classes)
+            for file in sorted((path / split / folder).glob("*.*"))[:per_class]
+        ]
+        for split in SPLITS[name]
+    ]
     if not splits[0]:
-        raise MiaError(f"{path / SPLITS[name][0]} holds no images: put them into one folder a class.")
+        raise MiaError(
+            f"{path / SPLITS[name][0]} holds no images: put them into one folder a class."
+        )
     files = [pair for split in splits for pair in split]
     x = np.empty((len(files), image_size, image_size, 3), np.uint8)
     for row, (file, _) in zip(x, track(files, f"reading {name}"), strict=True):
         with Image.open(file) as image:
-            row[:] = ImageOps.fit(image.convert("RGB"), (image_size, image_size), Image.Resampling.BICUBIC)
-    return {"x": x, "y": [label for _, label in files], "n_train": len(splits[0]), "classes": classes}
+            row[:] = ImageOps.fit(
+                image.convert("RGB"), (image_size, image_size), Image.Resampling.BICUBIC
+            )
+    return {
+        "x": x,
+        "y": [label for _, label in files],
+        "n_train": len(splits[0]),
+        "classes": classes,
+    }
 
 
-READERS = {"german_credit": german_credit, "hepatitis": hepatitis, "adult": adult, "location30": location30,
-           "cinic10": partial(_images, "cinic10", image_size=32), "imagenet": partial(_images, "imagenet", image_size=64)}
+READERS = {
+    "german_credit": german_credit,
+    "hepatitis": hepatitis,
+    "adult": adult,
+    "location30": location30,
+    "cinic10": partial(_images, "cinic10", image_size=32),
+    "imagenet": partial(_images, "imagenet", image_size=64),
+}
 # Names, and what fetches them.
-DOWNLOADS = ((ARCHIVES, shokri_archive), (OPENML, openml), (ACS, acs), (TORCHVISION, torchvision_set))
+DOWNLOADS = (
+    (ARCHIVES, shokri_archive),
+    (OPENML, openml),
+    (ACS, acs),
+    (TORCHVISION, torchvision_set),
+)

@@ -23,14 +23,37 @@ from mia_lib import LIBRARY, environment
 from mia_lib.archives import read_npz
 from mia_lib.checks import ALL_KINDS, check_finite, check_labels, check_numbers
 from mia_lib.data import readers
-from mia_lib.errors import MiaError, brief, check_choice, check_count, check_once, check_range, check_type, check_whole
+from mia_lib.errors import (
+    MiaError,
+    brief,
+    check_choice,
+    check_count,
+    check_once,
+    check_range,
+    check_type,
+    check_whole,
+)
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
-TITLES = {"fashion_mnist_20k": "FashionMNIST", "fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10": "CIFAR-10",
-          "cifar100": "CIFAR-100", "cinic10": "CINIC-10", "german_credit": "German credit", "adult": "Adult",
-          "hepatitis": "Hepatitis", "location30": "Location-30", "purchase100": "Purchase-100", "texas100": "Texas-100",
-          "imagenet": "ImageNet"}  # what tables call data sets
-OPTIONS = {"gaussian": ("records", "dimension", "seed"), **dict.fromkeys(readers.SPLITS, ("image_size", "per_class"))}
+TITLES = {
+    "fashion_mnist_20k": "FashionMNIST",
+    "fashion_mnist": "FashionMNIST",
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "cinic10": "CINIC-10",
+    "german_credit": "German credit",
+    "adult": "Adult",
+    "hepatitis": "Hepatitis",
+    "location30": "Location-30",
+    "purchase100": "Purchase-100",
+    "texas100": "Texas-100",
+    "imagenet": "ImageNet",
+}  # what tables call data sets
+OPTIONS = {
+    "gaussian": ("records", "dimension", "seed"),
+    **dict.fromkeys(readers.SPLITS, ("image_size", "per_class")),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,27 +83,46 @@ class Dataset:
 
     def __post_init__(self):
         for name in ("x", "y"):
-            given = check_type(name, getattr(self, name), np.ndarray,
-                               f"Of a tensor give {name}.numpy(), of a list np.array({name}).")
+            given = check_type(
+                name,
+                getattr(self, name),
+                np.ndarray,
+                f"Of a tensor give {name}.numpy(), of a list np.array({name}).",
+            )
             object.__setattr__(self, name, check_numbers(name, given, ALL_KINDS))
         if isinstance(self.classes, str) or not np.iterable(self.classes) or not len(self.classes):
-            raise MiaError(f"classes = {brief(self.classes)}: the names of the classes are needed, for ten of them "
-                           "tuple(map(str, range(10))).")
+            raise MiaError(
+                f"classes = {brief(self.classes)}: the names of the classes are needed, for ten of them "
+                "tuple(map(str, range(10)))."
+            )
         check_once("classes", self.classes)
         x, numbers = self.x, self.x.dtype.kind in "biuf"
         if not (x.ndim == 2 and numbers or x.ndim == 4 and x.dtype == np.uint8):
-            raise MiaError(f"x has shape {x.shape} and type {x.dtype}: images uint8 [N, H, W, C] or tables of numbers [N, D] "
-                           "are needed. Grey images get their axis of channels by x[..., None]; pixels in [0, 1] become bytes "
-                           "by (255 * x).round().astype(np.uint8).")
+            raise MiaError(
+                f"x has shape {x.shape} and type {x.dtype}: images uint8 [N, H, W, C] or tables of numbers [N, D] "
+                "are needed. Grey images get their axis of channels by x[..., None]; pixels in [0, 1] become bytes "
+                "by (255 * x).round().astype(np.uint8)."
+            )
         check_labels("y", self.y, len(self.classes), len(x))
         if self.y.dtype.kind not in "iu":
             object.__setattr__(self, "y", self.y.astype(np.int64))
         check_whole("n_train", self.n_train, 0, len(x))
-        if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):  # one pass without a copy
-            check_finite("x", x, "records", "Fill in what is missing, as by the mean of its column, or leave them out.")
+        if x.dtype.kind == "f" and not np.isfinite(
+            x.sum(dtype=np.float64)
+        ):  # one pass without a copy
+            check_finite(
+                "x",
+                x,
+                "records",
+                "Fill in what is missing, as by the mean of its column, or leave them out.",
+            )
 
     def __repr__(self) -> str:
-        size = f"images {' x '.join(map(str, self.shape))}" if self.is_image else f"records of {self.shape[0]} numbers"
+        size = (
+            f"images {' x '.join(map(str, self.shape))}"
+            if self.is_image
+            else f"records of {self.shape[0]} numbers"
+        )
         return f"{self.name}: {len(self)} {size}, {len(self.classes)} classes"
 
     def __len__(self) -> int:
@@ -111,7 +153,9 @@ class Dataset:
         `n_train` of the result counts the training records before the first other one.
         """
         indices = np.asarray(indices)
-        rows = np.arange(len(self))[indices if indices.size else np.zeros(0, int)]  # a list of none would be float
+        rows = np.arange(len(self))[
+            indices if indices.size else np.zeros(0, int)
+        ]  # a list of none would be float
         others = np.flatnonzero(rows >= self.n_train)
         n_train = int(others[0]) if len(others) else len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
@@ -127,18 +171,26 @@ class Dataset:
         kept = self.take(np.isin(self.y, labels))
         place = np.full(len(self.classes), -1)
         place[labels] = np.arange(len(labels))
-        return replace(kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels))
+        return replace(
+            kept, y=place[kept.y], classes=tuple(self.classes[label] for label in labels)
+        )
 
     def mirrored(self) -> Dataset:
         """Images with left and right exchanged: the second view of attacks that take several. Tables are refused."""
         if not self.is_image:
-            raise MiaError(f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
-                           "use one view, or images.")
+            raise MiaError(
+                f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
+                "use one view, or images."
+            )
         return replace(self, x=np.ascontiguousarray(self.x[:, :, ::-1]))
 
     def as_table(self) -> Dataset:
         """Images as tables, float32 [N, H * W * C] with pixels in [0, 1]; tables as they are."""
-        return replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255) if self.is_image else self
+        return (
+            replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255)
+            if self.is_image
+            else self
+        )
 
 
 # ---------------------------------------------------------------------------------------- what is known
@@ -150,41 +202,102 @@ class _Known(NamedTuple):
     classes: tuple[str, ...] | int
     licence: str
     pixels: str = ""  # sha256 of x, training rows then test rows
-    made: str = ""  # fingerprint of the records that a reader of ours makes of the publisher's files
+    made: str = (
+        ""  # fingerprint of the records that a reader of ours makes of the publisher's files
+    )
 
 
-_CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
-            "Ankle boot")
+_CLOTHES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
 _CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _CENSUS = "terms of the US Census Bureau"
 _KNOWN = {
-    "fashion_mnist_20k": _Known(20_000, (28, 28, 1), _CLOTHES, "MIT",
-                                "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1"),
-    "german_credit": _Known(1000, (20,), ("good", "bad"), "CC BY 4.0",
-                            made="6c634511efb48c6cc3537294439cc7135b6bc0577d20956a3379bd4661bbd2f2"),
+    "fashion_mnist_20k": _Known(
+        20_000,
+        (28, 28, 1),
+        _CLOTHES,
+        "MIT",
+        "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1",
+    ),
+    "german_credit": _Known(
+        1000,
+        (20,),
+        ("good", "bad"),
+        "CC BY 4.0",
+        made="6c634511efb48c6cc3537294439cc7135b6bc0577d20956a3379bd4661bbd2f2",
+    ),
     "gaussian": _Known(200, (2000,), ("z",), "none needed"),
-    "fashion_mnist": _Known(70_000, (28, 28, 1), _CLOTHES, "MIT",
-                            "0fbbfcb392782b3b702472ead3688778e1509e8cf40f5c24d9d3303618b193ab"),
-    "mnist": _Known(70_000, (28, 28, 1), 10, "CC BY-SA 3.0",
-                    "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96"),
-    "cifar10": _Known(60_000, (32, 32, 3), _CIFAR, "none stated",
-                      "0ac3ab5c78edb36ac68f69e287fd8f957b2d4f820b80e5fa9bd05c810fc0d95d"),
-    "cifar100": _Known(60_000, (32, 32, 3), 100, "none stated",
-                       "f33db8ac706110c918c04bd7359201ed472dec17f5afc2905d52ebec1fdc3365"),
-    "adult": _Known(48_842, (108,), ("<=50K", ">50K"), "CC BY 4.0",
-                    made="0183621ec1682189e44326977fcd367b962bf910c5402182b0362059c3472e7c"),
-    "hepatitis": _Known(155, (19,), ("die", "live"), "CC BY 4.0",
-                        made="b2bfd6dfa45ac08a21d3edb7142be6888ac75f46b29c4577fe261bafa0d92cca"),
-    "location30": _Known(5010, (446,), 30, "none stated",
-                         made="d85abbc0f23dfa00b6115b87880019d74918d1306f8e6152a62a5899a44beb14"),
+    "fashion_mnist": _Known(
+        70_000,
+        (28, 28, 1),
+        _CLOTHES,
+        "MIT",
+        "0fbbfcb392782b3b702472ead3688778e1509e8cf40f5c24d9d3303618b193ab",
+    ),
+    "mnist": _Known(
+        70_000,
+        (28, 28, 1),
+        10,
+        "CC BY-SA 3.0",
+        "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96",
+    ),
+    "cifar10": _Known(
+        60_000,
+        (32, 32, 3),
+        _CIFAR,
+        "none stated",
+        "0ac3ab5c78edb36ac68f69e287fd8f957b2d4f820b80e5fa9bd05c810fc0d95d",
+    ),
+    "cifar100": _Known(
+        60_000,
+        (32, 32, 3),
+        100,
+        "none stated",
+        "f33db8ac706110c918c04bd7359201ed472dec17f5afc2905d52ebec1fdc3365",
+    ),
+    "adult": _Known(
+        48_842,
+        (108,),
+        ("<=50K", ">50K"),
+        "CC BY 4.0",
+        made="0183621ec1682189e44326977fcd367b962bf910c5402182b0362059c3472e7c",
+    ),
+    "hepatitis": _Known(
+        155,
+        (19,),
+        ("die", "live"),
+        "CC BY 4.0",
+        made="b2bfd6dfa45ac08a21d3edb7142be6888ac75f46b29c4577fe261bafa0d92cca",
+    ),
+    "location30": _Known(
+        5010,
+        (446,),
+        30,
+        "none stated",
+        made="d85abbc0f23dfa00b6115b87880019d74918d1306f8e6152a62a5899a44beb14",
+    ),
     "purchase100": _Known(197_324, (600,), 100, "none stated"),
     "texas100": _Known(67_330, (6169,), 100, "none stated"),
     "cinic10": _Known(270_000, (32, 32, 3), 10, "MIT; a part is ImageNet's"),
     "imagenet": _Known(1_331_167, (64, 64, 3), 1000, "ImageNet's terms of access"),
     **{name: _Known(0, (), 0, "stated at openml.org") for name in readers.OPENML},
-    "acs_public_coverage": _Known(0, (), ("no public health coverage", "public health coverage"), _CENSUS),
+    "acs_public_coverage": _Known(
+        0, (), ("no public health coverage", "public health coverage"), _CENSUS
+    ),
     "acs_income": _Known(0, (), ("up to 50,000 dollars", "above 50,000 dollars"), _CENSUS),
-    "acs_travel_time": _Known(0, (), ("up to 20 minutes to work", "above 20 minutes to work"), _CENSUS),
+    "acs_travel_time": _Known(
+        0, (), ("up to 20 minutes to work", "above 20 minutes to work"), _CENSUS
+    ),
     "acs_mobility": _Known(0, (), ("moved within a year", "same address as a year ago"), _CENSUS),
 }
 
@@ -242,18 +355,29 @@ def source_digest(name: str) -> str:
     if path.is_file():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    entries = sorted((str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns) for file in path.rglob("*"))
+    entries = sorted(
+        (str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in path.rglob("*")
+    )
     return hashlib.sha256(repr(entries).encode()).hexdigest()
 
 
 def _how(name: str) -> str:
     if name in ("fashion_mnist_20k", "german_credit"):
-        return "in the repository" if EMBEDDED.is_dir() else (
-            "it lies in the book's repository, of which an installed mia_lib has nothing: clone it, `pip install -e .` there")
+        return (
+            "in the repository"
+            if EMBEDDED.is_dir()
+            else (
+                "it lies in the book's repository, of which an installed mia_lib has nothing: clone it, "
+                "`pip install -e .` there"
+            )
+        )
     if name == "gaussian":
         return "drawn on demand"
     if name in readers.SPLITS:
-        return f"put the images into {data_dir() / name}/{{{','.join(readers.SPLITS[name])}}}/CLASS/"
+        return (
+            f"put the images into {data_dir() / name}/{{{','.join(readers.SPLITS[name])}}}/CLASS/"
+        )
     return f"mia data get {name}"
 
 
@@ -265,12 +389,25 @@ def describe():
     rows = []
     for name, known in _KNOWN.items():
         path = _find(name)
-        where = "made on demand" if name == "gaussian" else "not here" if path is None else (
-            "embedded" if path.parent == EMBEDDED else str(path))
-        rows.append({
-            "name": name, "records": known.records or "unknown", "shape": " x ".join(map(str, known.shape)) or "unknown",
-            "classes": (known.classes if isinstance(known.classes, int) else len(known.classes)) or "unknown",
-            "licence": known.licence, "where": where, "how to get": _how(name)})
+        where = (
+            "made on demand"
+            if name == "gaussian"
+            else "not here"
+            if path is None
+            else ("embedded" if path.parent == EMBEDDED else str(path))
+        )
+        rows.append(
+            {
+                "name": name,
+                "records": known.records or "unknown",
+                "shape": " x ".join(map(str, known.shape)) or "unknown",
+                "classes": (known.classes if isinstance(known.classes, int) else len(known.classes))
+                or "unknown",
+                "licence": known.licence,
+                "where": where,
+                "how to get": _how(name),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -295,26 +432,36 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
             classes = range(classes or int(y.max(initial=-1)) + 1)
     classes = tuple(map(str, classes))
     if not 0 < n_train <= len(x) == len(y) or y.min() < 0 or y.max() >= len(classes):
-        raise MiaError(f"{source} does not fit together: {len(x)} records, {len(y)} labels, "
-                       f"{len(classes)} classes, n_train = {n_train}. Labels count from 0. Prepare it anew.")
+        raise MiaError(
+            f"{source} does not fit together: {len(x)} records, {len(y)} labels, "
+            f"{len(classes)} classes, n_train = {n_train}. Labels count from 0. Prepare it anew."
+        )
     x.flags.writeable = y.flags.writeable = False
     records = Dataset(name, x, y, int(n_train), classes)
     # What the archive that a set is downloaded from holds was never compared with the file that this book's records are from.
-    if known.made not in ("", records.fingerprint) and not (name in readers.ARCHIVES and str(source).endswith(".npz")):
-        raise MiaError(f"{source} gives records of {name} with the fingerprint {records.fingerprint}; results of this book "
-                       f"are of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` "
-                       "says how to get them). If the reader was changed and others are meant, set `made` in "
-                       "mia_lib/data/sets.py: what is published stays of the old ones.")
+    if known.made not in ("", records.fingerprint) and not (
+        name in readers.ARCHIVES and str(source).endswith(".npz")
+    ):
+        raise MiaError(
+            f"{source} gives records of {name} with the fingerprint {records.fingerprint}; results of this book "
+            f"are of {known.made}. A prepared file of other records is to be deleted or renamed (`mia data ls` "
+            "says how to get them). If the reader was changed and others are meant, set `made` in "
+            "mia_lib/data/sets.py: what is published stays of the old ones."
+        )
     return records
 
 
 def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
     remedy = "Delete it, then fetch it anew (`mia data ls` says how)."
-    arrays = read_npz(path if content is None else content, str(path), ("x", "y", "n_train"), ("classes",), remedy)
+    arrays = read_npz(
+        path if content is None else content, str(path), ("x", "y", "n_train"), ("classes",), remedy
+    )
     try:
         n_train = int(arrays.pop("n_train"))
     except (TypeError, ValueError) as problem:
-        raise MiaError(f"{path} cannot be read as an .npz file with x, y and n_train ({problem}). {remedy}") from problem
+        raise MiaError(
+            f"{path} cannot be read as an .npz file with x, y and n_train ({problem}). {remedy}"
+        ) from problem
     return _dataset(name, path, n_train=n_train, **arrays)
 
 
@@ -340,7 +487,9 @@ def _download(name: str) -> Path:
         import pooch
 
         for file in readers.RAW[name]:
-            pooch.retrieve(f"{readers.UCI}/{name}/{file}", readers.SHA256[file], file, folder / name)
+            pooch.retrieve(
+                f"{readers.UCI}/{name}/{file}", readers.SHA256[file], file, folder / name
+            )
         return folder / name
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as scratch:
         fetch = next(fetch for sets, fetch in readers.DOWNLOADS if name in sets)
@@ -358,18 +507,30 @@ def get(name: str) -> Path:
     check_choice("name", name, [known for known in names() if known != "gaussian"])
     if path := _find(name):
         return path
-    instead = f"or put {name}.npz (x, y, n_train) into {data_dir()} (MIA_DATA names another folder). " \
-              f"Without network these work: {'fashion_mnist_20k, german_credit, ' * EMBEDDED.is_dir()}gaussian."
+    instead = (
+        f"or put {name}.npz (x, y, n_train) into {data_dir()} (MIA_DATA names another folder). "
+        f"Without network these work: {'fashion_mnist_20k, german_credit, ' * EMBEDDED.is_dir()}gaussian."
+    )
     if not _how(name).startswith("mia data get"):
         raise MiaError(f"Data set {name!r} is not here: {_how(name)}; {instead}")
     try:
         return _download(name)
     except MiaError:
         raise
-    except (OSError, RuntimeError, ValueError, ImportError, EOFError) as problem:  # urllib, requests, pooch
-        reason = " ".join(f"{type(problem).__name__}: {problem}".split())  # on one line, as the last of a traceback
-        raise MiaError(f"Data set {name!r} is not here and could not be downloaded ({reason}). "
-                       f"With network `{_how(name)}` fetches it; {instead}") from problem
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+        ImportError,
+        EOFError,
+    ) as problem:  # urllib, requests, pooch
+        reason = " ".join(
+            f"{type(problem).__name__}: {problem}".split()
+        )  # on one line, as the last of a traceback
+        raise MiaError(
+            f"Data set {name!r} is not here and could not be downloaded ({reason}). "
+            f"With network `{_how(name)}` fetches it; {instead}"
+        ) from problem
 
 
 def load(name: str, **options) -> Dataset:
@@ -378,7 +539,9 @@ def load(name: str, **options) -> Dataset:
     allowed = OPTIONS.get(name, ())
     for option, value in options.items():
         if not allowed:
-            raise MiaError(f"Data set {name!r} takes no options; given: {option} = {value!r}. Omit it.")
+            raise MiaError(
+                f"Data set {name!r} takes no options; given: {option} = {value!r}. Omit it."
+            )
         check_choice(f"option of {name!r}", option, allowed)
         if option != "per_class" or value is not None:
             check_whole(option, value, int(option != "seed"))
@@ -390,6 +553,8 @@ def load(name: str, **options) -> Dataset:
     if path.is_dir():
         return _dataset(name, path, **readers.READERS[name](path, **options))
     if options:
-        raise MiaError(f"{path} is prepared already, so {', '.join(options)} cannot be chosen. "
-                       "Leave them out, or move that file away.")
+        raise MiaError(
+            f"{path} is prepared already, so {', '.join(options)} cannot be chosen. "
+            "Leave them out, or move that file away."
+        )
     return _read_npz(name, path)

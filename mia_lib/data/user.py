@@ -22,7 +22,9 @@ IMAGES = (".png", ".jpg", ".jpeg")
 SPLITS = ("train", "test")
 
 
-def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: int | None = None) -> Dataset:
+def from_arrays(
+    x, y, name: str, classes: Sequence[str] | None = None, n_train: int | None = None
+) -> Dataset:
     """A data set from arrays in memory, which are copied.
 
     >>> import numpy as np
@@ -54,51 +56,83 @@ def from_arrays(x, y, name: str, classes: Sequence[str] | None = None, n_train: 
 
 def _records(values) -> np.ndarray:
     """A copy of `x` in the form of `Dataset.x`."""
-    if hasattr(values, "dtypes") and hasattr(values, "columns"):  # a DataFrame, of pandas or another library
+    if hasattr(values, "dtypes") and hasattr(
+        values, "columns"
+    ):  # a DataFrame, of pandas or another library
         _check_columns(values)
-        values = values.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(values, "iloc") else values.to_numpy()
+        values = (
+            values.to_numpy(dtype=np.float64, na_value=np.nan)
+            if hasattr(values, "iloc")
+            else values.to_numpy()
+        )
     x = check_numbers("x", values, ALL_KINDS)
     if x.dtype.kind not in "biuf":
         shown = next(iter(x.ravel().tolist()), None) if x.dtype.kind in "OUS" else x.dtype
-        raise MiaError(f"x is of type {x.dtype}, such as {shown!r}: numbers are needed. Text "
-                       "columns become numbers one-hot, as by pandas.get_dummies(x, dtype=float) or data.from_csv.")
+        raise MiaError(
+            f"x is of type {x.dtype}, such as {shown!r}: numbers are needed. Text "
+            "columns become numbers one-hot, as by pandas.get_dummies(x, dtype=float) or data.from_csv."
+        )
     if not len(x.shape) or not len(x):
-        raise MiaError(f"x has shape {x.shape}: at least one record is needed, images [N, H, W, C] or tables [N, D].")
+        raise MiaError(
+            f"x has shape {x.shape}: at least one record is needed, images [N, H, W, C] or tables [N, D]."
+        )
     if x.ndim == 4 and x.dtype != np.uint8:
         low, high = (x.min(), x.max()) if x.size else (0, 0)
-        scaled = "255 * x" if 0 <= low and high <= 1 else "x" if 0 <= low and high <= 255 else "255 * (x - low) / (high - low)"
-        raise MiaError(f"x holds images of type {x.dtype} with values from {low:.4g} to {high:.4g}: bytes are needed, uint8 "
-                       "from 0 to 255, from which each model's scaling makes numbers. Give "
-                       f"({scaled}).round().astype(np.uint8).")
+        scaled = (
+            "255 * x"
+            if 0 <= low and high <= 1
+            else "x"
+            if 0 <= low and high <= 255
+            else "255 * (x - low) / (high - low)"
+        )
+        raise MiaError(
+            f"x holds images of type {x.dtype} with values from {low:.4g} to {high:.4g}: bytes are needed, uint8 "
+            "from 0 to 255, from which each model's scaling makes numbers. Give "
+            f"({scaled}).round().astype(np.uint8)."
+        )
     if x.ndim == 4 and x.shape[1] <= 4 < x.shape[3]:
-        raise MiaError(f"x has shape {x.shape}: its channels seem to come first, where images are [N, H, W, C]. Give "
-                       "x.transpose(0, 2, 3, 1).")
+        raise MiaError(
+            f"x has shape {x.shape}: its channels seem to come first, where images are [N, H, W, C]. Give "
+            "x.transpose(0, 2, 3, 1)."
+        )
     if x.ndim == 3 and x.dtype == np.uint8:
-        raise MiaError(f"x has shape {x.shape}: images are [N, H, W, C]. Grey ones get their axis of channels by "
-                       "x[..., None].")
+        raise MiaError(
+            f"x has shape {x.shape}: images are [N, H, W, C]. Grey ones get their axis of channels by "
+            "x[..., None]."
+        )
     if x.ndim != 4 and x.ndim != 2:
-        raise MiaError(f"x has shape {x.shape}: images uint8 [N, H, W, C] or tables [N, D] are needed. Of a single column "
-                       "give x[:, None]; sequences and volumes become tables by x.reshape(len(x), -1).")
+        raise MiaError(
+            f"x has shape {x.shape}: images uint8 [N, H, W, C] or tables [N, D] are needed. Of a single column "
+            "give x[:, None]; sequences and volumes become tables by x.reshape(len(x), -1)."
+        )
     if 0 in x.shape[1:]:
         raise MiaError(f"x has shape {x.shape}: a record holds nothing.")
     if x.ndim == 4:
         return np.array(x, order="C")
     missing = np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
     if missing.any():
-        raise MiaError(f"x has {missing.sum()} missing values, in columns {list_few(np.flatnonzero(missing.any(0)))}, first "
-                       f"in record {int(np.flatnonzero(missing.any(1))[0])}: fill them in, as with the mean of the column, or "
-                       "leave the records out.")
+        raise MiaError(
+            f"x has {missing.sum()} missing values, in columns {list_few(np.flatnonzero(missing.any(0)))}, first "
+            f"in record {int(np.flatnonzero(missing.any(1))[0])}: fill them in, as with the mean of the column, or "
+            "leave the records out."
+        )
     with np.errstate(over="ignore"):
         table = np.array(x, np.float32, order="C")
     if not np.isfinite(table).all():
-        raise MiaError(f"x has {(~np.isfinite(table)).sum()} values that float32 cannot hold, in columns "
-                       f"{list_few(np.flatnonzero((~np.isfinite(table)).any(0)))}: leave infinity out, and give large "
-                       "numbers in another unit.")
-    for column in np.flatnonzero(np.abs(table).max(0) > 2**24):  # beyond, not every whole number is one of float32
+        raise MiaError(
+            f"x has {(~np.isfinite(table)).sum()} values that float32 cannot hold, in columns "
+            f"{list_few(np.flatnonzero((~np.isfinite(table)).any(0)))}: leave infinity out, and give large "
+            "numbers in another unit."
+        )
+    for column in np.flatnonzero(
+        np.abs(table).max(0) > 2**24
+    ):  # beyond, not every whole number is one of float32
         there, kept = len(np.unique(x[:, column])), len(np.unique(table[:, column]))
         if 2 * kept < there:
-            raise MiaError(f"x has {there} values in column {column}, of which float32 tells {kept} apart, such as "
-                           f"{x[0, column]}: leave numbers out that name records, and give others from a nearer zero.")
+            raise MiaError(
+                f"x has {there} values in column {column}, of which float32 tells {kept} apart, such as "
+                f"{x[0, column]}: leave numbers out that name records, and give others from a nearer zero."
+            )
     return table
 
 
@@ -108,18 +142,28 @@ def _check_columns(table) -> None:
 
     if not isinstance(table, pd.DataFrame):
         return
-    texts = [name for name, kind in table.dtypes.items()
-             if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)) or kind.kind == "c"]
+    texts = [
+        name
+        for name, kind in table.dtypes.items()
+        if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind))
+        or kind.kind == "c"
+    ]
     if texts:
-        raise MiaError(f"x has columns that are no numbers: {list_few(texts)}. Make them numbers, one-hot by "
-                       "pandas.get_dummies(x, dtype=float); dates become a number of days.")
+        raise MiaError(
+            f"x has columns that are no numbers: {list_few(texts)}. Make them numbers, one-hot by "
+            "pandas.get_dummies(x, dtype=float); dates become a number of days."
+        )
     lacking = [name for name in table.columns[table.isna().any().to_numpy()]]
     if lacking:
-        raise MiaError(f"x has missing values in the columns {list_few(lacking)}: fill them in, as by x.fillna(x.mean()), or "
-                       "leave the records out, as by x.dropna().")
+        raise MiaError(
+            f"x has missing values in the columns {list_few(lacking)}: fill them in, as by x.fillna(x.mean()), or "
+            "leave the records out, as by x.dropna()."
+        )
 
 
-def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def _labels(
+    labels, classes: Sequence[str] | None, records: int
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels int64 [N], and the names of the classes."""
     y = check_numbers("y", labels, ALL_KINDS)
     if classes is not None and (isinstance(classes, str) or np.ndim(classes) != 1):
@@ -128,35 +172,58 @@ def _labels(labels, classes: Sequence[str] | None, records: int) -> tuple[np.nda
         check_labels("y", np.empty(y.shape), records=records)
     if y.dtype.kind in "OUSb":
         values = y.tolist()
-        if lacking := [k for k, value in enumerate(values) if value is None or value != value or value == ""]:
-            raise MiaError(f"y has {len(lacking)} missing labels, the first of record {lacking[0]}: leave those records out.")
-        if not any(all(isinstance(value, kind) for value in values) for kind in (str, bool | np.bool_)):
+        if lacking := [
+            k for k, value in enumerate(values) if value is None or value != value or value == ""
+        ]:
+            raise MiaError(
+                f"y has {len(lacking)} missing labels, the first of record {lacking[0]}: leave those records out."
+            )
+        if not any(
+            all(isinstance(value, kind) for value in values) for kind in (str, bool | np.bool_)
+        ):
             kinds = sorted({type(value).__name__ for value in values})
             if all(isinstance(value, int | np.integer) for value in values) and "bool" not in kinds:
                 y = y.astype(np.int64)
             else:
-                raise MiaError(f"y holds {' and '.join(kinds)}: whole numbers from 0, texts, or True and False are needed. "
-                               "Give y.astype(str).")
+                raise MiaError(
+                    f"y holds {' and '.join(kinds)}: whole numbers from 0, texts, or True and False are needed. "
+                    "Give y.astype(str)."
+                )
     if y.dtype.kind in "OUSb":
-        distinct, y = np.unique(np.asarray(values if y.dtype.kind == "b" else list(map(str, values))), return_inverse=True)
+        distinct, y = np.unique(
+            np.asarray(values if y.dtype.kind == "b" else list(map(str, values))),
+            return_inverse=True,
+        )
         if classes is not None and list(map(str, classes)) != list(map(str, distinct)):
-            raise MiaError(f"classes = {tuple(classes)!r}, but y holds {list_few(distinct)}: the classes of labels that are "
-                           "texts are their sorted values. Leave classes out, or give y as numbers.")
+            raise MiaError(
+                f"classes = {tuple(classes)!r}, but y holds {list_few(distinct)}: the classes of labels that are "
+                "texts are their sorted values. Leave classes out, or give y as numbers."
+            )
         names = tuple(map(str, distinct))
-        if classes is None and all(map(str.isdecimal, names)) and sorted(names, key=int) != list(names):
-            raise MiaError(f"y holds texts that are whole numbers, and their order as texts, {list_few(names)}, is not that "
-                           "of the numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
-                           "classes=sorted(set(y)) for one that was trained on the texts, as by scikit-learn.")
+        if (
+            classes is None
+            and all(map(str.isdecimal, names))
+            and sorted(names, key=int) != list(names)
+        ):
+            raise MiaError(
+                f"y holds texts that are whole numbers, and their order as texts, {list_few(names)}, is not that "
+                "of the numbers. Give y.astype(int) for a model whose columns follow the numbers, or "
+                "classes=sorted(set(y)) for one that was trained on the texts, as by scikit-learn."
+            )
     else:
         y = np.array(check_labels("y", y, None if classes is None else len(classes), records))
         count = int(y.max(initial=-1)) + 1
-        if classes is None and (empty := np.setdiff1d(np.arange(min(count, len(y) + 1)), y).tolist()):  # of those
-            raise MiaError(f"y runs to {count - 1}, but no record is of class {list_few(empty)}: name all classes, "
-                           f"those without records, too, by classes=(...), {count} or more in the order of their numbers"
-                           f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}. If y is a quantity, as of a "
-                           "regression, it has no classes: attacks and audits here are for classifiers; `mia audit --scores` "
-                           "judges the negative of any loss, one a record, or what "
-                           "`attacks.calibration.calibrate` makes of it with references.")
+        if classes is None and (
+            empty := np.setdiff1d(np.arange(min(count, len(y) + 1)), y).tolist()
+        ):  # of those
+            raise MiaError(
+                f"y runs to {count - 1}, but no record is of class {list_few(empty)}: name all classes, "
+                f"those without records, too, by classes=(...), {count} or more in the order of their numbers"
+                f"{'; labels that count from 1 become y - 1' if empty == [0] else ''}. If y is a quantity, as of a "
+                "regression, it has no classes: attacks and audits here are for classifiers; `mia audit --scores` "
+                "judges the negative of any loss, one a record, or what "
+                "`attacks.calibration.calibrate` makes of it with references."
+            )
         names = tuple(map(str, range(count) if classes is None else classes))
     if len(names) < 2:
         raise MiaError(f"y has one class, {names[0]!r}: a classifier needs at least two.")
@@ -174,12 +241,27 @@ def from_npz(path: str | Path, name: str | None = None) -> Dataset:
         name: the file's when None, in signs that are no markup.
     """
     path = _file(path)
-    arrays = read_npz(path, str(path), ("x", "y"), ("n_train", "classes"),
-                      "Save it by np.savez(path, x=x, y=y).")
-    if unknown := {key: value for key, value in arrays.items() if key == "n_train" and np.shape(value) not in ((), (1,))}:
-        raise MiaError(f"{path} cannot be used: n_train has shape {unknown['n_train'].shape}, where one number is needed.")
-    return _from(path, arrays.pop("x"), arrays.pop("y"), name or plain_name(path.stem),
-                 **{key: value.tolist() if key == "classes" else value.ravel()[0] for key, value in arrays.items()})
+    arrays = read_npz(
+        path, str(path), ("x", "y"), ("n_train", "classes"), "Save it by np.savez(path, x=x, y=y)."
+    )
+    if unknown := {
+        key: value
+        for key, value in arrays.items()
+        if key == "n_train" and np.shape(value) not in ((), (1,))
+    }:
+        raise MiaError(
+            f"{path} cannot be used: n_train has shape {unknown['n_train'].shape}, where one number is needed."
+        )
+    return _from(
+        path,
+        arrays.pop("x"),
+        arrays.pop("y"),
+        name or plain_name(path.stem),
+        **{
+            key: value.tolist() if key == "classes" else value.ravel()[0]
+            for key, value in arrays.items()
+        },
+    )
 
 
 def load(name: str, **options) -> Dataset:
@@ -200,7 +282,9 @@ def load(name: str, **options) -> Dataset:
     if not str(name).endswith(".npz"):
         return sets.load(name, **options)
     if options:
-        raise MiaError(f"{name} is a file of records, which takes no options; given: {', '.join(options)}. Leave them out.")
+        raise MiaError(
+            f"{name} is a file of records, which takes no options; given: {', '.join(options)}. Leave them out."
+        )
     return from_npz(name)
 
 
@@ -240,36 +324,67 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(path, index_col=False)  # or a field more would make the first column an index
+            table = pd.read_csv(
+                path, index_col=False
+            )  # or a field more would make the first column an index
     except pd.errors.ParserWarning as problem:
-        raise MiaError(f"{path} has lines with more fields than there are names in its first line: give every column a "
-                       "name.") from problem
+        raise MiaError(
+            f"{path} has lines with more fields than there are names in its first line: give every column a "
+            "name."
+        ) from problem
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as problem:
-        raise MiaError(f"{path} cannot be read as a CSV ({problem}). Its first line names the columns, and commas part "
-                       "them.") from problem
+        raise MiaError(
+            f"{path} cannot be read as a CSV ({problem}). Its first line names the columns, and commas part "
+            "them."
+        ) from problem
     check_choice("label", label, map(str, table.columns))
     lacking = table.columns[table.isna().any().to_numpy()]
     if len(lacking):
-        raise MiaError(f"{path} has missing values in {list_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "
-                       "fill them in, or leave those lines or columns out.")
+        raise MiaError(
+            f"{path} has missing values in {list_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "
+            "fill them in, or leave those lines or columns out."
+        )
     labels, table = table[label], table.drop(columns=label)
     if pd.api.types.is_float_dtype(labels):
-        raise MiaError(f"label = {label!r} holds fractions, such as {labels.iloc[0]}: classes are needed, texts or whole "
-                       "numbers. Of an amount make ranges, as by pandas.cut.")
+        raise MiaError(
+            f"label = {label!r} holds fractions, such as {labels.iloc[0]}: classes are needed, texts or whole "
+            "numbers. Of an amount make ranges, as by pandas.cut."
+        )
     if not len(table.columns):
         raise MiaError(f"{path} has no column besides {label}.")
-    texts = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])
-             or pd.api.types.is_bool_dtype(table[column])]
+    texts = [
+        column
+        for column in table
+        if not pd.api.types.is_numeric_dtype(table[column])
+        or pd.api.types.is_bool_dtype(table[column])
+    ]
     if many := [column for column in texts if table[column].nunique() > max(50, len(table) // 10)]:
-        raise MiaError(f"{path} has text of {table[many[0]].nunique()} values in {many[0]}, for {len(table)} records: it "
-                       "seems to name records, not to describe them. Leave the column out, or put its values into groups.")
-    parts = [pd.get_dummies(table[column].astype(str), prefix=column, dtype=np.float64) if column in texts
-             else table[column].astype(np.float64) for column in table]
-    named, y = np.unique(labels.astype(str) if not pd.api.types.is_integer_dtype(labels) else labels, return_inverse=True)
-    return _from(path, pd.concat(parts, axis=1), y, name or plain_name(path.stem), [str(value) for value in named])
+        raise MiaError(
+            f"{path} has text of {table[many[0]].nunique()} values in {many[0]}, for {len(table)} records: it "
+            "seems to name records, not to describe them. Leave the column out, or put its values into groups."
+        )
+    parts = [
+        pd.get_dummies(table[column].astype(str), prefix=column, dtype=np.float64)
+        if column in texts
+        else table[column].astype(np.float64)
+        for column in table
+    ]
+    named, y = np.unique(
+        labels.astype(str) if not pd.api.types.is_integer_dtype(labels) else labels,
+        return_inverse=True,
+    )
+    return _from(
+        path,
+        pd.concat(parts, axis=1),
+        y,
+        name or plain_name(path.stem),
+        [str(value) for value in named],
+    )
 
 
-def from_folder(path: str | Path, name: str | None = None, image_size: int | None = None) -> Dataset:
+def from_folder(
+    path: str | Path, name: str | None = None, image_size: int | None = None
+) -> Dataset:
     """A data set from images in PATH/CLASS/FILE, or in PATH/train/CLASS/FILE and PATH/test/CLASS/FILE.
 
     Images are PNG or JPEG files, read in the order of their names, class by class; those of train come first, and `n_train`
@@ -300,53 +415,91 @@ def from_folder(path: str | Path, name: str | None = None, image_size: int | Non
             with Image.open(file) as opened:
                 grey = opened.mode in ("1", "L", "LA", "I", "I;16", "F")
                 if opened.mode in ("I", "I;16", "F"):
-                    raise MiaError(f"{file} has more than 8 bits a pixel (Pillow's mode {opened.mode}): save it with 8.")
+                    raise MiaError(
+                        f"{file} has more than 8 bits a pixel (Pillow's mode {opened.mode}): save it with 8."
+                    )
                 image = ImageOps.exif_transpose(opened).convert("L" if grey else "RGB")
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as problem:
             if isinstance(problem, MiaError):
                 raise
-            raise MiaError(f"{file} cannot be read as an image ({problem}): mend it, or take it away.") from problem
+            raise MiaError(
+                f"{file} cannot be read as an image ({problem}): mend it, or take it away."
+            ) from problem
         if image_size is not None:
             image = ImageOps.fit(image, (image_size, image_size), Image.Resampling.BICUBIC)
         images.append(np.asarray(image))
         if images[0].shape[:2] != images[-1].shape[:2]:
             sizes = [" x ".join(map(str, image.shape[1::-1])) for image in (images[0], images[-1])]
-            raise MiaError(f"{file} has {sizes[1]} pixels, {files[0][0]} has {sizes[0]}: give image_size, to which all are "
-                           "scaled.")
+            raise MiaError(
+                f"{file} has {sizes[1]} pixels, {files[0][0]} has {sizes[0]}: give image_size, to which all are "
+                "scaled."
+            )
     coloured = any(image.ndim == 3 for image in images)
-    x = np.stack([np.repeat(image[..., None], 3, 2) if image.ndim == 2 and coloured else
-                  image[..., None] if image.ndim == 2 else image for image in images])
+    x = np.stack(
+        [
+            np.repeat(image[..., None], 3, 2)
+            if image.ndim == 2 and coloured
+            else image[..., None]
+            if image.ndim == 2
+            else image
+            for image in images
+        ]
+    )
     y = np.array([label for _, label in files])
     return _from(path, x, y, name or plain_name(path.resolve().name), classes, len(splits[0]))
 
 
 def _files(path: Path) -> tuple[list[str], list[list[tuple[Path, int]]]]:
     """Classes, and for each split its files with their labels."""
+
     def inside(folder: Path) -> list[Path]:
-        return sorted((entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")),
-                      key=lambda entry: entry.name)
+        return sorted(
+            (
+                entry
+                for entry in folder.iterdir()
+                if entry.is_dir() and not entry.name.startswith(".")
+            ),
+            key=lambda entry: entry.name,
+        )
 
     folders = inside(path)
     splits = [path / split for split in SPLITS if (path / split).is_dir()]
     if len(splits) == 2 and len(folders) > 2 or len(splits) == 1 and any(inside(splits[0])):
-        lie = list_few(entry.name for entry in folders if entry.name not in SPLITS) or "no " + "".join(
-            split for split in SPLITS if not (path / split).is_dir())
-        raise MiaError(f"{path} holds {' and '.join(split.name for split in splits)}, and {lie} beside: PATH/CLASS/FILE is "
-                       "needed, or PATH/train/CLASS/FILE and PATH/test/CLASS/FILE.")
+        lie = list_few(
+            entry.name for entry in folders if entry.name not in SPLITS
+        ) or "no " + "".join(split for split in SPLITS if not (path / split).is_dir())
+        raise MiaError(
+            f"{path} holds {' and '.join(split.name for split in splits)}, and {lie} beside: PATH/CLASS/FILE is "
+            "needed, or PATH/train/CLASS/FILE and PATH/test/CLASS/FILE."
+        )
     split = len(splits) == 2 and any(inside(entry) for entry in splits)
     roots = splits if split else [path]
     classes = [entry.name for entry in inside(roots[0])]
     if len(classes) < 2:
-        raise MiaError(f"{roots[0]} holds {len(classes)} folders: one for each class is needed, at least two, with the images "
-                       "of the class in it.")
+        raise MiaError(
+            f"{roots[0]} holds {len(classes)} folders: one for each class is needed, at least two, with the images "
+            "of the class in it."
+        )
     labelled = []
     for root in roots:
         if other := [entry.name for entry in inside(root) if entry.name not in classes]:
             raise MiaError(f"{root} has the class {list_few(other)}, which {roots[0]} has not.")
-        labelled.append([(file, label) for label, name in enumerate(classes) if (root / name).is_dir()
-                         for file in sorted((root / name).iterdir(), key=lambda entry: entry.name)
-                         if file.suffix.lower() in IMAGES and not file.name.startswith(".")])
-    if empty := [name for label, name in enumerate(classes) if label not in {taken for _, taken in labelled[0]}]:
-        raise MiaError(f"{roots[0] / empty[0]} holds no images: files that end in {', '.join(IMAGES)} are looked for, not in "
-                       "folders within.")
+        labelled.append(
+            [
+                (file, label)
+                for label, name in enumerate(classes)
+                if (root / name).is_dir()
+                for file in sorted((root / name).iterdir(), key=lambda entry: entry.name)
+                if file.suffix.lower() in IMAGES and not file.name.startswith(".")
+            ]
+        )
+    if empty := [
+        name
+        for label, name in enumerate(classes)
+        if label not in {taken for _, taken in labelled[0]}
+    ]:
+        raise MiaError(
+            f"{roots[0] / empty[0]} holds no images: files that end in {', '.join(IMAGES)} are looked for, not in "
+            "folders within."
+        )
     return classes, labelled

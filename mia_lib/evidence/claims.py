@@ -19,7 +19,13 @@ from mia_lib.evidence import tables
 from mia_lib.metrics.interval import Interval
 
 REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
-    "reproduced", "contradicted", "no difference", "inconclusive", "checked", "not run")
+    "reproduced",
+    "contradicted",
+    "no difference",
+    "inconclusive",
+    "checked",
+    "not run",
+)
 OWN_DATA, STAND_IN = "the paper's data", "a stand-in"
 MIME = "application/vnd.mia.claims+json"
 NEEDED = {"id", "text", "exhibit", "evidence", "rule"}  # of a claim
@@ -57,7 +63,11 @@ class Verdict:
         """The number as text, and in how many cases its whole interval is above zero."""
         above = sum(case.sign > 0 for case in self.cases.values())
         number = self.estimate.partition("; ")[0]
-        return f"{number}; wholly above zero in {above} of {len(self.cases)} cases" if self.cases else number
+        return (
+            f"{number}; wholly above zero in {above} of {len(self.cases)} cases"
+            if self.cases
+            else number
+        )
 
     @property
     def numbers(self) -> list[dict]:
@@ -65,26 +75,52 @@ class Verdict:
         "high", "unit"}], where the unit is "points" or "", and ends are None where there is no interval."""
         factor, unit = (100, "points") if self.points else (1, "")
         named = {**({"": self.number} if self.number is not None else {}), **self.cases}
-        return [{"part": part, **tables.ends_of(factor * number), "unit": unit} for part, number in named.items()]
+        return [
+            {"part": part, **tables.ends_of(factor * number), "unit": unit}
+            for part, number in named.items()
+        ]
 
     def record(self) -> dict:
         """The verdict as plain data, for the output of a notebook and the scorecard."""
         claim = claims(self.paper)[self.claim]
-        return {"paper": self.paper, "claim": self.claim, "text": self.text, "exhibit": claim["exhibit"],
-                "kind": claim["kind"], "verdict": self.verdict, "estimate": self.estimate, "brief": self.brief,
-                "data": self.data, "evidence": claim["evidence"], "rule": claim["rule"], "same": _same(claim),
-                "reason": self.reason, "numbers": self.numbers}
+        return {
+            "paper": self.paper,
+            "claim": self.claim,
+            "text": self.text,
+            "exhibit": claim["exhibit"],
+            "kind": claim["kind"],
+            "verdict": self.verdict,
+            "estimate": self.estimate,
+            "brief": self.brief,
+            "data": self.data,
+            "evidence": claim["evidence"],
+            "rule": claim["rule"],
+            "same": _same(claim),
+            "reason": self.reason,
+            "numbers": self.numbers,
+        }
 
 
 @cache
 def _file(paper: str) -> dict:
-    known = {path.name.removesuffix("_claims.yaml"): path for path in tables.PAPERS.glob("*_claims.yaml")}
+    known = {
+        path.name.removesuffix("_claims.yaml"): path for path in tables.PAPERS.glob("*_claims.yaml")
+    }
     path = known[check_choice("paper", paper, sorted(known))]
     content = documents.load(path, remedy=REMEDY)
     listed = content.get("claims")
-    whole = isinstance(listed, list) and all(isinstance(one, dict) and NEEDED <= one.keys() for one in listed)
-    if not (whole and listed and "title" in content and len({str(one["id"]) for one in listed}) == len(listed)):
-        raise MiaError(f"{path} needs a title, and claims, each with {', '.join(sorted(NEEDED))}, an id once. {REMEDY}")
+    whole = isinstance(listed, list) and all(
+        isinstance(one, dict) and NEEDED <= one.keys() for one in listed
+    )
+    if not (
+        whole
+        and listed
+        and "title" in content
+        and len({str(one["id"]) for one in listed}) == len(listed)
+    ):
+        raise MiaError(
+            f"{path} needs a title, and claims, each with {', '.join(sorted(NEEDED))}, an id once. {REMEDY}"
+        )
     return content
 
 
@@ -99,7 +135,12 @@ def claims(paper: str) -> dict[str, dict]:
         rule = claim["rule"]
         for name, value in claim.get("margins", {}).items():
             rule = rule.replace(f"{{{name}}}", f"{value:g}")
-        of_paper[claim["id"]] = {**claim, "paper": paper, "kind": claim.get("kind", "paper"), "rule": rule}
+        of_paper[claim["id"]] = {
+            **claim,
+            "paper": paper,
+            "kind": claim.get("kind", "paper"),
+            "rule": rule,
+        }
     return of_paper
 
 
@@ -113,8 +154,14 @@ def _same(claim: Mapping) -> float:
     return float(claim.get("margins", {}).get("same", 0))
 
 
-def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", cases: Mapping[str, Interval] | None = None,
-          data: str = "") -> Verdict:
+def judge(
+    paper: str,
+    claim_id: str,
+    number: Interval | None,
+    reason: str = "",
+    cases: Mapping[str, Interval] | None = None,
+    data: str = "",
+) -> Verdict:
     """The verdict on a claim by its number.
 
     - checked or contradicted: an identity, by its `rounding`; reproduced or contradicted: what has a `bound`, by that;
@@ -132,8 +179,12 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
     points = claim.get("unit") == "points"
     if number is None:
         if not reason:
-            raise MiaError(f"{paper} {claim_id}: reason is empty though the claim was not run. Say why.")
-        return Verdict(paper, claim_id, claim["text"], NOT_RUN, reason=reason, points=points, data=data)
+            raise MiaError(
+                f"{paper} {claim_id}: reason is empty though the claim was not run. Say why."
+            )
+        return Verdict(
+            paper, claim_id, claim["text"], NOT_RUN, reason=reason, points=points, data=data
+        )
     if "rounding" in claim:
         verdict = CHECKED if number.value <= claim["rounding"] else CONTRADICTED
         allowed = f", rounding allows {claim['rounding']:.0e}" if claim["rounding"] else ""
@@ -146,17 +197,32 @@ def judge(paper: str, claim_id: str, number: Interval | None, reason: str = "", 
             verdict = NO_DIFFERENCE
         else:
             verdict = {1: REPRODUCED, 0: INCONCLUSIVE, -1: CONTRADICTED}[number.sign]
-        estimate = "; ".join((f"{name}: " if name else "") + (f"{100 * one:.1f} points" if points else f"{one:.3f}")
-                             for name, one in {"": number, **cases}.items())
-    return Verdict(paper, claim_id, claim["text"], verdict, estimate, number, cases, points=points, data=data)
+        estimate = "; ".join(
+            (f"{name}: " if name else "") + (f"{100 * one:.1f} points" if points else f"{one:.3f}")
+            for name, one in {"": number, **cases}.items()
+        )
+    return Verdict(
+        paper, claim_id, claim["text"], verdict, estimate, number, cases, points=points, data=data
+    )
 
 
 def sentence(record: Mapping) -> str:
     """What a page says of a claim: its text with the verdict and the numbers, from `Verdict.record`."""
-    number = f" ({record['brief']})" if record["brief"] else f": {record['reason']}" if record["reason"] else ""
-    verdict = {REPRODUCED: "So it is here", CONTRADICTED: "Here it is the other way round",
-               NO_DIFFERENCE: "Here there is no difference to speak of", INCONCLUSIVE: "This run does not decide it",
-               CHECKED: "Checked", NOT_RUN: "Not run"}[record["verdict"]]
+    number = (
+        f" ({record['brief']})"
+        if record["brief"]
+        else f": {record['reason']}"
+        if record["reason"]
+        else ""
+    )
+    verdict = {
+        REPRODUCED: "So it is here",
+        CONTRADICTED: "Here it is the other way round",
+        NO_DIFFERENCE: "Here there is no difference to speak of",
+        INCONCLUSIVE: "This run does not decide it",
+        CHECKED: "Checked",
+        NOT_RUN: "Not run",
+    }[record["verdict"]]
     return f"*{record['text']}* {verdict}{number}."
 
 
@@ -167,22 +233,37 @@ def show(paper: str, verdicts: Iterable[Verdict]) -> None:
     of_paper = {verdict.claim: verdict for verdict in verdicts if verdict.paper == paper}
     missing = [claim for claim in claims(paper) if claim not in of_paper]
     if missing or len(verdicts) != len(of_paper):
-        raise MiaError(f"verdicts must hold each claim of {paper!r} once: missing {', '.join(missing) or 'none'}, "
-                       f"of {len(verdicts)} given. Judge what was not run with number=None and a reason.")
+        raise MiaError(
+            f"verdicts must hold each claim of {paper!r} once: missing {', '.join(missing) or 'none'}, "
+            f"of {len(verdicts)} given. Judge what was not run with number=None and a reason."
+        )
     records = [of_paper[claim].record() for claim in claims(paper)]
     whose = "this chapter" if {record["kind"] for record in records} == {"ours"} else "the paper"
-    caption = (f"The claims of {whose} and what this run says of each, with confidence intervals in brackets where there "
-               f"was enough for one. {tally(records)}")
-    table = pd.DataFrame([{
-        "claim": f"**{record['claim']}** {'(ours) ' if record['kind'] == 'ours' else ''}{record['text']}",
-        "exhibit": record["exhibit"],
-        "verdict": f"**{record['verdict']}**" + (f" ({record['reason']})" if record["verdict"] == NOT_RUN else ""),
-        "ours": record["brief"].replace("; ", "\n") or tables.DASH,
-        "paper": record["evidence"],
-    } for record in records])
-    tables.display_bundle({**tables.bundle_of_table(table, f"tab-{paper}-claims", caption), MIME: records})
-    tables.say("```{admonition} Every case of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
-               + "\n- ".join(map(_in_full, records)) + "\n```")
+    caption = (
+        f"The claims of {whose} and what this run says of each, with confidence intervals in brackets where there "
+        f"was enough for one. {tally(records)}"
+    )
+    table = pd.DataFrame(
+        [
+            {
+                "claim": f"**{record['claim']}** {'(ours) ' if record['kind'] == 'ours' else ''}{record['text']}",
+                "exhibit": record["exhibit"],
+                "verdict": f"**{record['verdict']}**"
+                + (f" ({record['reason']})" if record["verdict"] == NOT_RUN else ""),
+                "ours": record["brief"].replace("; ", "\n") or tables.DASH,
+                "paper": record["evidence"],
+            }
+            for record in records
+        ]
+    )
+    tables.display_bundle(
+        {**tables.bundle_of_table(table, f"tab-{paper}-claims", caption), MIME: records}
+    )
+    tables.say(
+        "```{admonition} Every case of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
+        + "\n- ".join(map(_in_full, records))
+        + "\n```"
+    )
 
 
 def _in_full(record: Mapping) -> str:
@@ -193,8 +274,10 @@ def _in_full(record: Mapping) -> str:
     if record["same"]:
         points = {number["unit"] for number in record["numbers"]} == {"points"}
         same = f" *No difference:* within {record['same'] * (100 if points else 1):g}{' points' if points else ''} of zero."
-    return (f"**{record['claim']}.** *Rule:* {rule}{same} *Found:* {record['estimate'] or 'not run'}."
-            + (f" *Not run:* {record['reason']}." if record["reason"] else ""))
+    return (
+        f"**{record['claim']}.** *Rule:* {rule}{same} *Found:* {record['estimate'] or 'not run'}."
+        + (f" *Not run:* {record['reason']}." if record["reason"] else "")
+    )
 
 
 def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
@@ -217,13 +300,20 @@ def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
             return str(value).partition(":")[0] == theirs
         return value is not None and theirs / 2 <= value <= 2 * theirs
 
-    return OWN_DATA if all(alike(used.get(name), theirs) for name, theirs in wanted.items()) else STAND_IN
+    return (
+        OWN_DATA
+        if all(alike(used.get(name), theirs) for name, theirs in wanted.items())
+        else STAND_IN
+    )
 
 
 def counts(records: Iterable[Mapping]) -> str:
     """How many of each verdict, as "9 reproduced, 1 contradicted, 2 inconclusive, 4 not run"."""
     counted = Counter(record["verdict"] for record in records)
-    return ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS if counted[verdict]) or "no claim judged"
+    return (
+        ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS if counted[verdict])
+        or "no claim judged"
+    )
 
 
 def tally(records: Iterable[Mapping]) -> str:
@@ -232,10 +322,12 @@ def tally(records: Iterable[Mapping]) -> str:
     records = list(records)
     tried = [record for record in records if record["verdict"] != CHECKED]
     theirs = [record for record in tried if record["kind"] == "paper"]
-    groups = {"The paper's claims on its own data": [r for r in theirs if r["data"] == OWN_DATA],
-              "on other data": [r for r in theirs if r["data"] == STAND_IN],
-              "about no data set": [r for r in theirs if not r["data"]],
-              "This book's additions": [r for r in tried if r["kind"] == "ours"]}
+    groups = {
+        "The paper's claims on its own data": [r for r in theirs if r["data"] == OWN_DATA],
+        "on other data": [r for r in theirs if r["data"] == STAND_IN],
+        "about no data set": [r for r in theirs if not r["data"]],
+        "This book's additions": [r for r in tried if r["kind"] == "ours"],
+    }
     checked = len(records) - len(tried)
     sentences = [f"{name}: {counts(group)}" for name, group in groups.items() if group]
     sentences += [f"Proofs and identities: {checked} checked"] if checked else []

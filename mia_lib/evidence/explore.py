@@ -23,15 +23,31 @@ from mia_lib.evidence.plotting import altair as alt
 from mia_lib.metrics import ranking
 
 STEPS = 200  # of the slider
-SIDE, LINE = 280, 17  # pixels: of a panel, which a page makes as wide as it has room for, and of a line of text
+SIDE, LINE = (
+    280,
+    17,
+)  # pixels: of a panel, which a page makes as wide as it has room for, and of a line of text
 SHADE = "#E2E2E2"  # of rates that fewer than one record would make
-BARS = {"fillOpacity": 0.4, "strokeWidth": 1.5, "binSpacing": 0, "aria": False}  # of two histograms, one behind the other
+BARS = {
+    "fillOpacity": 0.4,
+    "strokeWidth": 1.5,
+    "binSpacing": 0,
+    "aria": False,
+}  # of two histograms, one behind the other
 OTHERS = "#8C8C8C"  # colour of the attacks that were not chosen
 PER_DECADE = 50  # false positive rates that a reader can choose between one and ten times itself
 RECORDS, DOWN = 1000, 20  # records counted, a square each, so many below one another
-FPR, SHARE, COST = 0.01, 50, 10  # where sliders begin: rate allowed; members in percent; right accusations a wrong one costs
-OUTCOMES = {"members missed": "#A9CDE4", "right accusations": plotting.BLUE, "wrong accusations": plotting.ORANGE,
-            "non-members left alone": "#EDEDED"}  # in this order who is a member, and who is accused, stands together
+FPR, SHARE, COST = (
+    0.01,
+    50,
+    10,
+)  # where sliders begin: rate allowed; members in percent; right accusations a wrong one costs
+OUTCOMES = {
+    "members missed": "#A9CDE4",
+    "right accusations": plotting.BLUE,
+    "wrong accusations": plotting.ORANGE,
+    "non-members left alone": "#EDEDED",
+}  # in this order who is a member, and who is accused, stands together
 LINES = {"first": ("solid line", []), "second": ("dashed line", [6, 3])}
 Cases = Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]
 
@@ -58,28 +74,42 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     for name, of_attack in scores.items():
         checked, of_members, single = ranking.check_scores(of_attack, members)
         if not single:
-            raise MiaError(f"scores[{name!r}] have shape {checked.shape}: give those of one target, [N].")
+            raise MiaError(
+                f"scores[{name!r}] have shape {checked.shape}: give those of one target, [N]."
+            )
         if not np.isfinite(checked).all():
-            raise MiaError(f"scores[{name!r}] hold {int((~np.isfinite(checked)).sum())} infinite values, for which an axis "
-                           "has no room: clip them, which leaves the order of the others alone.")
+            raise MiaError(
+                f"scores[{name!r}] hold {int((~np.isfinite(checked)).sum())} infinite values, for which an axis "
+                "has no room: clip them, which leaves the order of the others alone."
+            )
         bars += _bars(name, checked[0], of_members[0])
         points += _points(name, checked[0], of_members[0])
     inside = int(np.asarray(members).sum())
     outside = len(members) - inside
-    first = max(points[:STEPS + 1], key=lambda row: row["tp"] / inside - row["fp"] / outside)
+    first = max(points[: STEPS + 1], key=lambda row: row["tp"] / inside - row["fp"] / outside)
     names = list(scores)
-    controls = [choice("attack", names[0], names, "Attack"),
-                slider("step", first["step"], 0, STEPS, 1, f"Threshold (0 lowest, {STEPS} highest)"),
-                alt.param("members", value=inside), alt.param("others", value=outside)]
+    controls = [
+        choice("attack", names[0], names, "Attack"),
+        slider("step", first["step"], 0, STEPS, 1, f"Threshold (0 lowest, {STEPS} highest)"),
+        alt.param("members", value=inside),
+        alt.param("others", value=outside),
+    ]
     curve = alt.NamedData("points")
     chosen = alt.Chart(curve).transform_filter("datum.attack == attack && datum.step == step")
-    text = words(chosen.transform_calculate(fn="members - datum.tp", tn="others - datum.fp"), [
-        "'Called members: score of ' + format(datum.threshold, '.4~g') + ' or more'",
-        "'Members: ' + datum.tp + ' called (TP), ' + datum.fn + ' missed (FN)'",
-        "'Non-members: ' + datum.fp + ' called (FP), ' + datum.tn + ' not (TN)'",
-        "'TPR ' + format(datum.tp / members, '.3f') + ', FPR ' + format(datum.fp / others, '.3f')"], x=-42)
+    text = words(
+        chosen.transform_calculate(fn="members - datum.tp", tn="others - datum.fp"),
+        [
+            "'Called members: score of ' + format(datum.threshold, '.4~g') + ' or more'",
+            "'Members: ' + datum.tp + ' called (TP), ' + datum.fn + ' missed (FN)'",
+            "'Non-members: ' + datum.fp + ' called (FP), ' + datum.tn + ' not (TN)'",
+            "'TPR ' + format(datum.tp / members, '.3f') + ', FPR ' + format(datum.fp / others, '.3f')",
+        ],
+        x=-42,
+    )
     left = alt.vconcat(text, _histograms(alt.NamedData("bars"), chosen, xlabel), spacing=8)
-    return side_by_side(left, _roc_of_one(curve, chosen, names, inside, outside), controls, bars=bars, points=points)
+    return side_by_side(
+        left, _roc_of_one(curve, chosen, names, inside, outside), controls, bars=bars, points=points
+    )
 
 
 def thresholds(scores: np.ndarray) -> np.ndarray:
@@ -88,16 +118,30 @@ def thresholds(scores: np.ndarray) -> np.ndarray:
     low, high = float(scores.min()), float(scores.max())
     above = max(high + 0.02 * ((high - low) or 1), np.nextafter(high, np.inf))
     even = np.linspace(low, above, STEPS // 2 + 1)
-    return np.sort(np.concatenate([even, np.quantile(scores, np.linspace(0, 1, STEPS // 2 + 2)[1:-1],
-                                                    method="lower")]))
+    return np.sort(
+        np.concatenate(
+            [even, np.quantile(scores, np.linspace(0, 1, STEPS // 2 + 2)[1:-1], method="lower")]
+        )
+    )
 
 
 def _points(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
     """Counts of members (tp) and non-members (fp) that are called members, one row a threshold."""
     places = thresholds(scores)
-    tp, fp = (kind.size - np.searchsorted(np.sort(kind), places) for kind in (scores[members], scores[~members]))
-    return [{"attack": name, "step": step, "threshold": float(place), "tp": int(hits), "fp": int(misses)}
-            for step, (place, hits, misses) in enumerate(zip(places, tp, fp, strict=True))]
+    tp, fp = (
+        kind.size - np.searchsorted(np.sort(kind), places)
+        for kind in (scores[members], scores[~members])
+    )
+    return [
+        {
+            "attack": name,
+            "step": step,
+            "threshold": float(place),
+            "tp": int(hits),
+            "fp": int(misses),
+        }
+        for step, (place, hits, misses) in enumerate(zip(places, tp, fp, strict=True))
+    ]
 
 
 def _bars(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
@@ -106,18 +150,35 @@ def _bars(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
     rows = []
     for kind, of_kind in (("members", members), ("non-members", ~members)):
         shares = np.histogram(scores[of_kind], edges)[0] / of_kind.sum()
-        rows += [{"attack": name, "kind": kind, "from": float(low), "to": float(high), "share": float(share)}
-                 for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True)]
+        rows += [
+            {
+                "attack": name,
+                "kind": kind,
+                "from": float(low),
+                "to": float(high),
+                "share": float(share),
+            }
+            for low, high, share in zip(edges[:-1], edges[1:], shares, strict=True)
+        ]
     return rows
 
 
 def _histograms(bars, chosen, xlabel: str):
-    shares = alt.Chart(bars).transform_filter("datum.attack == attack").mark_bar(**BARS).encode(
-        alt.X("from:Q", bin="binned", title=xlabel, scale=alt.Scale(zero=False, nice=False)), x2="to:Q",
-        y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
-        **two_kinds("kind:N", ["members", "non-members"]))
+    shares = (
+        alt.Chart(bars)
+        .transform_filter("datum.attack == attack")
+        .mark_bar(**BARS)
+        .encode(
+            alt.X("from:Q", bin="binned", title=xlabel, scale=alt.Scale(zero=False, nice=False)),
+            x2="to:Q",
+            y=alt.Y("share:Q", title="share of records", stack=None, axis=alt.Axis(tickCount=4)),
+            **two_kinds("kind:N", ["members", "non-members"]),
+        )
+    )
     line = chosen.mark_rule(color=plotting.INK, strokeWidth=2, aria=False).encode(x="threshold:Q")
-    called = chosen.mark_rect(color=plotting.INK, opacity=0.06, aria=False).encode(x="threshold:Q", x2=alt.value("width"))
+    called = chosen.mark_rect(color=plotting.INK, opacity=0.06, aria=False).encode(
+        x="threshold:Q", x2=alt.value("width")
+    )
     return alt.layer(called, shares, line).properties(width=SIDE, height=170)
 
 
@@ -125,15 +186,32 @@ def _roc_of_one(curve, chosen, names: list[str], members: int, others: int):
     low = min(1 / members, 1 / others) / 1.6
     place = {"fpr": f"max(datum.fp / others, {low})", "tpr": f"max(datum.tp / members, {low})"}
     where, colour = roc_axes(low), attack_colours(names)
-    lines = alt.Chart(curve).transform_filter("datum.tp > 0 && datum.fp > 0").transform_calculate(**place)
-    step = {"interpolate": "step-before", "aria": False}  # towards higher thresholds first fewer non-members
-    every = lines.mark_line(color=OTHERS, strokeWidth=1, **step).encode(**where, detail="attack:N", order="step:Q")
-    own = lines.transform_filter("datum.attack == attack").mark_line(strokeWidth=2.5, **step).encode(
-        **where, color=colour, order="step:Q")
-    point = chosen.transform_calculate(**place).mark_point(
-        filled=True, size=110, color=plotting.INK, opacity=1, aria=False).encode(**where)
+    lines = (
+        alt.Chart(curve)
+        .transform_filter("datum.tp > 0 && datum.fp > 0")
+        .transform_calculate(**place)
+    )
+    step = {
+        "interpolate": "step-before",
+        "aria": False,
+    }  # towards higher thresholds first fewer non-members
+    every = lines.mark_line(color=OTHERS, strokeWidth=1, **step).encode(
+        **where, detail="attack:N", order="step:Q"
+    )
+    own = (
+        lines.transform_filter("datum.attack == attack")
+        .mark_line(strokeWidth=2.5, **step)
+        .encode(**where, color=colour, order="step:Q")
+    )
+    point = (
+        chosen.transform_calculate(**place)
+        .mark_point(filled=True, size=110, color=plotting.INK, opacity=1, aria=False)
+        .encode(**where)
+    )
     unseen = unresolved(alt.Chart(alt.Data(values=[{"fpr": 1 / others, "tpr": 1 / members}])))
-    return alt.layer(chance_line(where, low), every, own, *unseen, point).properties(width=SIDE, height=SIDE)
+    return alt.layer(chance_line(where, low), every, own, *unseen, point).properties(
+        width=SIDE, height=SIDE
+    )
 
 
 def rates_allowed(cases: Cases) -> tuple[np.ndarray, list[dict]]:
@@ -148,7 +226,9 @@ def rates_allowed(cases: Cases) -> tuple[np.ndarray, list[dict]]:
     checked = []
     for case, (scores, members) in cases.items():
         if not scores:
-            raise MiaError(f"cases[{case!r}] has no scores: give at least one attack, {{name: scores}}.")
+            raise MiaError(
+                f"cases[{case!r}] has no scores: give at least one attack, {{name: scores}}."
+            )
         for attack, of_attack in scores.items():
             of_targets, inside, _ = ranking.check_scores(of_attack, members)
             checked.append((case, attack, of_targets, inside))
@@ -164,8 +244,16 @@ def rates_allowed(cases: Cases) -> tuple[np.ndarray, list[dict]]:
             at = np.searchsorted(fpr, allowed * (1 + 1e-12), side="right") - 1
             rates.append((tpr[at], fpr[at]))
         tpr, fpr = np.mean(rates, axis=0)
-        rows.append({"case": case, "attack": attack, "tpr": tpr.tolist(), "fpr": fpr.tolist(),
-                     "members": int(inside.sum(1).min()), "others": int((~inside).sum(1).min())})
+        rows.append(
+            {
+                "case": case,
+                "attack": attack,
+                "tpr": tpr.tolist(),
+                "fpr": fpr.tolist(),
+                "members": int(inside.sum(1).min()),
+                "others": int((~inside).sum(1).min()),
+            }
+        )
     return allowed, rows
 
 
@@ -197,27 +285,50 @@ def two_attacks(cases: Cases, pair: tuple[str, str] | None = None):
     steps, start = len(allowed) - 1, int(np.abs(np.log(allowed / FPR)).argmin())
     controls = [
         choice("setting", next(iter(cases)), list(cases), "Case"),
-        choice("first", pair[0], names, "First attack"), choice("second", pair[1], names, "Second attack"),
-        slider("power", round((start - steps) / PER_DECADE, 2), round(-steps / PER_DECADE, 2), 0, 1 / PER_DECADE,
-                       "False positive rate allowed, power of ten"),
+        choice("first", pair[0], names, "First attack"),
+        choice("second", pair[1], names, "Second attack"),
+        slider(
+            "power",
+            round((start - steps) / PER_DECADE, 2),
+            round(-steps / PER_DECADE, 2),
+            0,
+            1 / PER_DECADE,
+            "False positive rate allowed, power of ten",
+        ),
         slider("share", SHARE, 1, 99, 1, "Members among the records, in percent"),
-        slider("cost", COST, 0, 100, 1, "Cost of a wrong accusation, in right ones")]
-    here = alt.Chart(alt.NamedData("curves")).transform_filter("datum.case == setting").transform_calculate(
-        place=f"round(power * {PER_DECADE}) + {steps}").transform_calculate(
-        seen="power > -log(datum.others * 1.0001) / LN10", t="datum.tpr[datum.place]", f="datum.fpr[datum.place]",
-        one=f"{RECORDS} * share / 100 / datum.members").transform_calculate(
-        right=f"{RECORDS} * share / 100 * datum.t", missed=f"{RECORDS} * share / 100 * (1 - datum.t)",
-        wrong=f"{RECORDS} * (1 - share / 100) * datum.f").transform_calculate(gain="datum.right - cost * datum.wrong")
+        slider("cost", COST, 0, 100, 1, "Cost of a wrong accusation, in right ones"),
+    ]
+    here = (
+        alt.Chart(alt.NamedData("curves"))
+        .transform_filter("datum.case == setting")
+        .transform_calculate(place=f"round(power * {PER_DECADE}) + {steps}")
+        .transform_calculate(
+            seen="power > -log(datum.others * 1.0001) / LN10",
+            t="datum.tpr[datum.place]",
+            f="datum.fpr[datum.place]",
+            one=f"{RECORDS} * share / 100 / datum.members",
+        )
+        .transform_calculate(
+            right=f"{RECORDS} * share / 100 * datum.t",
+            missed=f"{RECORDS} * share / 100 * (1 - datum.t)",
+            wrong=f"{RECORDS} * (1 - share / 100) * datum.f",
+        )
+        .transform_calculate(gain="datum.right - cost * datum.wrong")
+    )
     left = alt.vconcat(_counts(here), *(_squares(here, role) for role in LINES), spacing=8)
-    return side_by_side(left, _roc_of_two(here, names, float(allowed[0]), steps), controls, curves=rows)
+    return side_by_side(
+        left, _roc_of_two(here, names, float(allowed[0]), steps), controls, curves=rows
+    )
 
 
 def _counts(here):
     sums, both = {}, here
     for role in LINES:
         flags = {f"{role}_run": f"datum.attack == {role} ? 1 : 0"}
-        flags |= {f"{role}_{what}": f"datum.attack == {role} ? datum.{what} : 0"
-                  for what in ("right", "wrong", "missed", "gain")}
+        flags |= {
+            f"{role}_{what}": f"datum.attack == {role} ? datum.{what} : 0"
+            for what in ("right", "wrong", "missed", "gain")
+        }
         both = both.transform_calculate(**flags)
         sums |= {name: f"sum({name})" for name in flags}
     both = both.transform_aggregate(seen="min(seen)", others="min(others)", one="max(one)", **sums)
@@ -227,57 +338,111 @@ def _counts(here):
             return f"format(datum.{role}_{what}, ',.1f')"
 
         few = f"datum.{role}_right < 0.999 * datum.one ? 'fewer than ' + format(datum.one, ',.1f') : {number('right')}"
-        return (f"{role} + (datum.{role}_run ? ': net gain ' + format(datum.{role}_gain, '+,.1f') : ': not run in this case')",
-                f"datum.{role}_run ? '  ' + ({few}) + ' right, ' + {number('wrong')} + ' wrong, ' + {number('missed')} + "
-                "' missed' : ' '")
+        return (
+            f"{role} + (datum.{role}_run ? ': net gain ' + format(datum.{role}_gain, '+,.1f') : ': not run in this case')",
+            f"datum.{role}_run ? '  ' + ({few}) + ' right, ' + {number('wrong')} + ' wrong, ' + {number('missed')} + "
+            "' missed' : ' '",
+        )
 
     more = "(datum.first_gain > datum.second_gain ? first : second)"
     apart = "abs(datum.first_gain - datum.second_gain)"
-    last = (f"!datum.first_run || !datum.second_run || first == second ? ' ' : {apart} < 0.05 ? 'Neither gains more' : "
-            f"{more} + ' gains ' + format({apart}, ',.1f') + ' more'")
-    head = "'At an FPR of ' + format(100 * pow(10, power), '.2~r') + ' %, at a cost of ' + cost + ','"
-    seen = [f"'of {RECORDS:,} records, ' + {RECORDS // 100} * share + ' members:'", *lines("first"), *lines("second"), last]
-    unseen = ["'below resolution: less than one'", "'of ' + format(datum.others, ',') + ' non-members'"]
+    last = (
+        f"!datum.first_run || !datum.second_run || first == second ? ' ' : {apart} < 0.05 ? 'Neither gains more' : "
+        f"{more} + ' gains ' + format({apart}, ',.1f') + ' more'"
+    )
+    head = (
+        "'At an FPR of ' + format(100 * pow(10, power), '.2~r') + ' %, at a cost of ' + cost + ','"
+    )
+    seen = [
+        f"'of {RECORDS:,} records, ' + {RECORDS // 100} * share + ' members:'",
+        *lines("first"),
+        *lines("second"),
+        last,
+    ]
+    unseen = [
+        "'below resolution: less than one'",
+        "'of ' + format(datum.others, ',') + ' non-members'",
+    ]
     unseen += ["' '"] * (len(seen) - len(unseen))
-    return words(both, [head, *(f"datum.seen ? {one} : {other}" for one, other in zip(seen, unseen, strict=True))])
+    return words(
+        both,
+        [head, *(f"datum.seen ? {one} : {other}" for one, other in zip(seen, unseen, strict=True))],
+    )
 
 
 def _squares(here, role: str):
     """A square a record: `OUTCOMES`, one after the other, column by column."""
     missed, right, wrong, alone = OUTCOMES
-    kind = (f"datum.square < datum.held - datum.hit ? '{missed}' : datum.square < datum.held ? '{right}' : "
-            f"datum.square < datum.held + round(datum.wrong) ? '{wrong}' : '{alone}'")
-    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(OUTCOMES), range=list(OUTCOMES.values())),
-                       legend=alt.Legend(orient="top", columns=1, symbolType="square") if role == "first" else None)
-    named = alt.TitleParams(alt.ExprRef(f"{role} + ' ({LINES[role][0]})'"), anchor="start", fontSize=13)
-    return here.transform_filter(f"datum.seen && datum.attack == {role}").transform_calculate(
-        held=f"{RECORDS // 100} * share", hit="round(datum.right)", square=f"sequence(0, {RECORDS})").transform_flatten(
-        ["square"]).transform_calculate(
-        kind=kind, x=f"floor(datum.square / {DOWN})", y=f"datum.square % {DOWN}").transform_calculate(
-        x2="datum.x + 0.86", y2="datum.y + 0.86").mark_rect(aria=False).encode(
-        alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, RECORDS // DOWN], nice=False)), x2="x2:Q",
-        y=alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[DOWN, 0], nice=False)), y2="y2:Q", color=colour).properties(
-        width=SIDE, height=100, title=named)
+    kind = (
+        f"datum.square < datum.held - datum.hit ? '{missed}' : datum.square < datum.held ? '{right}' : "
+        f"datum.square < datum.held + round(datum.wrong) ? '{wrong}' : '{alone}'"
+    )
+    colour = alt.Color(
+        "kind:N",
+        title=None,
+        scale=alt.Scale(domain=list(OUTCOMES), range=list(OUTCOMES.values())),
+        legend=alt.Legend(orient="top", columns=1, symbolType="square")
+        if role == "first"
+        else None,
+    )
+    named = alt.TitleParams(
+        alt.ExprRef(f"{role} + ' ({LINES[role][0]})'"), anchor="start", fontSize=13
+    )
+    return (
+        here.transform_filter(f"datum.seen && datum.attack == {role}")
+        .transform_calculate(
+            held=f"{RECORDS // 100} * share",
+            hit="round(datum.right)",
+            square=f"sequence(0, {RECORDS})",
+        )
+        .transform_flatten(["square"])
+        .transform_calculate(
+            kind=kind, x=f"floor(datum.square / {DOWN})", y=f"datum.square % {DOWN}"
+        )
+        .transform_calculate(x2="datum.x + 0.86", y2="datum.y + 0.86")
+        .mark_rect(aria=False)
+        .encode(
+            alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, RECORDS // DOWN], nice=False)),
+            x2="x2:Q",
+            y=alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[DOWN, 0], nice=False)),
+            y2="y2:Q",
+            color=colour,
+        )
+        .properties(width=SIDE, height=100, title=named)
+    )
 
 
 def _roc_of_two(here, names: list[str], low: float, steps: int):
     where, colour, curves, points = roc_axes(low), attack_colours(names), [], []
     for role, (_, dash) in LINES.items():
         own = here.transform_filter(f"datum.attack == {role}")
-        curves.append(own.transform_calculate(step=f"sequence(0, {steps + 1})").transform_flatten(
-            ["tpr", "step"]).transform_calculate(
-            fpr=f"pow(10, (datum.step - {steps}) / {PER_DECADE})", tpr=f"max(datum.tpr, {low})").mark_line(
-            strokeWidth=2.5, strokeDash=dash, interpolate="step-after", aria=False).encode(
-            **where, color=colour, order="step:Q"))
-        points.append(own.transform_filter("datum.seen").transform_calculate(
-            fpr="pow(10, power)", tpr=f"max(datum.t, {low})").mark_point(
-            filled=True, size=90, opacity=1, aria=False).encode(**where, color=colour))
-    corner = here.transform_aggregate(members="min(members)", others="min(others)").transform_calculate(
-        fpr="1 / datum.others", tpr="1 / datum.members")
-    rule = alt.Chart(alt.Data(values=[{}])).transform_calculate(fpr="pow(10, power)").mark_rule(
-        color=plotting.INK, aria=False).encode(where["x"])
-    return alt.layer(chance_line(where, low), *curves, *unresolved(corner), rule, *points).properties(
-        width=SIDE, height=SIDE)
+        curves.append(
+            own.transform_calculate(step=f"sequence(0, {steps + 1})")
+            .transform_flatten(["tpr", "step"])
+            .transform_calculate(
+                fpr=f"pow(10, (datum.step - {steps}) / {PER_DECADE})", tpr=f"max(datum.tpr, {low})"
+            )
+            .mark_line(strokeWidth=2.5, strokeDash=dash, interpolate="step-after", aria=False)
+            .encode(**where, color=colour, order="step:Q")
+        )
+        points.append(
+            own.transform_filter("datum.seen")
+            .transform_calculate(fpr="pow(10, power)", tpr=f"max(datum.t, {low})")
+            .mark_point(filled=True, size=90, opacity=1, aria=False)
+            .encode(**where, color=colour)
+        )
+    corner = here.transform_aggregate(
+        members="min(members)", others="min(others)"
+    ).transform_calculate(fpr="1 / datum.others", tpr="1 / datum.members")
+    rule = (
+        alt.Chart(alt.Data(values=[{}]))
+        .transform_calculate(fpr="pow(10, power)")
+        .mark_rule(color=plotting.INK, aria=False)
+        .encode(where["x"])
+    )
+    return alt.layer(
+        chance_line(where, low), *curves, *unresolved(corner), rule, *points
+    ).properties(width=SIDE, height=SIDE)
 
 
 # ------------------------------------------------------------------------------------------------- what charts are made of
@@ -285,61 +450,91 @@ def _roc_of_two(here, names: list[str], low: float, steps: int):
 
 def slider(name: str, value: float, low: float, high: float, step: float, label: str):
     """A parameter that a reader moves from low to high."""
-    return alt.param(name, value=value, bind=alt.binding_range(min=low, max=high, step=step, name=f"{label} "))
+    return alt.param(
+        name, value=value, bind=alt.binding_range(min=low, max=high, step=step, name=f"{label} ")
+    )
 
 
 def choice(name: str, value: str, options: Sequence[str], label: str):
     """A parameter that a reader chooses from a list."""
-    return alt.param(name, value=value, bind=alt.binding_select(options=list(options), name=f"{label} "))
+    return alt.param(
+        name, value=value, bind=alt.binding_select(options=list(options), name=f"{label} ")
+    )
 
 
 def words(chart, lines: Sequence[str], x: float = 0, width: float = SIDE):
     """The view "said": what a chart's first row shows as lines of text, each an expression of Vega, told by
     `book/_static/explore.js` to those who cannot see it; x and width in pixels."""
-    return chart.transform_calculate(lines=f"[{', '.join(lines)}]").mark_text(
-        align="left", baseline="top", lineHeight=LINE).encode(
-        x=alt.value(x), y=alt.value(0), text="lines:N").properties(name="said", width=width, height=LINE * len(lines))
+    return (
+        chart.transform_calculate(lines=f"[{', '.join(lines)}]")
+        .mark_text(align="left", baseline="top", lineHeight=LINE)
+        .encode(x=alt.value(x), y=alt.value(0), text="lines:N")
+        .properties(name="said", width=width, height=LINE * len(lines))
+    )
 
 
 def side_by_side(left, right, controls: Sequence, **datasets: list[dict]):
     """Two views with their controls, on a narrow page one below the other; rows of data by the names that the views read."""
-    both = alt.concat(left, right, columns=2, spacing=24, **({"datasets": datasets} if datasets else {}))
+    both = alt.concat(
+        left, right, columns=2, spacing=24, **({"datasets": datasets} if datasets else {})
+    )
     return both.resolve_scale(color="independent").add_params(*controls)
 
 
 def two_kinds(field: str, kinds: Sequence[str]) -> dict:
     """Encodings of `BARS` of two kinds, members first, in a field such as "kind:N": outlines tell them apart, too."""
-    scale = alt.Scale(domain=list(kinds), range=[plotting.STYLE[kind]["color"] for kind in ("members", "non-members")])
+    scale = alt.Scale(
+        domain=list(kinds),
+        range=[plotting.STYLE[kind]["color"] for kind in ("members", "non-members")],
+    )
     dashes = alt.Scale(domain=list(kinds), range=[[1, 0], [4, 2]])
-    return {"color": alt.Color(field, title=None, legend=alt.Legend(orient="top"), scale=scale),
-            "stroke": alt.Stroke(field, legend=None, scale=scale),
-            "strokeDash": alt.StrokeDash(field, legend=None, scale=dashes)}
+    return {
+        "color": alt.Color(field, title=None, legend=alt.Legend(orient="top"), scale=scale),
+        "stroke": alt.Stroke(field, legend=None, scale=scale),
+        "strokeDash": alt.StrokeDash(field, legend=None, scale=dashes),
+    }
 
 
 def attack_colours(names: Sequence[str]):
     """The colour of the attack in field `attack`, as in all figures."""
-    return alt.Color("attack:N", legend=None, scale=alt.Scale(
-        domain=list(names), range=[plotting.style_of(name, number)["color"] for number, name in enumerate(names)]))
+    return alt.Color(
+        "attack:N",
+        legend=None,
+        scale=alt.Scale(
+            domain=list(names),
+            range=[plotting.style_of(name, number)["color"] for number, name in enumerate(names)],
+        ),
+    )
 
 
 def roc_axes(low: float) -> dict:
     """Encodings of fields `fpr` and `tpr` on logarithmic axes from a lowest rate to one; linear ones from 0."""
     if low:
-        axis = alt.Axis(format="~g", values=[10.0**power for power in range(math.ceil(math.log10(low)), 1)])
+        axis = alt.Axis(
+            format="~g", values=[10.0**power for power in range(math.ceil(math.log10(low)), 1)]
+        )
         scale = alt.Scale(type="log", domain=[low, 1], nice=False)
     else:
         axis, scale = alt.Axis(tickCount=5), alt.Scale(domain=[0, 1])
-    return {"x": alt.X("fpr:Q", title="false positive rate", scale=scale, axis=axis),
-            "y": alt.Y("tpr:Q", title="true positive rate", scale=scale, axis=axis)}
+    return {
+        "x": alt.X("fpr:Q", title="false positive rate", scale=scale, axis=axis),
+        "y": alt.Y("tpr:Q", title="true positive rate", scale=scale, axis=axis),
+    }
 
 
 def chance_line(where: Mapping, low: float):
     """What guessing makes, on the axes of `roc_axes`."""
-    return alt.Chart(alt.Data(values=[{"fpr": low, "tpr": low}, {"fpr": 1, "tpr": 1}])).mark_line(
-        color=plotting.FAINT, strokeDash=[2, 4], strokeWidth=1.2, aria=False).encode(**where)
+    return (
+        alt.Chart(alt.Data(values=[{"fpr": low, "tpr": low}, {"fpr": 1, "tpr": 1}]))
+        .mark_line(color=plotting.FAINT, strokeDash=[2, 4], strokeWidth=1.2, aria=False)
+        .encode(**where)
+    )
 
 
 def unresolved(corner) -> list:
     """Shades of the rates below those of a chart's one row, its fields `fpr` and `tpr`."""
     shade = corner.mark_rect(color=SHADE, opacity=1, aria=False)
-    return [shade.encode(x="fpr:Q", x2=alt.value(0)), shade.encode(y="tpr:Q", y2=alt.value("height"))]
+    return [
+        shade.encode(x="fpr:Q", x2=alt.value(0)),
+        shade.encode(y="tpr:Q", y2=alt.value("height")),
+    ]

@@ -27,9 +27,18 @@ BINS = 30
 FEWEST = 2  # references that were not trained on a record
 
 
-def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], loss: np.ndarray, reference_loss: np.ndarray,
-         reference_members: np.ndarray, members: np.ndarray, scores: Mapping[str, np.ndarray], count: int = 20,
-         seed: int = 0) -> dict:
+def deal(
+    images: np.ndarray | None,
+    labels: np.ndarray,
+    classes: Sequence[str],
+    loss: np.ndarray,
+    reference_loss: np.ndarray,
+    reference_members: np.ndarray,
+    members: np.ndarray,
+    scores: Mapping[str, np.ndarray],
+    count: int = 20,
+    seed: int = 0,
+) -> dict:
     """Draw records of a target at random, half of them members, with what an attacker sees of each.
 
     Args:
@@ -51,46 +60,88 @@ def deal(images: np.ndarray | None, labels: np.ndarray, classes: Sequence[str], 
             records that two references were not trained on.
     """
     loss, reference_loss = np.asarray(loss, float), np.asarray(reference_loss, float)
-    members, without = check_mask("members", members), ~check_mask("reference_members", reference_members)
+    members, without = (
+        check_mask("members", members),
+        ~check_mask("reference_members", reference_members),
+    )
     labels = check_labels("labels", labels, len(classes))
     total = len(labels)
     if not np.isfinite(loss).all() or not np.isfinite(reference_loss).all():
-        raise MiaError("loss or reference_loss holds values that are not finite, which have no place on an axis.")
+        raise MiaError(
+            "loss or reference_loss holds values that are not finite, which have no place on an axis."
+        )
     if not scores:
-        raise MiaError("scores is empty: give at least one attack, {name: scores}, to be compared with the reader.")
+        raise MiaError(
+            "scores is empty: give at least one attack, {name: scores}, to be compared with the reader."
+        )
     playable = without.sum(0) >= FEWEST
     sides = [np.flatnonzero(playable & members), np.flatnonzero(playable & ~members)]
     if count < 2 or count % 2 or count >= total or min(map(len, sides)) < count // 2:
-        raise MiaError(f"count = {count}: an even number is needed, half of it at most {len(sides[0])} members and "
-                       f"{len(sides[1])} non-members that at least {FEWEST} references were not trained on.")
+        raise MiaError(
+            f"count = {count}: an even number is needed, half of it at most {len(sides[0])} members and "
+            f"{len(sides[1])} non-members that at least {FEWEST} references were not trained on."
+        )
     rng = np.random.default_rng(seed)
-    drawn = rng.permutation(np.concatenate([rng.choice(side, count // 2, replace=False) for side in sides]))
+    drawn = rng.permutation(
+        np.concatenate([rng.choice(side, count // 2, replace=False) for side in sides])
+    )
     whole, places = [], {}
     for place, (name, of_attack) in enumerate(scores.items()):
         checked, inside, _ = ranking.check_scores(of_attack, members)
-        whole.append({"name": name, "auc": _short(metrics.auc(checked[0], inside[0])),
-                      "color": plotting.style_of(name, place)["color"]})
+        whole.append(
+            {
+                "name": name,
+                "auc": _short(metrics.auc(checked[0], inside[0])),
+                "color": plotting.style_of(name, place)["color"],
+            }
+        )
         places[name] = np.unique(checked[0][drawn], return_inverse=True)[1]
     rest = np.delete(loss, drawn)
-    powers = np.log10(np.maximum(np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]), LEAST))
-    counts, edges = np.histogram(powers[:len(rest)], BINS, (powers.min(), max(powers.max(), powers.min() + 0.1)))
-    records = [{"class": str(classes[labels[i]]), "loss": _short(loss[i]), "above": _short(np.mean(rest > loss[i])),
-                "member": bool(members[i]),
-                "references": [_short(value) for value in np.sort(reference_loss[without[:, i], i])],
-                "places": {name: int(of_attack[k]) for name, of_attack in places.items()},
-                "picture": None if images is None else _png(images[i])} for k, i in enumerate(drawn)]
-    return {"records": records, "attacks": whole, "of": total, "least": LEAST,
-            "others": {"edges": [_short(edge) for edge in edges], "counts": counts.tolist()}}
+    powers = np.log10(
+        np.maximum(
+            np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]), LEAST
+        )
+    )
+    counts, edges = np.histogram(
+        powers[: len(rest)], BINS, (powers.min(), max(powers.max(), powers.min() + 0.1))
+    )
+    records = [
+        {
+            "class": str(classes[labels[i]]),
+            "loss": _short(loss[i]),
+            "above": _short(np.mean(rest > loss[i])),
+            "member": bool(members[i]),
+            "references": [_short(value) for value in np.sort(reference_loss[without[:, i], i])],
+            "places": {name: int(of_attack[k]) for name, of_attack in places.items()},
+            "picture": None if images is None else _png(images[i]),
+        }
+        for k, i in enumerate(drawn)
+    ]
+    return {
+        "records": records,
+        "attacks": whole,
+        "of": total,
+        "least": LEAST,
+        "others": {"edges": [_short(edge) for edge in edges], "counts": counts.tolist()},
+    }
 
 
 def table(game: Mapping) -> pd.DataFrame:
     """What an attacker sees of the records, without the solution."""
-    return pd.DataFrame([{
-        "record": number, "class": record["class"], "loss": tables.cell(record["loss"], ".2g"),
-        "references without it": len(record["references"]),
-        "their lowest loss": tables.cell(record["references"][0], ".2g"),
-        "median": tables.cell(np.median(record["references"]), ".2g"),
-        "highest": tables.cell(record["references"][-1], ".2g")} for number, record in enumerate(game["records"], 1)])
+    return pd.DataFrame(
+        [
+            {
+                "record": number,
+                "class": record["class"],
+                "loss": tables.cell(record["loss"], ".2g"),
+                "references without it": len(record["references"]),
+                "their lowest loss": tables.cell(record["references"][0], ".2g"),
+                "median": tables.cell(np.median(record["references"]), ".2g"),
+                "highest": tables.cell(record["references"][-1], ".2g"),
+            }
+            for number, record in enumerate(game["records"], 1)
+        ]
+    )
 
 
 def show(game: Mapping, name: str, caption: str) -> None:
@@ -107,5 +158,7 @@ def _png(image: np.ndarray) -> str:
     from PIL import Image
 
     made = io.BytesIO()
-    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(made, "png", optimize=True)
+    Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).save(
+        made, "png", optimize=True
+    )
     return "data:image/png;base64," + base64.b64encode(made.getvalue()).decode()

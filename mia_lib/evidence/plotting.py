@@ -99,16 +99,27 @@ STYLE = {
 
 # Colours, line styles and markers of names without a look. No name has one of these lines with one of these markers, and the
 # numbers of lines and markers have no common divisor.
-SPARE = ((BLUE, ORANGE, GREEN, RED, PINK, SKY), ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 2, 2))),
-         ("^", "d", "H", "x", "+", "1", "2"))
+SPARE = (
+    (BLUE, ORANGE, GREEN, RED, PINK, SKY),
+    ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 2, 2))),
+    ("^", "d", "H", "x", "+", "1", "2"),
+)
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 VEGA_LITE_VERSION = "5.20"  # Altair 5.5's; JupyterLab, too, draws the fifth
 LIMIT = 300_000  # bytes of an explorable chart, which stands in its page as text
 PARTS = ("concat", "hconcat", "vconcat", "facet", "repeat")
 LOOK = {
-    "axis": {"labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK, "gridColor": "#E4E4E4",
-             "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "domainColor": INK,
+        "tickColor": INK,
+        "gridColor": "#E4E4E4",
+        "labelFontSize": 12,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+    },
     "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12},
     "text": {"color": INK, "fontSize": 13},
     "title": {"color": INK, "fontSize": 14},
@@ -125,8 +136,10 @@ class _Altair:
         try:
             import altair
         except ImportError:
-            raise MiaError("Explorable figures are drawn with Altair, which is not installed: "
-                           'python -m pip install "altair>=5.5,<6"') from None
+            raise MiaError(
+                "Explorable figures are drawn with Altair, which is not installed: "
+                'python -m pip install "altair>=5.5,<6"'
+            ) from None
         return getattr(altair, name)
 
 
@@ -138,7 +151,10 @@ def style_of(name: str, place: int = 0) -> dict:
 
     Twenty-eight spares differ from one another and from those of names also where no colour is seen.
     """
-    for known in (name, name[:1].upper() + name[1:]):  # "calibrated loss" in a registry, "Calibrated loss" in a table
+    for known in (
+        name,
+        name[:1].upper() + name[1:],
+    ):  # "calibrated loss" in a registry, "Calibrated loss" in a table
         if known in STYLE:
             return STYLE[known]
     colors, lines, marks = SPARE
@@ -149,15 +165,38 @@ def set_style() -> None:
     """Set the look of the book for all figures made after."""
     import seaborn as sns  # takes a second, which who draws nothing need not wait
 
-    sns.set_theme(context="paper", style="ticks", rc={
-        "figure.figsize": (WIDTH, 4.2), "figure.dpi": 100, "figure.facecolor": "white",
-        "figure.constrained_layout.use": True, "savefig.facecolor": "white", "savefig.transparent": False,
-        "axes.facecolor": "white", "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#E4E4E4",
-        "grid.linewidth": 0.7, "axes.axisbelow": True, "font.family": "DejaVu Sans", "font.size": 10,
-        "axes.titlesize": 11, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
-        "legend.fontsize": 9, "legend.frameon": False, "lines.linewidth": 2.0, "lines.markersize": 6,
-    })
+    sns.set_theme(
+        context="paper",
+        style="ticks",
+        rc={
+            "figure.figsize": (WIDTH, 4.2),
+            "figure.dpi": 100,
+            "figure.facecolor": "white",
+            "figure.constrained_layout.use": True,
+            "savefig.facecolor": "white",
+            "savefig.transparent": False,
+            "axes.facecolor": "white",
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#E4E4E4",
+            "grid.linewidth": 0.7,
+            "axes.axisbelow": True,
+            "font.family": "DejaVu Sans",
+            "font.size": 10,
+            "axes.titlesize": 11,
+            "axes.labelsize": 10,
+            "xtick.labelsize": 9,
+            "ytick.labelsize": 9,
+            "legend.fontsize": 9,
+            "legend.frameon": False,
+            "lines.linewidth": 2.0,
+            "lines.markersize": 6,
+        },
+    )
 
 
 def plain(name) -> str:
@@ -165,8 +204,14 @@ def plain(name) -> str:
     return str(name).replace("$", r"\$")
 
 
-def panels(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "", rows: int = 1, width: float = WIDTH,
-           **shared) -> tuple[Figure, np.ndarray]:
+def panels(
+    titles: int | Sequence[str] = 1,
+    height: float = 4.2,
+    ylabel: str = "",
+    rows: int = 1,
+    width: float = WIDTH,
+    **shared,
+) -> tuple[Figure, np.ndarray]:
     """A figure of panels side by side, and its axes in the order of reading, those of empty places last.
 
     Args:
@@ -186,8 +231,13 @@ def panels(titles: int | Sequence[str] = 1, height: float = 4.2, ylabel: str = "
     return figure, axes.ravel()
 
 
-def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None, marks: Mapping[str, Line2D] | None = None,
-           **options) -> Legend | None:
+def legend(
+    figure: Figure,
+    columns: int = 2,
+    axes: Iterable[Axes] | None = None,
+    marks: Mapping[str, Line2D] | None = None,
+    **options,
+) -> Legend | None:
     """One legend above all panels, in which each name stands once; none where there are no names.
 
     Args:
@@ -200,8 +250,13 @@ def legend(figure: Figure, columns: int = 2, axes: Iterable[Axes] | None = None,
             handles.setdefault(name, handle)
     handles |= marks or {}
     for count in range(min(columns, len(handles)), 0, -1):
-        made = figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=count,
-                             **{"handlelength": 3, **options})
+        made = figure.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside upper center",
+            ncols=count,
+            **{"handlelength": 3, **options},
+        )
         if count == 1 or made.get_window_extent().width <= figure.bbox.width:
             return made
         made.remove()
@@ -242,11 +297,25 @@ def _spread(places, gaps, low: float, high: float) -> np.ndarray:
 def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: str):
     """A bold name at a place given as fractions of the axes."""
     dark = [0.7 * channel for channel in to_rgb(color)]  # letters need more contrast than lines
-    return ax.text(*place, plain(name), transform=ax.transAxes, color=dark, fontsize=9.5, weight="bold", ha=ha, va=va)
+    return ax.text(
+        *place,
+        plain(name),
+        transform=ax.transAxes,
+        color=dark,
+        fontsize=9.5,
+        weight="bold",
+        ha=ha,
+        va=va,
+    )
 
 
-def roc(scores: Mapping[str, np.ndarray], members: Members,
-        paper: Mapping[str, Sequence[tuple[float, float]]] | None = None, printed: str = "", band: bool = True) -> Figure:
+def roc(
+    scores: Mapping[str, np.ndarray],
+    members: Members,
+    paper: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    printed: str = "",
+    band: bool = True,
+) -> Figure:
     """ROC on logarithmic axes, where the attacks that matter differ: at low false positive rates.
 
     With several targets the line is the mean TPR at each FPR and the `band` reaches from the lowest target to the highest.
@@ -273,20 +342,42 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
             fpr, tpr, _ = metrics.roc_curve(target, inside)
             each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
         lines[name] = grid, np.array(each)
-    many = len(scores) > 5 or max(map(len, scores)) > 15  # names in the margin would take half of the picture
+    many = (
+        len(scores) > 5 or max(map(len, scores)) > 15
+    )  # names in the margin would take half of the picture
     fig, (ax,) = panels(1, 6.2 if many else 5.6, width=5.8)
     x_floor, y_floor = np.min(floors, axis=0)
     margin = 0.08 if many else 0.05 + 0.016 * max(map(len, scores))  # shaded; the names stand there
     low = min(x_floor, y_floor) ** (1 / (1 - margin))
-    ax.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1,
-           xlabel="False positive rate (logarithmic)", ylabel="True positive rate (logarithmic)")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlim=(low, 1),
+        ylim=(low, 1),
+        box_aspect=1,
+        xlabel="False positive rate (logarithmic)",
+        ylabel="True positive rate (logarithmic)",
+    )
     for place, (name, (grid, each)) in enumerate(lines.items()):
         look = style_of(name, place)
-        ax.plot(grid, np.maximum(each.mean(0), low / 10), label=plain(name), drawstyle="steps-post", **sparse_markers(place),
-                **look)
+        ax.plot(
+            grid,
+            np.maximum(each.mean(0), low / 10),
+            label=plain(name),
+            drawstyle="steps-post",
+            **sparse_markers(place),
+            **look,
+        )
         if band and len(each) > 1:
-            ax.fill_between(grid, np.maximum(each.min(0), low / 10), each.max(0), color=look["color"], alpha=0.15,
-                            lw=0, step="post")
+            ax.fill_between(
+                grid,
+                np.maximum(each.min(0), low / 10),
+                each.max(0),
+                color=look["color"],
+                alpha=0.15,
+                lw=0,
+                step="post",
+            )
     for name, points in marked.items():
         look = style_of(name)
         ax.plot(*points.T, marker=look["marker"], mec=look["color"], **HOLLOW)
@@ -294,20 +385,43 @@ def roc(scores: Mapping[str, np.ndarray], members: Members,
     # Above the lines: what is under less than one record is not to be read.
     ax.axvspan(low, x_floor, color="#E2E2E2", lw=0, zorder=3)
     ax.axhspan(low, y_floor, color="#E2E2E2", lw=0, zorder=3)
-    ax.text(0.02, 0.012, "shaded: less than one record", transform=ax.transAxes, fontsize=9, color="#555555",
-            zorder=6)
-    ax.text(0.55, 0.52, "chance", transform=ax.transAxes, fontsize=9, color="#555555", rotation=45, ha="left",
-            va="top", rotation_mode="anchor")
+    ax.text(
+        0.02,
+        0.012,
+        "shaded: less than one record",
+        transform=ax.transAxes,
+        fontsize=9,
+        color="#555555",
+        zorder=6,
+    )
+    ax.text(
+        0.55,
+        0.52,
+        "chance",
+        transform=ax.transAxes,
+        fontsize=9,
+        color="#555555",
+        rotation=45,
+        ha="left",
+        va="top",
+        rotation_mode="anchor",
+    )
     marks = {printed: hollow()} if printed and paper else {}
     if many or marks:
         legend(fig, 3, [ax] if many else [], marks)
     if not many:
-        _name_curves(ax, {name: (grid, each.mean(0)) for name, (grid, each) in lines.items()}, x_floor, y_floor)
+        _name_curves(
+            ax,
+            {name: (grid, each.mean(0)) for name, (grid, each) in lines.items()},
+            x_floor,
+            y_floor,
+        )
     return fig
 
 
 def _name_curves(ax, lines, x_floor: float, y_floor: float) -> None:
     """Names in the shaded margin, beside where each curve enters: from the left, or from below."""
+
     def fraction(rate):
         return 1 - np.log10(rate) / np.log10(ax.get_xlim()[0])
 
@@ -315,20 +429,39 @@ def _name_curves(ax, lines, x_floor: float, y_floor: float) -> None:
     below = {name: x[np.argmax(y >= y_floor)] for name, (x, y) in lines.items() if name not in left}
     ax.figure.canvas.draw()
     for entering, upright in ((left, True), (below, False)):
-        texts = [_label(ax, name, (0, 0), style_of(name, list(lines).index(name))["color"], "right" if upright else
-                        "center", "center" if upright else "top") for name in entering]
+        texts = [
+            _label(
+                ax,
+                name,
+                (0, 0),
+                style_of(name, list(lines).index(name))["color"],
+                "right" if upright else "center",
+                "center" if upright else "top",
+            )
+            for name in entering
+        ]
         boxes = [text.get_window_extent() for text in texts]
         size = ax.get_window_extent()
-        gaps = [box.height / size.height * 1.1 if upright else box.width / size.width + 0.02 for box in boxes]
+        gaps = [
+            box.height / size.height * 1.1 if upright else box.width / size.width + 0.02
+            for box in boxes
+        ]
         edge = fraction(y_floor if upright else x_floor)
         places = _spread([fraction(v) for v in entering.values()], gaps, edge, 1) if texts else []
         for text, place in zip(texts, places, strict=True):
-            text.set(zorder=6, position=(fraction(x_floor) - 0.015, place) if upright else
-                     (place, fraction(y_floor) - 0.015))
+            text.set(
+                zorder=6,
+                position=(fraction(x_floor) - 0.015, place)
+                if upright
+                else (place, fraction(y_floor) - 0.015),
+            )
 
 
-def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
-               thresholds: Mapping[str, float] | None = None, xlabel: str = "score") -> Figure:
+def histograms(
+    scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    thresholds: Mapping[str, float] | None = None,
+    xlabel: str = "score",
+) -> Figure:
     """Scores of members and of non-members, one panel an attack.
 
     Args:
@@ -340,14 +473,33 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
     for ax, (title, of_panel) in zip(axes, scores.items(), strict=True):
         values, members, _ = ranking.check_scores(*of_panel)
         low, high = values.min(), values.max()
-        coarse = 64 * np.spacing(max(abs(low), abs(high)))  # no bin is narrower than the rounding of the values
+        coarse = 64 * np.spacing(
+            max(abs(low), abs(high))
+        )  # no bin is narrower than the rounding of the values
         margin = 0.0 if high - low > coarse else max(coarse, 0.5)
-        edges = np.linspace(low - margin, high + margin, 1 + min(40, max(12, int(np.sqrt(values.size) * 1.6))))
+        edges = np.linspace(
+            low - margin, high + margin, 1 + min(40, max(12, int(np.sqrt(values.size) * 1.6)))
+        )
         for name, kind in (("members", members), ("non-members", ~members)):
             look = STYLE[name]
-            ax.hist(values[kind], edges, density=True, histtype="stepfilled", color=look["color"], alpha=0.3)
-            ax.hist(values[kind], edges, density=True, histtype="step", color=look["color"],
-                    ls=look["linestyle"], lw=1.8, label=name)
+            ax.hist(
+                values[kind],
+                edges,
+                density=True,
+                histtype="stepfilled",
+                color=look["color"],
+                alpha=0.3,
+            )
+            ax.hist(
+                values[kind],
+                edges,
+                density=True,
+                histtype="step",
+                color=look["color"],
+                ls=look["linestyle"],
+                lw=1.8,
+                label=name,
+            )
         if title in thresholds:
             ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
         ax.set_xlabel(xlabel)
@@ -356,9 +508,21 @@ def histograms(scores: Mapping[str, tuple[np.ndarray, np.ndarray]],
     return fig
 
 
-def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = None, panel: str | None = None,
-             log: bool = False, percent: bool = False, xlabel: str | None = None, ylabel: str | None = None,
-             chance: float | None = None, sharey: bool = True, rows: int = 1) -> Figure:
+def lineplot(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    by: str,
+    paper: str | None = None,
+    panel: str | None = None,
+    log: bool = False,
+    percent: bool = False,
+    xlabel: str | None = None,
+    ylabel: str | None = None,
+    chance: float | None = None,
+    sharey: bool = True,
+    rows: int = 1,
+) -> Figure:
     """A quantity with intervals against a parameter, one line an attack, the paper's values as hollow marks.
 
     Args:
@@ -370,18 +534,26 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
         xlabel, ylabel: with units; the column names by default.
         sharey: whether the panels have one vertical axis. rows: of panels.
     """
-    missing = [c for c in (x, y, by, "low", "high", paper, panel) if c is not None and c not in frame]
+    missing = [
+        c for c in (x, y, by, "low", "high", paper, panel) if c is not None and c not in frame
+    ]
     if missing:
-        raise MiaError(f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}.")
+        raise MiaError(
+            f"frame lacks the columns {', '.join(missing)}: it has {', '.join(map(str, frame))}."
+        )
     titles = [""] if panel is None else list(frame[panel].unique())
     fig, axes = panels(titles, 4.0 + 2.6 * (rows - 1), ylabel or y, rows, sharey=sharey)
     names = list(frame[by].unique())
     looks = {name: style_of(name, place) for place, name in enumerate(names)}
     named = not pd.api.types.is_numeric_dtype(frame[x])
     places = {value: place for place, value in enumerate(frame[x].unique())}
-    step = np.diff(np.sort([np.log10(v) if log else v for v in (range(len(places)) if named else places)]))
+    step = np.diff(
+        np.sort([np.log10(v) if log else v for v in (range(len(places)) if named else places)])
+    )
     gap = 0.04 * (step.min() if len(step) else 1)
-    for position, (ax, title) in enumerate(zip(axes, titles, strict=False)):  # empty places come last
+    for position, (ax, title) in enumerate(
+        zip(axes, titles, strict=False)
+    ):  # empty places come last
         is_lowest = position + len(axes) // rows >= len(titles)
         part = frame if panel is None else frame[frame[panel] == title]
         last = {}
@@ -390,22 +562,37 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
             if points.empty:
                 continue
             at = points[x].map(places).to_numpy(float) if named else points[x].to_numpy(float)
-            shift = gap * (place - (len(names) - 1) / 2)  # side by side, so that bars do not hide each other
-            at = at * 10 ** shift if log else at + shift
+            shift = gap * (
+                place - (len(names) - 1) / 2
+            )  # side by side, so that bars do not hide each other
+            at = at * 10**shift if log else at + shift
             value, look = points[y].to_numpy(float), looks[name]
             run = np.isfinite(value)  # a line goes on past what only the paper has
             low, high = (points[end].to_numpy(float)[run] for end in ("low", "high"))
-            bars = np.maximum([value[run] - low, high - value[run]], 0)  # an interval may leave its estimate out
-            ax.errorbar(at[run], value[run], bars, label=plain(name), capsize=3, elinewidth=1.2, **look)
+            bars = np.maximum(
+                [value[run] - low, high - value[run]], 0
+            )  # an interval may leave its estimate out
+            ax.errorbar(
+                at[run], value[run], bars, label=plain(name), capsize=3, elinewidth=1.2, **look
+            )
             if paper is not None:
-                ax.plot(at, points[paper].to_numpy(float), marker=look["marker"], mec=look["color"], **HOLLOW)
+                ax.plot(
+                    at,
+                    points[paper].to_numpy(float),
+                    marker=look["marker"],
+                    mec=look["color"],
+                    **HOLLOW,
+                )
             last[name] = value[run][-1] if run.any() else chance or 0.0
         if chance is not None:
             ax.axhline(chance, **CHANCE)
         if log:
             ax.set_xscale("log")
-        ticks(ax.xaxis, list(places.values()) if named else list(places), [
-            str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places])
+        ticks(
+            ax.xaxis,
+            list(places.values()) if named else list(places),
+            [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places],
+        )
         ax.margins(x=0.1)
         if is_lowest:
             ax.set_xlabel(xlabel or x)
@@ -416,7 +603,9 @@ def lineplot(frame: pd.DataFrame, x: str, y: str, by: str, paper: str | None = N
     if direct:
         fig.canvas.draw()
         size = ax.get_window_extent()
-        heights = [(ax.transData.transform((0, end))[1] - size.y0) / size.height for end in last.values()]
+        heights = [
+            (ax.transData.transform((0, end))[1] - size.y0) / size.height for end in last.values()
+        ]
         for name, place in zip(last, _spread(heights, 18 / size.height, 0, 1), strict=True):
             _label(ax, name, (1.02, place), looks[name]["color"], "left", "center")
     if marks or not direct:
@@ -432,7 +621,7 @@ def pictures(records, rows: Mapping[str, Sequence[int]]) -> Figure:
         axis.set_title(plain(records.classes[records.y[record]]), fontsize=7.5)
         axis.set(xticks=[], yticks=[])
         axis.grid(False)
-    for axis, title in zip(axes[::len(axes) // len(rows)], rows, strict=True):
+    for axis, title in zip(axes[:: len(axes) // len(rows)], rows, strict=True):
         axis.set_ylabel(title, fontsize=9)
     return figure
 
@@ -470,13 +659,17 @@ def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions:
     tables.display_bundle(*bundle_of_chart(chart, fig, name, caption, alt, instructions))
 
 
-def bundle_of_chart(chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str) -> tuple[dict, dict]:
+def bundle_of_chart(
+    chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str
+) -> tuple[dict, dict]:
     """What `explore` displays, as an output's data and metadata; without a figure the chart as it opens stands for itself."""
     spec = specification_of_chart(chart, name, alt, instructions)
     if fig is None:
         import vl_convert
 
-        png = vl_convert.vegalite_to_png(json.dumps(spec), vl_version=VEGA_LITE_VERSION, scale=DPI / 100)
+        png = vl_convert.vegalite_to_png(
+            json.dumps(spec), vl_version=VEGA_LITE_VERSION, scale=DPI / 100
+        )
     else:
         png = _drawn(fig)
     bundle, metadata = _bundle_of_png(png, name, caption, alt)
@@ -487,22 +680,32 @@ def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dic
     """A chart in Vega-Lite as a page holds it: in the book's look, described, and not too heavy, with four significant digits
     of what it draws; a chart of one view is as wide as the page. Arguments and errors as for `explore`."""
     if not instructions.strip():
-        raise MiaError(f"{name}: instructions = {instructions!r}. They must say what a reader can move.")
+        raise MiaError(
+            f"{name}: instructions = {instructions!r}. They must say what a reader can move."
+        )
     if not isinstance(chart, altair.TopLevelMixin):
         raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
     with altair.data_transformers.disable_max_rows():  # LIMIT takes its place
         spec = chart.to_dict()
     spec = {key: _rounded(part, key in ("data", "datasets")) for key, part in spec.items()}
-    spec["config"] = LOOK | {key: LOOK.get(key, {}) | value if isinstance(value, dict) else value
-                             for key, value in spec.get("config", {}).items() if key != "view"}
+    spec["config"] = LOOK | {
+        key: LOOK.get(key, {}) | value if isinstance(value, dict) else value
+        for key, value in spec.get("config", {}).items()
+        if key != "view"
+    }
     if not any(part in spec for part in PARTS):
         spec.setdefault("width", "container")
-    spec |= {"background": "white", "description": " ".join(alt.split()),
-             "usermeta": {"instructions": " ".join(instructions.split())}}
+    spec |= {
+        "background": "white",
+        "description": " ".join(alt.split()),
+        "usermeta": {"instructions": " ".join(instructions.split())},
+    }
     size = len(json.dumps(spec, separators=(",", ":")).encode())
     if size > LIMIT:
-        raise MiaError(f"{name}: the chart has {size / 1000:.0f} kB, and a page holds at most {LIMIT / 1000:.0f} kB of one. "
-                       "Give it fewer rows, or fewer columns.")
+        raise MiaError(
+            f"{name}: the chart has {size / 1000:.0f} kB, and a page holds at most {LIMIT / 1000:.0f} kB of one. "
+            "Give it fewer rows, or fewer columns."
+        )
     return spec
 
 
@@ -526,6 +729,10 @@ def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict,
         raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
     width, height = (side * 100 // DPI for side in Image.open(io.BytesIO(png)).size)
     caption, alt = " ".join(caption.split()), " ".join(alt.split())
-    return ({"image/png": base64.b64encode(png).decode(), "text/plain": alt},
-            {"image/png": {"width": width, "height": height},
-             "mia": {"name": name, "caption": caption, "alt": alt, "width": width}})
+    return (
+        {"image/png": base64.b64encode(png).decode(), "text/plain": alt},
+        {
+            "image/png": {"width": width, "height": height},
+            "mia": {"name": name, "caption": caption, "alt": alt, "width": width},
+        },
+    )

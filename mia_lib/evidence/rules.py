@@ -35,8 +35,12 @@ from mia_lib.metrics.estimates import Estimate, estimate, mean
 LIMITS = {"rounding", "bound"}  # of claims that say that a number is no more than that
 LEAST = 8  # repetitions from which on an interval over them decides anything
 RESULT = re.compile(r"\{([^{}|]+)\|([^{}]+)\}")
-OPERATORS: dict[type, Callable] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-                                   ast.Div: operator.truediv}
+OPERATORS: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 FUNCTIONS = {"abs": 0, "least": -1, "most": 1}  # -> of several: the least, or the most
 
 
@@ -52,7 +56,9 @@ def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimat
         for column, value in further.items():
             values = list(frame[column].dropna().unique())
             ends = {"first": values[0], "last": values[-1]} if values else {}
-            where[column] = ends.get(value, next((one for one in values if written(one) == value), value))
+            where[column] = ends.get(
+                value, next((one for one in values if written(one) == value), value)
+            )
         results[f"result_{len(results)}"] = estimate(frame, attack, metric, **where)
     names = iter(results)
     try:
@@ -73,21 +79,36 @@ def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimat
             (kind, left), (other, right) = parts(node.left), parts(node.right)
             other = -other if isinstance(node.op, ast.Sub) else other
             bad_factor = isinstance(node.op, ast.Mult | ast.Div) and not all(
-                isinstance(one, int | float) and one > 0 for one in (right if kind else left if other else [1]))
-            if kind * other >= 0 and not bad_factor and not (isinstance(node.op, ast.Div) and other):
+                isinstance(one, int | float) and one > 0
+                for one in (right if kind else left if other else [1])
+            )
+            if (
+                kind * other >= 0
+                and not bad_factor
+                and not (isinstance(node.op, ast.Div) and other)
+            ):
                 return kind or other, [OPERATORS[type(node.op)](a, b) for a in left for b in right]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in FUNCTIONS
+            and not node.keywords
+        ):
             kind, arguments = FUNCTIONS[node.func.id], [parts(argument) for argument in node.args]
             if kind and {other for other, _ in arguments} <= {0, kind}:
                 return kind, [one for _, several in arguments for one in several]
             if not kind and len(arguments) == 1 and not arguments[0][0]:
                 return 0, [abs(arguments[0][1][0])]
-        raise MiaError(f"rule {rule!r}: {ast.unparse(node)!r} is neither a result, a number, one of + - * / nor one of "
-                       f"{', '.join(FUNCTIONS)}; a least and a most cannot be joined, nor scaled but by a number above zero.")
+        raise MiaError(
+            f"rule {rule!r}: {ast.unparse(node)!r} is neither a result, a number, one of + - * / nor one of "
+            f"{', '.join(FUNCTIONS)}; a least and a most cannot be joined, nor scaled but by a number above zero."
+        )
 
     kind, of_rule = parts(tree)
     if kind == (-1 if most else 1):
-        raise MiaError(f"rule {rule!r} is the {'least' if most else 'most'} of several, and its claim is about the other end.")
+        raise MiaError(
+            f"rule {rule!r} is the {'least' if most else 'most'} of several, and its claim is about the other end."
+        )
     if not all(isinstance(part, Estimate) for part in of_rule):
         raise MiaError(f"rule {rule!r}: a part of it is a number and no result.")
     return of_rule
@@ -104,7 +125,13 @@ def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
     for attack, rest in RESULT.findall(rule):
         metric, *further = (part.strip() for part in rest.split("|"))
         # a metric has an equals sign of its own, "tpr_at_fpr=0.01"
-        named.append((attack.strip(), metric, dict(tuple(map(str.strip, part.split("=", 1))) for part in further)))
+        named.append(
+            (
+                attack.strip(),
+                metric,
+                dict(tuple(map(str.strip, part.split("=", 1))) for part in further),
+            )
+        )
     return named
 
 
@@ -119,15 +146,24 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, list[Estimate]]:
     if not set(over) <= set(frame.columns):  # of studies that were not run
         return {}
     parts = frame.groupby(over, sort=False) if over else [((), frame)]
-    return {", ".join(f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)):
-            evaluate(claim["rule"], part, bool(LIMITS & claim.keys())) for key, part in parts if _has(part, named)}
+    return {
+        ", ".join(
+            f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)
+        ): evaluate(claim["rule"], part, bool(LIMITS & claim.keys()))
+        for key, part in parts
+        if _has(part, named)
+    }
 
 
 def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> bool:
     for attack, metric, further in named:
         rows = (frame["attack"] == attack) & (frame["metric"] == metric)
         for column, value in further.items() if rows.any() else ():
-            rows &= frame[column].notna() if value in ("first", "last") else frame[column].map(written) == value
+            rows &= (
+                frame[column].notna()
+                if value in ("first", "last")
+                else frame[column].map(written) == value
+            )
         if not rows.any():
             return False
     return True
@@ -151,7 +187,9 @@ def least(parts: Sequence[Estimate]) -> Interval:
     return first if low == first.low else replace(first, low=low, se=None, draws=None)
 
 
-def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None) -> Verdict:
+def judge(
+    paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None
+) -> Verdict:
     """The verdict on a claim by the number that its rule comes to, as `claims.judge` says; not run where there are no results,
     fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
 
@@ -175,7 +213,9 @@ def judge(paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapp
         return not_run("the non-members do not resolve so low a false positive rate")
     if LIMITS & claim.keys():
         largest = max(part.value for part in parts)
-        return claims.judge(paper, claim_id, Interval(largest, largest, largest, exact=True), data=data)
+        return claims.judge(
+            paper, claim_id, Interval(largest, largest, largest, exact=True), data=data
+        )
     if (fewest := min(len(part.values) for part in parts)) < LEAST:
         return not_run(f"{fewest} repetitions, and {LEAST} are needed for an interval over them")
     of_cases = {case: least(of_case) for case, of_case in cases.items()} if len(cases) > 1 else {}
@@ -188,7 +228,11 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
     claim = claims.claims(paper)[claim_id]
     cases = cases_of(claim, frame)
     number = min(part.value for part in combined(claim, cases)) if cases else np.nan
-    return NOT_RUN if np.isnan(number) else sign * number * (100 if claim.get("unit") == "points" else 1)
+    return (
+        NOT_RUN
+        if np.isnan(number)
+        else sign * number * (100 if claim.get("unit") == "points" else 1)
+    )
 
 
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:

@@ -39,7 +39,9 @@ def paper(name: str, table: str) -> pd.DataFrame:
     """
     known = [path.stem.split("_", 1) for path in sorted(PAPERS.glob("*_*.csv"))]
     if not known:
-        raise MiaError(f"the papers' tables are not in {PAPERS}: run from a clone (`pip install -e .`).")
+        raise MiaError(
+            f"the papers' tables are not in {PAPERS}: run from a clone (`pip install -e .`)."
+        )
     check_choice("paper", name, sorted({one for one, _ in known}))
     check_choice("table", table, [other for one, other in known if one == name])
     frame = pd.read_csv(PAPERS / f"{name}_{table}.csv", dtype=str, keep_default_na=False)
@@ -84,7 +86,9 @@ def cell(number: Interval | float, spec: str = ".3f", unit: str = "") -> Cell:
     if not isinstance(number, Interval):
         return Cell(format(number, spec), number, unit=unit)
     shown = np.isfinite([number.low, number.high]).all() and not number.degenerate
-    return Cell(format(number, spec), number.value, *((number.low, number.high) if shown else ()), unit=unit)
+    return Cell(
+        format(number, spec), number.value, *((number.low, number.high) if shown else ()), unit=unit
+    )
 
 
 def format_percent(rate: Interval | float, digits: int = 1) -> Cell | str:
@@ -101,10 +105,18 @@ def pivot_metrics(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
         DataFrame of `Cell`: "0.541 [0.530, 0.552]", or "below resolution" where the requested false positive
         rate is lower than 1 / #non-members.
     """
-    shown = [cell(Interval(row.value, row.low, row.high), f".{digits}f") if row.resolved else BELOW_RESOLUTION
-             for row in table.itertuples()]
+    shown = [
+        cell(Interval(row.value, row.low, row.high), f".{digits}f")
+        if row.resolved
+        else BELOW_RESOLUTION
+        for row in table.itertuples()
+    ]
     cells = table.assign(cell=shown).pivot(index="attack", columns="metric", values="cell")
-    return cells.loc[table["attack"].unique(), table["metric"].unique()].reset_index().rename_axis(columns=None)
+    return (
+        cells.loc[table["attack"].unique(), table["metric"].unique()]
+        .reset_index()
+        .rename_axis(columns=None)
+    )
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,15 +143,22 @@ def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, 
 
     def is_flush_right(values: Sequence, texts: Sequence[str]) -> bool:
         lines = [text for text in texts if text not in ("", DASH, NOT_RUN, BELOW_RESOLUTION)]
-        return any(isinstance(value, Interval | Cell | int | float) for value in values) or bool(lines) and all(
-            text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
+        return (
+            any(isinstance(value, Interval | Cell | int | float) for value in values)
+            or bool(lines)
+            and all(text.lstrip("*-−<[ ")[:1].isdigit() and "\n" not in text for text in lines)
+        )
 
-    cells = {str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns}
+    cells = {
+        str(c): [text(value, formats.get(str(c))) for value in frame[c]] for c in frame.columns
+    }
     right = [is_flush_right(frame[c], cells[str(c)]) for c in frame.columns]
     if labels > 1:
         first = next(iter(cells))
         above = ["", *cells[first]]
-        cells[first] = ["" if label == above[row] else label for row, label in enumerate(cells[first])]
+        cells[first] = [
+            "" if label == above[row] else label for row, label in enumerate(cells[first])
+        ]
     return pd.DataFrame(cells, dtype=object), right
 
 
@@ -149,7 +168,9 @@ def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | 
     cells, numeric = _texts(frame, formats)
 
     def line(values) -> str:
-        escaped = (re.sub(r"(?<!\\)\|", r"\\|", str(value)).replace("\n", "<br>") for value in values)
+        escaped = (
+            re.sub(r"(?<!\\)\|", r"\\|", str(value)).replace("\n", "<br>") for value in values
+        )
         return "| " + " | ".join(escaped) + " |"
 
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
@@ -164,7 +185,9 @@ def _html(text: str) -> str:
 def check_name(name: str) -> None:
     """Refuse a label that `{numref}` could not point at."""
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise MiaError(f"name = {name!r} cannot be linked to: use lower-case letters, digits and hyphens.")
+        raise MiaError(
+            f"name = {name!r} cannot be linked to: use lower-case letters, digits and hyphens."
+        )
 
 
 def bundle_of_table(frame: pd.DataFrame, name: str, caption: str, formats=None) -> dict[str, str]:
@@ -202,12 +225,20 @@ def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
         what it has of "value", "low", "high", "paper" and "unit". "labels" counts the leading columns that say what a row is
         about: a named index, else those before the first that holds a number, at least one; of words alone all but the last.
     """
+
     def plain(value):
         if isinstance(value, Interval):
             return ends_of(value)
         if isinstance(value, Cell) and _plain_number(value.value) is not None:
-            parts = {**ends_of(value), "paper": _plain_number(value.paper), "unit": value.unit or None}
-            return {"text": value.text, **{name: part for name, part in parts.items() if part is not None}}
+            parts = {
+                **ends_of(value),
+                "paper": _plain_number(value.paper),
+                "unit": value.unit or None,
+            }
+            return {
+                "text": value.text,
+                **{name: part for name, part in parts.items() if part is not None},
+            }
         if _plain_number(value) is not None:
             return _plain_number(value)
         return DASH if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
@@ -216,8 +247,13 @@ def plain_table(frame: pd.DataFrame, name: str, caption: str) -> dict:
     rows = [[plain(value) for value in row] for row in flat.itertuples(index=False, name=None)]
     words = [all(isinstance(value, str) for value in column) for column in zip(*rows, strict=True)]
     labels = max(1, words.index(False) if False in words else len(words) - 1)
-    return {"name": name, "caption": " ".join(caption.split()), "columns": [str(column) for column in flat.columns],
-            "labels": labels if flat is frame else frame.index.nlevels, "rows": rows}
+    return {
+        "name": name,
+        "caption": " ".join(caption.split()),
+        "columns": [str(column) for column in flat.columns],
+        "labels": labels if flat is frame else frame.index.nlevels,
+        "rows": rows,
+    }
 
 
 def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
@@ -227,11 +263,16 @@ def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
     display(dict(bundle), raw=True, metadata=dict(metadata or {}))
 
 
-def show_table(frame: pd.DataFrame, name: str, caption: str, formats=None, further: Mapping | None = None) -> None:
+def show_table(
+    frame: pd.DataFrame, name: str, caption: str, formats=None, further: Mapping | None = None
+) -> None:
     """Display a numbered table that `{numref}` can point at by `name`: lower-case letters, digits and hyphens, unique in the
     book. Frame and formats are as in `markdown_table`; in the caption mathematics and `{cite}` work. Further forms of it, by
     their MIME types, are for programs."""
-    bundle = {**bundle_of_table(frame, name, caption, formats), MIME: plain_table(frame, name, caption)}
+    bundle = {
+        **bundle_of_table(frame, name, caption, formats),
+        MIME: plain_table(frame, name, caption),
+    }
     display_bundle(bundle | dict(further or {}))
 
 
@@ -254,11 +295,22 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
             continue
         number = value.value if isinstance(value, Interval) else value
         if not math.isfinite(number):
-            raise MiaError(f"{title} = {number!r} cannot be said in a sentence: a finite number is needed.")
+            raise MiaError(
+                f"{title} = {number!r} cannot be said in a sentence: a finite number is needed."
+            )
         whole = isinstance(number, Integral) and not isinstance(number, bool)
-        results[title] = {"value": int(number) if whole else float(number), "spec": "," if whole else spec}
-        if isinstance(value, Interval) and np.isfinite([value.low, value.high]).all():  # a peak has no ends
-            results[title] |= {"low": float(value.low), "high": float(value.high), "exact": value.exact}
+        results[title] = {
+            "value": int(number) if whole else float(number),
+            "spec": "," if whole else spec,
+        }
+        if (
+            isinstance(value, Interval) and np.isfinite([value.low, value.high]).all()
+        ):  # a peak has no ends
+            results[title] |= {
+                "low": float(value.low),
+                "high": float(value.high),
+                "exact": value.exact,
+            }
     text = "; ".join(f"{title} = {values[title]}" for title in results)
     display_bundle({"text/plain": text, RESULTS: results})
 
@@ -277,8 +329,14 @@ def show_source(*functions: Callable) -> None:
     say("```python\n" + "\n\n\n".join(sources) + "\n```")
 
 
-def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[str], columns: Mapping[tuple, str],
-                 by: tuple[str, ...] = ("attack", "metric"), digits: int = 1) -> pd.DataFrame:
+def beside_paper(
+    rows: pd.DataFrame,
+    printed: pd.DataFrame,
+    index: str | list[str],
+    columns: Mapping[tuple, str],
+    by: tuple[str, ...] = ("attack", "metric"),
+    digits: int = 1,
+) -> pd.DataFrame:
     """Our results as a table in percent, the paper's numbers in columns of their own beside ours.
 
     Args:
@@ -296,23 +354,44 @@ def beside_paper(rows: pd.DataFrame, printed: pd.DataFrame, index: str | list[st
         keys = zip(*(frame[column] for column in (*index, *by)), strict=True)
         return dict(zip(keys, frame[value], strict=True))
 
-    ours, theirs = looked_up(rows, "interval"), looked_up(printed.dropna(subset=[*index, *by]), "value")
+    ours, theirs = (
+        looked_up(rows, "interval"),
+        looked_up(printed.dropna(subset=[*index, *by]), "value"),
+    )
     places = list(dict.fromkeys(zip(*(rows[column] for column in index), strict=True)))
     table: dict[str, list] = {}
     for key, title in columns.items():
         pairs = [(ours.get((*place, *key)), theirs.get((*place, *key))) for place in places]
         if not any(interval for interval, _ in pairs):
             continue
-        table[title] = [DASH if interval is None else BELOW_RESOLUTION if math.isnan(interval.value) else
-                        replace(format_percent(interval, digits), paper=value) for interval, value in pairs]
+        table[title] = [
+            DASH
+            if interval is None
+            else BELOW_RESOLUTION
+            if math.isnan(interval.value)
+            else replace(format_percent(interval, digits), paper=value)
+            for interval, value in pairs
+        ]
         if any(value is not None for _, value in pairs):
-            table[f"{title}, paper"] = [DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs]
-    return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(places, names=index) if len(index) > 1 else
-                        pd.Index([place[0] for place in places], name=index[0]))
+            table[f"{title}, paper"] = [
+                DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs
+            ]
+    return pd.DataFrame(
+        table,
+        index=pd.MultiIndex.from_tuples(places, names=index)
+        if len(index) > 1
+        else pd.Index([place[0] for place in places], name=index[0]),
+    )
 
 
-def percent_table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ...], columns: Mapping[tuple, str],
-                  printed: pd.DataFrame | None = None, digits: int = 1) -> pd.DataFrame:
+def percent_table(
+    frame: pd.DataFrame,
+    index: str | list[str],
+    by: tuple[str, ...],
+    columns: Mapping[tuple, str],
+    printed: pd.DataFrame | None = None,
+    digits: int = 1,
+) -> pd.DataFrame:
     """Means of results as a table in percent, a row each value of `index`, beside the paper's numbers where some are given.
 
     Args:
@@ -320,4 +399,6 @@ def percent_table(frame: pd.DataFrame, index: str | list[str], by: tuple[str, ..
     """
     kept = [index] if isinstance(index, str) else index
     rows = summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))
-    return beside_paper(rows, rows.iloc[:0] if printed is None else printed, index, columns, by, digits)
+    return beside_paper(
+        rows, rows.iloc[:0] if printed is None else printed, index, columns, by, digits
+    )

@@ -20,7 +20,9 @@ from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-RANGES = ranking.RANGES | dict.fromkeys(("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0))  # the last are shares
+RANGES = ranking.RANGES | dict.fromkeys(
+    ("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0)
+)  # the last are shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +50,17 @@ class Estimate:
             resampled = None if self.resampled is None else operation(self.resampled, other)
             return Estimate(operation(self.values, other), resampled, self.unit)
         if len(self.values) != len(other.values):
-            return self._in_groups(len(other.values))._with(other._in_groups(len(self.values)), operation)
+            return self._in_groups(len(other.values))._with(
+                other._in_groups(len(self.values)), operation
+            )
         both = None
         if self.resampled is not None and other.resampled is not None:
             draws = min(self.resampled.shape[1], other.resampled.shape[1])
             both = operation(self.resampled[:, :draws], other.resampled[:, :draws])
         elif self.resampled is not None or other.resampled is not None:
-            raise MiaError("an estimate over shared records and one over records of each repetition's own cannot be paired.")
+            raise MiaError(
+                "an estimate over shared records and one over records of each repetition's own cannot be paired."
+            )
         return Estimate(operation(self.values, other.values), both, self.unit)
 
     def of(self, repetitions: slice) -> Estimate:
@@ -67,8 +73,10 @@ class Estimate:
         """Means of as many groups of repetitions as there are of another estimate, where that has fewer: of two data sets, one
         of which was played more often, none is paired with another anyway."""
         if self.resampled is not None or len(np.unique(self.unit)) < len(self.values):
-            raise MiaError(f"estimates over {len(self.values)} and over {count} repetitions that share records or models "
-                           "cannot be paired.")
+            raise MiaError(
+                f"estimates over {len(self.values)} and over {count} repetitions that share records or models "
+                "cannot be paired."
+            )
         groups = np.array_split(self.values, min(count, len(self.values)))
         return Estimate(np.array([group.mean() for group in groups]), None, np.arange(len(groups)))
 
@@ -101,7 +109,9 @@ class Estimate:
         """The mean."""
         return float(self.values.mean())
 
-    def interval(self, bounds: tuple[float, float] = (-np.inf, np.inf), level: float = 0.95) -> Interval:
+    def interval(
+        self, bounds: tuple[float, float] = (-np.inf, np.inf), level: float = 0.95
+    ) -> Interval:
         """The mean with an interval that covers which repetitions and which records were drawn; rules as of `bootstrap`. A
         rate that is 0 or 1 throughout has its exact binomial interval."""
         if np.isnan(self.values).any():
@@ -111,16 +121,33 @@ class Estimate:
         if self.trials and len(np.unique(self.values)) == 1 and self.value in (0.0, 1.0):
             from scipy import stats
 
-            ends = stats.binomtest(round(self.value * self.trials), self.trials).proportion_ci(level, "exact")
-            return Interval(self.value, float(ends.low), float(ends.high), level, f"{self.trials} records, exact")
+            ends = stats.binomtest(round(self.value * self.trials), self.trials).proportion_ci(
+                level, "exact"
+            )
+            return Interval(
+                self.value,
+                float(ends.low),
+                float(ends.high),
+                level,
+                f"{self.trials} records, exact",
+            )
         if self.resampled is None and len(units) == 1:
-            return Interval(self.value, np.nan, np.nan, level, "1 repetitions: too few for an interval", bounds=bounds)
+            return Interval(
+                self.value,
+                np.nan,
+                np.nan,
+                level,
+                "1 repetitions: too few for an interval",
+                bounds=bounds,
+            )
         if self.resampled is None:
             return t_interval(units, level, f"{len(units)} repetitions", bounds)
         drawn = np.stack([self.resampled[self.unit == unit].mean(0) for unit in range(len(count))])
         covers = f"{len(self.values)} targets and their records"
         if len(units) == 1:
-            return Interval(self.value, np.nan, np.nan, level, "records only", draws=drawn[0], bounds=bounds).at(level)
+            return Interval(
+                self.value, np.nan, np.nan, level, "records only", draws=drawn[0], bounds=bounds
+            ).at(level)
         return resampling.interval_over_units(units, drawn, level, covers, bounds, False)
 
 
@@ -129,8 +156,17 @@ def mean(estimates: Sequence[Estimate]) -> Estimate:
     return sum(estimates[1:], estimates[0]) * (1 / len(estimates))
 
 
-def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Sequence[str], *, draws: int = 100,
-              seed: int = 0, shared: bool = True, records: np.ndarray | None = None, **columns) -> pd.DataFrame:
+def by_target(
+    scores: Mapping[str, np.ndarray],
+    members: np.ndarray,
+    metrics: Sequence[str],
+    *,
+    draws: int = 100,
+    seed: int = 0,
+    shared: bool = True,
+    records: np.ndarray | None = None,
+    **columns,
+) -> pd.DataFrame:
     """Metrics of attacks on T targets as a tidy frame.
 
     Args:
@@ -151,24 +187,46 @@ def by_target(scores: Mapping[str, np.ndarray], members: np.ndarray, metrics: Se
     draws, seed = check_count("draws", draws), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
     if len(set(shapes.values())) > 1:
-        raise MiaError(f"scores have the shapes {shapes}: all attacks need those of the same targets, [T, N].")
-    checked = {attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()}
+        raise MiaError(
+            f"scores have the shapes {shapes}: all attacks need those of the same targets, [T, N]."
+        )
+    checked = {
+        attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()
+    }
     inside = next(iter(checked.values()))[1]
     targets = np.arange(len(inside))
     unit = resampling.units_of_chance(None, inside)[0] if check_flag("shared", shared) else targets
     positions = resampling.record_positions(records, inside, np.zeros(len(inside), int))
     cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
-    drawn = resampling.draw_unit_means(cores, [one for one, _, _ in checked.values()], inside, positions, targets, draws,
-                                       seed) if shared else None  # [S, K, T, B]
-    resolved = [ranking.resolves(inside, float(metric.partition("_at_fpr=")[2] or 0.5)) for metric in metrics]
+    drawn = (
+        resampling.draw_unit_means(
+            cores, [one for one, _, _ in checked.values()], inside, positions, targets, draws, seed
+        )
+        if shared
+        else None
+    )  # [S, K, T, B]
+    resolved = [
+        ranking.resolves(inside, float(metric.partition("_at_fpr=")[2] or 0.5))
+        for metric in metrics
+    ]
     rows = []
     for s, (attack, (score, _, _)) in enumerate(checked.items()):
-        values = ranking.per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside).T
+        values = ranking.per_target(
+            lambda tp, fp: [core(tp, fp) for core in cores], score, inside
+        ).T
         for k, metric in enumerate(metrics):
             of_metric = values[k] if resolved[k] else np.full(len(targets), np.nan)
             trials = int(inside[0].sum()) if "tpr_at" in metric else 0
             number = Estimate(of_metric, None if drawn is None else drawn[s, k], unit, trials)
-            rows.append({**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number})
+            rows.append(
+                {
+                    **columns,
+                    "attack": attack,
+                    "metric": metric,
+                    "value": number.value,
+                    "estimate": number,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -182,7 +240,15 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
         for metric, numbers in of_attack.items():
             numbers = np.atleast_1d(numbers).astype(float)
             number = Estimate(numbers, None, np.arange(len(numbers)))
-            rows.append({**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number})
+            rows.append(
+                {
+                    **columns,
+                    "attack": attack,
+                    "metric": metric,
+                    "value": number.value,
+                    "estimate": number,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -202,7 +268,9 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
     if len(frame) > 1:
         settings = frame.drop(columns=["value", "estimate"])
         varying = [column for column in settings if settings[column].nunique() > 1]
-        raise MiaError(f"{attack}, {metric} has several results, apart by {', '.join(varying)}: name one value of each.")
+        raise MiaError(
+            f"{attack}, {metric} has several results, apart by {', '.join(varying)}: name one value of each."
+        )
     return frame["estimate"].iloc[0]
 
 
@@ -215,8 +283,18 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
     for key, part in frame.groupby(list(by), sort=False):
         where = dict(zip(by, key, strict=True))
         metric = str(where["metric"])
-        interval = estimate(part, where["attack"], metric).interval(RANGES.get(metric.partition("=")[0], (-np.inf, np.inf)))
+        interval = estimate(part, where["attack"], metric).interval(
+            RANGES.get(metric.partition("=")[0], (-np.inf, np.inf))
+        )
         if metric == "balanced_accuracy":
             interval = interval.without("a peak, which has no interval")
-        rows.append({**where, "value": interval.value, "low": interval.low, "high": interval.high, "interval": interval})
+        rows.append(
+            {
+                **where,
+                "value": interval.value,
+                "low": interval.low,
+                "high": interval.high,
+                "interval": interval,
+            }
+        )
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "interval"])

@@ -73,8 +73,10 @@ class Interval:
             high = stats.t.isf(tail, self.dof) * self.se if self.se else 0.0
             low = -high
         else:
-            raise MiaError("this interval keeps neither draws nor a standard error: make it with "
-                           "metrics.bootstrap, compare or t_interval to have it at another level.")
+            raise MiaError(
+                "this interval keeps neither draws nor a standard error: make it with "
+                "metrics.bootstrap, compare or t_interval to have it at another level."
+            )
         low, high = np.clip([self.value + low, self.value + high], *self.bounds)
         return replace(self, low=float(low), high=float(high), level=float(level))
 
@@ -84,10 +86,18 @@ class Interval:
 
     def __mul__(self, factor: float) -> Interval:
         """In another unit, such as points."""
-        (low, high), (least, most) = (sorted(factor * end for end in ends) for ends in ((self.low, self.high), self.bounds))
-        return replace(self, value=factor * self.value, low=low, high=high, bounds=(least, most),
-                       se=None if self.se is None else abs(factor) * self.se,
-                       draws=None if self.draws is None else factor * self.draws)
+        (low, high), (least, most) = (
+            sorted(factor * end for end in ends) for ends in ((self.low, self.high), self.bounds)
+        )
+        return replace(
+            self,
+            value=factor * self.value,
+            low=low,
+            high=high,
+            bounds=(least, most),
+            se=None if self.se is None else abs(factor) * self.se,
+            draws=None if self.draws is None else factor * self.draws,
+        )
 
     __rmul__ = __mul__
 
@@ -116,7 +126,9 @@ class Interval:
         return format(self)
 
 
-def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-np.inf, np.inf)) -> Interval:
+def t_interval(
+    values, level: float = 0.95, covers: str | None = None, bounds=(-np.inf, np.inf)
+) -> Interval:
     """Student t interval of a mean over independent repetitions: mean +- t_{G-1} s / sqrt(G). Two give no interval.
 
     Args:
@@ -126,14 +138,20 @@ def t_interval(values, level: float = 0.95, covers: str | None = None, bounds=(-
     """
     values = check_numbers("values", values).astype(float)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
-        raise MiaError(f"values of shape {values.shape} give no interval: at least two finite numbers are "
-                       "needed, one for each independent repetition.")
+        raise MiaError(
+            f"values of shape {values.shape} give no interval: at least two finite numbers are "
+            "needed, one for each independent repetition."
+        )
     count, mean = len(values), float(values.mean())
     # Equal values differ from their rounded mean by an ulp: that is no spread.
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
     interval = Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds)
-    return interval.without(f"{covers}: too few for an interval") if count < LEAST else interval.at(level)
+    return (
+        interval.without(f"{covers}: too few for an interval")
+        if count < LEAST
+        else interval.at(level)
+    )
 
 
 def holm(p) -> np.ndarray:

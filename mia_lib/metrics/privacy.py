@@ -23,7 +23,12 @@ from mia_lib.errors import MiaError, check_count, check_range, check_whole
 from mia_lib.metrics.ranking import check_scores, tally
 
 UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
-SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)  # of the canaries, to either side, where no numbers of guesses are given
+SHARES = (
+    1 / 20,
+    1 / 10,
+    1 / 4,
+    1 / 2,
+)  # of the canaries, to either side, where no numbers of guesses are given
 
 
 class _Bound(float):
@@ -54,7 +59,9 @@ class OneRunBound(_Bound):
     confidence: float
 
 
-def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
+def one_run_p_value(
+    right: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0
+) -> float:
     """The most chance that (epsilon, delta)-differential privacy leaves so many right guesses or more: Theorem 3.1 of Steinke,
     Nasr and Jagielski 2023.
 
@@ -85,8 +92,14 @@ def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, del
     return float(min(1.0, tail + 2 * canaries * delta * just_below))
 
 
-def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
-                    delta: float = 0.0, confidence: float = 0.95, seed: int = 0) -> OneRunBound:
+def epsilon_one_run(
+    scores: Scores,
+    members: Members,
+    guesses: tuple[int, int] | Sequence[tuple[int, int]] | None = None,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> OneRunBound:
     """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy, from one training run: Steinke, Nasr and
     Jagielski 2023, Algorithm 1 and Theorem 3.1.
 
@@ -122,10 +135,14 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     """
     check_range("delta", delta, 0, 1)
     if not 0 < check_range("confidence", confidence, 0, 1) < 1:
-        raise MiaError(f"confidence = {confidence!r}: a number between 0 and 1 is needed, such as 0.95.")
+        raise MiaError(
+            f"confidence = {confidence!r}: a number between 0 and 1 is needed, such as 0.95."
+        )
     scores, members, single = check_scores(scores, members)
     if not single:
-        raise MiaError(f"scores of shape {scores.shape}: give the canaries of one run, [m]. Each run has a bound of its own.")
+        raise MiaError(
+            f"scores of shape {scores.shape}: give the canaries of one run, [m]. Each run has a bound of its own."
+        )
     scores, members, count = scores[0], members[0], scores.shape[1]
     pairs = _pairs(guesses, count)
     _check_coins(int(members.sum()), count)
@@ -133,8 +150,10 @@ def epsilon_one_run(scores: Scores, members: Members, guesses: tuple[int, int] |
     ranked = members[shuffled[np.argsort(scores[shuffled], kind="stable")[::-1]]]
     bounds = []
     for guessed_in, guessed_out in pairs:
-        right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out:]).sum())
-        bound = _bound_in_one_run(right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs))
+        right = int(ranked[:guessed_in].sum() + (~ranked[count - guessed_out :]).sum())
+        bound = _bound_in_one_run(
+            right, guessed_in + guessed_out, count, delta, (1 - confidence) / len(pairs)
+        )
         bounds.append(OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence))
     return max(bounds)
 
@@ -147,12 +166,16 @@ def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
     with suppress(ValueError):  # pairs of another length
         given = np.array(guesses, ndmin=2)
     if given.ndim != 2 or given.shape[1:] != (2,) or given.dtype.kind not in "iu":
-        raise MiaError(f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: "
-                       "of the canaries with the highest scores so many are said to be in, of the lowest so many out.")
+        raise MiaError(
+            f"guesses = {guesses!r}: a pair (k+, k-) of whole numbers is needed, such as (100, 100), or several: "
+            "of the canaries with the highest scores so many are said to be in, of the lowest so many out."
+        )
     pairs = [(guessed_in, guessed_out) for guessed_in, guessed_out in given.tolist()]
     for pair in pairs:
         if min(pair) < 0 or not 1 <= sum(pair) <= canaries:
-            raise MiaError(f"guesses = {pair}: allowed are from 1 to {canaries} in all, of so many canaries.")
+            raise MiaError(
+                f"guesses = {pair}: allowed are from 1 to {canaries} in all, of so many canaries."
+            )
     return pairs
 
 
@@ -161,9 +184,11 @@ def _check_coins(inside: int, canaries: int) -> None:
 
     chance = stats.binomtest(inside, canaries).pvalue
     if chance < UNFAIR:
-        raise MiaError(f"{inside} of {canaries} canaries are in: fair coins fall so one-sidedly in {chance:.0e} of all runs. "
-                       "The bound holds where a fair coin of its own decided of each canary, so give all of them, those that "
-                       "were left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores.")
+        raise MiaError(
+            f"{inside} of {canaries} canaries are in: fair coins fall so one-sidedly in {chance:.0e} of all runs. "
+            "The bound holds where a fair coin of its own decided of each canary, so give all of them, those that "
+            "were left out as well. Of members chosen otherwise metrics.epsilon_lower_bound judges scores."
+        )
 
 
 def _bound_in_one_run(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
@@ -173,7 +198,10 @@ def _bound_in_one_run(right: int, guesses: int, canaries: int, delta: float, lev
 
     if one_run_p_value(right, guesses, canaries, 0.0, delta) >= level:
         return 0.0
-    low, high = 0.0, float(special.logit(special.betaincinv(right, guesses - right + 1, level)))  # exact without delta
+    low, high = (
+        0.0,
+        float(special.logit(special.betaincinv(right, guesses - right + 1, level))),
+    )  # exact without delta
     while delta and high - low > 1e-6:
         middle = (low + high) / 2
         rare = one_run_p_value(right, guesses, canaries, middle, delta) <= level
@@ -205,8 +233,14 @@ class EpsilonBound(_Bound):
     splits: np.ndarray = field(repr=False)
 
 
-def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, confidence: float = 0.95, seed: int = 0,
-                        splits: int = 11) -> EpsilonBound:
+def epsilon_lower_bound(
+    scores: Scores,
+    members: Members,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+    splits: int = 11,
+) -> EpsilonBound:
     """Lower confidence bound on the epsilon of (epsilon, delta)-differential privacy that these scores
     refute.
 
@@ -236,37 +270,62 @@ def epsilon_lower_bound(scores: Scores, members: Members, delta: float = 0.0, co
     splits, seed = check_count("splits", splits), check_whole("seed", seed, 0)
     scores, members, single = check_scores(scores, members)
     if not single or min(members.sum(), (~members).sum()) < 2:
-        raise MiaError(f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
-                       "non-members; the threshold is chosen on one half and judged on the other.")
+        raise MiaError(
+            f"scores of shape {scores.shape}: give one target with at least 2 members and 2 "
+            "non-members; the threshold is chosen on one half and judged on the other."
+        )
     scores, members = scores[0], members[0]
     rng, alpha = np.random.default_rng(seed), (1 - confidence) / (2 if splits == 1 else 4)
     bounds = []
     for _ in range(splits):
         first = np.zeros(len(scores), bool)
         for side in map(np.flatnonzero, (members, ~members)):
-            first[rng.permutation(side)[:len(side) // 2]] = True
+            first[rng.permutation(side)[: len(side) // 2]] = True
         bounds.append(_bound_of_split(scores, members, first, delta, alpha))
     bounds.sort(key=lambda bound: bound[0])
-    return EpsilonBound(*bounds[(splits - 1) // 2], delta, confidence, np.array([bound[0] for bound in bounds]))
+    return EpsilonBound(
+        *bounds[(splits - 1) // 2], delta, confidence, np.array([bound[0] for bound in bounds])
+    )
 
 
-def _bound_of_split(scores, members, first, delta: float, alpha: float) -> tuple[float, float, str, float, float]:
+def _bound_of_split(
+    scores, members, first, delta: float, alpha: float
+) -> tuple[float, float, str, float, float]:
     """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
     from scipy import stats
 
     def bounds(hits, hit_total, misses, miss_total):
-        low = np.where(hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0)
-        high = np.where(misses < miss_total, stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)), 1)
+        low = np.where(
+            hits > 0, stats.beta.ppf(alpha, np.maximum(hits, 1), hit_total - hits + 1), 0
+        )
+        high = np.where(
+            misses < miss_total,
+            stats.beta.isf(alpha, misses + 1, np.maximum(miss_total - misses, 1)),
+            1,
+        )
         return np.log(np.maximum(low - delta, 1e-300) / high)
 
     def both(tp, fp, total, other):  # calling members, and calling non-members
-        return np.array([bounds(tp, total, fp, other), bounds(other - fp, other, total - tp, total)])
+        return np.array(
+            [bounds(tp, total, fp, other), bounds(other - fp, other, total - tp, total)]
+        )
 
     tp, fp, thresholds = tally(scores[first], members[first])
     some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
     direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
     threshold, inside = thresholds[some[best]], members[~first]
     called = scores[~first] >= threshold
-    hit, miss, total, other = (called & inside).sum(), (called & ~inside).sum(), inside.sum(), (~inside).sum()
+    hit, miss, total, other = (
+        (called & inside).sum(),
+        (called & ~inside).sum(),
+        inside.sum(),
+        (~inside).sum(),
+    )
     bound = float(both(hit, miss, total, other)[direction])
-    return max(0.0, bound), float(threshold), ("members", "non-members")[direction], float(hit / total), float(miss / other)
+    return (
+        max(0.0, bound),
+        float(threshold),
+        ("members", "non-members")[direction],
+        float(hit / total),
+        float(miss / other),
+    )

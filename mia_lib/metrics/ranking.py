@@ -14,7 +14,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mia_lib.checks import ALL_KINDS, Members, Numbers, PerTarget, Scores, check_mask, check_numbers, check_order
+from mia_lib.checks import (
+    ALL_KINDS,
+    Members,
+    Numbers,
+    PerTarget,
+    Scores,
+    check_mask,
+    check_numbers,
+    check_order,
+)
 from mia_lib.errors import MiaError, brief, check_choice, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
@@ -23,7 +32,9 @@ REHEARSALS = 20  # games, at most, that a threshold is taken from
 def check_attacks(scores) -> None:
     """Refuse what is no dictionary of scores by the names of attacks, or an empty one."""
     if not isinstance(scores, Mapping) or not scores:
-        raise MiaError(f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second.")
+        raise MiaError(
+            f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second."
+        )
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -31,22 +42,30 @@ def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     check_order(scores=scores, members=members)
     scores, given = check_numbers("scores", scores), check_numbers("members", members, ALL_KINDS)
     if scores.dtype == bool != given.dtype and given.dtype.kind == "f":
-        raise MiaError("scores are True and False, and members are numbers: the scores come first, then the members.")
+        raise MiaError(
+            "scores are True and False, and members are numbers: the scores come first, then the members."
+        )
     members = check_mask("members", given)
     scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
     if scores.ndim not in (1, 2) or not scores.size:
         raise MiaError(f"scores of shape {scores.shape}: allowed are [N] and [T, N], not empty.")
     if members.shape not in (scores.shape, scores.shape[-1:]):
-        raise MiaError(f"members of shape {members.shape} do not fit scores of {scores.shape}: give one "
-                       "for each record, [N] or [T, N] like the scores.")
+        raise MiaError(
+            f"members of shape {members.shape} do not fit scores of {scores.shape}: give one "
+            "for each record, [N] or [T, N] like the scores."
+        )
     if np.isnan(scores).any():
-        raise MiaError(f"scores hold {int(np.isnan(scores).sum())} NaN: a score orders every record. Find "
-                       "the model whose loss is not finite, or leave those records out.")
+        raise MiaError(
+            f"scores hold {int(np.isnan(scores).sum())} NaN: a score orders every record. Find "
+            "the model whose loss is not finite, or leave those records out."
+        )
     single = scores.ndim == 1
     scores = np.atleast_2d(scores)
     count = np.atleast_2d(members).sum(1)
     if count.min() == 0 or count.max() == scores.shape[1]:
-        raise MiaError("members hold no member, or no non-member, for some target: both are needed.")
+        raise MiaError(
+            "members hold no member, or no non-member, for some target: both are needed."
+        )
     return scores, np.broadcast_to(members, scores.shape), single
 
 
@@ -58,7 +77,11 @@ def rank(scores: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """
     order = np.argsort(scores)[::-1]
     ranked = scores[order]
-    return order, members[order].astype(bool), np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    return (
+        order,
+        members[order].astype(bool),
+        np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)),
+    )
 
 
 def tally(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,8 +101,10 @@ def tally(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _auc(tp, fp):
     # Twice the trapezoids are the sum of (fp_u - fp_v) (tp_u + tp_v), v before u, where all but the last fp_u tp_u cancel.
-    before, after = (np.einsum("...u,...u", a, b, dtype=np.int64) for a, b in ((fp[..., :-1], tp[..., 1:]),
-                                                                              (fp[..., 1:], tp[..., :-1])))
+    before, after = (
+        np.einsum("...u,...u", a, b, dtype=np.int64)
+        for a, b in ((fp[..., :-1], tp[..., 1:]), (fp[..., 1:], tp[..., :-1]))
+    )
     pairs = tp[..., -1].astype(np.int64) * fp[..., -1]
     return (pairs + after - before) / (2.0 * pairs)
 
@@ -92,7 +117,9 @@ def _at_fpr(tp, fp, fpr):
     """tp and fp at the lowest threshold whose FPR does not exceed `fpr`."""
     count = fp[..., -1:]
     most = np.floor(float(fpr) * count)
-    most += ((most + 1) / count <= fpr).astype(float) - (most / count > fpr)  # the product may be rounded past a whole number
+    most += ((most + 1) / count <= fpr).astype(float) - (
+        most / count > fpr
+    )  # the product may be rounded past a whole number
     rows = zip(fp.reshape(-1, fp.shape[-1]), most.astype(fp.dtype).ravel(), strict=True)
     at = np.array([row.searchsorted(limit, "right") - 1 for row, limit in rows]).reshape(most.shape)
     return np.take_along_axis(tp, at, -1)[..., 0], np.take_along_axis(fp, at, -1)[..., 0]
@@ -103,7 +130,9 @@ def _tpr_at_fpr(tp, fp, fpr):
 
 
 def _conformal_tpr_at_fpr(tp, fp, fpr):
-    reach = (fpr * (fp[..., -1:] + 1) - fp[..., :-1]) / (np.diff(fp) + 1)  # of members that score at each threshold
+    reach = (fpr * (fp[..., -1:] + 1) - fp[..., :-1]) / (
+        np.diff(fp) + 1
+    )  # of members that score at each threshold
     return (np.diff(tp) * np.clip(reach, 0, 1)).sum(-1) / tp[..., -1]
 
 
@@ -121,10 +150,15 @@ def _average_precision_non_members(tp, fp):
     return _average_precision(*((c[..., -1:] - c)[..., ::-1] for c in (fp, tp)))
 
 
-CORES = {"auc": _auc, "balanced_accuracy": _balanced_accuracy, "tpr_at_fpr": _tpr_at_fpr,
-         "conformal_tpr_at_fpr": _conformal_tpr_at_fpr,
-         "precision_at_fpr": _precision_at_fpr, "average_precision": _average_precision,
-         "average_precision_non_members": _average_precision_non_members}
+CORES = {
+    "auc": _auc,
+    "balanced_accuracy": _balanced_accuracy,
+    "tpr_at_fpr": _tpr_at_fpr,
+    "conformal_tpr_at_fpr": _conformal_tpr_at_fpr,
+    "precision_at_fpr": _precision_at_fpr,
+    "average_precision": _average_precision,
+    "average_precision_non_members": _average_precision_non_members,
+}
 RANGES = {name: (0.5, 1.0) if name == "balanced_accuracy" else (0.0, 1.0) for name in CORES}
 
 
@@ -151,7 +185,9 @@ def roc_curve(scores: Scores, members: Members) -> tuple[np.ndarray, np.ndarray,
     """
     scores, members, single = check_scores(scores, members)
     if not single:
-        raise MiaError(f"scores of shape {scores.shape}: a curve is of one target. Give one row at a time.")
+        raise MiaError(
+            f"scores of shape {scores.shape}: a curve is of one target. Give one row at a time."
+        )
     tp, fp, thresholds = tally(scores[0], members[0])
     return fp / fp[-1], tp / tp[-1], thresholds
 
@@ -174,7 +210,9 @@ def _check_fpr(fpr) -> float:
     """A false positive rate, from 0 (no non-member at all) to below 1."""
     check_range("fpr", fpr, 0, 100)
     if fpr >= 1:
-        raise MiaError(f"fpr = {fpr!r} is out of range: a rate from 0 to below 1 is needed, such as 0.01 for 1 %.")
+        raise MiaError(
+            f"fpr = {fpr!r} is out of range: a rate from 0 to below 1 is needed, such as 0.01 for 1 %."
+        )
     return fpr
 
 
@@ -230,7 +268,9 @@ def chance_tpr(members: Members, fpr: float) -> PerTarget:
     """
     _check_fpr(fpr)
     members = check_mask("members", members)
-    rates = np.array([(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in _count_non_members(members)])
+    rates = np.array(
+        [(np.arange(n + 1) / max(n, 1) <= fpr).sum() / (n + 1) for n in _count_non_members(members)]
+    )
     return float(rates[0]) if members.ndim == 1 else rates
 
 
@@ -259,7 +299,10 @@ def precision(tpr, fpr, share):
     Args:
         tpr, fpr, share: numbers or arrays in [0, 1]; percentages are refused.
     """
-    tpr, fpr, share = (check_numbers(*each).astype(float) for each in (("tpr", tpr), ("fpr", fpr), ("share", share)))
+    tpr, fpr, share = (
+        check_numbers(*each).astype(float)
+        for each in (("tpr", tpr), ("fpr", fpr), ("share", share))
+    )
     for name, values in (("tpr", tpr), ("fpr", fpr), ("share", share)):
         for value in (values.min(), values.max()) if values.size else ():
             check_range(name, float(value), 0, 1)
@@ -338,10 +381,14 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
         predicted, observed: [N]. level: quantile level in [0, 1].
     """
     check_range("level", level, 0, 1)
-    predicted, observed = (check_numbers(name, values).astype(float) for name, values in (
-        ("predicted", predicted), ("observed", observed)))
+    predicted, observed = (
+        check_numbers(name, values).astype(float)
+        for name, values in (("predicted", predicted), ("observed", observed))
+    )
     if predicted.shape != observed.shape:
-        raise MiaError(f"predicted {predicted.shape} and observed {observed.shape} differ: give one each.")
+        raise MiaError(
+            f"predicted {predicted.shape} and observed {observed.shape} differ: give one each."
+        )
     short = observed - predicted
     return float(np.maximum(level * short, (level - 1) * short).mean())
 
@@ -350,8 +397,10 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
     """Full name, function of (tp, fp) and range of a metric given as function, "auc" or "tpr_at_fpr=0.01"."""
     text = getattr(metric, "__name__", metric)
     if not isinstance(text, str):
-        raise MiaError(f"metric is of type {type(metric).__name__}: the metric comes first, such as 'auc', then the scores, "
-                       "then the members.")
+        raise MiaError(
+            f"metric is of type {type(metric).__name__}: the metric comes first, such as 'auc', then the scores, "
+            "then the members."
+        )
     name, _, rate = text.partition("=")
     check_choice("metric", name, CORES)
     core, low_high = CORES[name], RANGES[name]
@@ -362,7 +411,9 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
     except ValueError:
         fpr = None
     if fpr is None:
-        raise MiaError(f"metric = {text!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01.")
+        raise MiaError(
+            f"metric = {text!r} needs a rate: write it as '{name}=0.01' or give fpr=0.01."
+        )
     _check_fpr(fpr)
     short = f"{fpr:g}"
     written = short if float(short) == fpr else repr(float(fpr))  # 1 / 300 has no short name

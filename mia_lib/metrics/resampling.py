@@ -16,14 +16,24 @@ import numpy as np
 from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
 from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
-from mia_lib.metrics.ranking import CORES, check_attacks, check_scores, look_up_metric, per_target, rank, resolves
+from mia_lib.metrics.ranking import (
+    CORES,
+    check_attacks,
+    check_scores,
+    look_up_metric,
+    per_target,
+    rank,
+    resolves,
+)
 from mia_lib.progress import track
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
-LONG = 10**8  # scores in all resamples of a call from which on it takes more than seconds, and has a bar
+LONG = (
+    10**8
+)  # scores in all resamples of a call from which on it takes more than seconds, and has a bar
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
@@ -51,10 +61,16 @@ def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarr
     (places, inside, ends), draws = ranking, weights.shape[1]
     layout = (draws, len(places)), weights.dtype
     if work.get("layout") != layout:
-        work |= {"layout": layout, "by_record": np.empty(layout[0][::-1], weights.dtype), "by_score": np.empty(*layout),
-                 "counts": np.zeros((2, draws, len(places) + 1), np.int32)}
+        work |= {
+            "layout": layout,
+            "by_record": np.empty(layout[0][::-1], weights.dtype),
+            "by_score": np.empty(*layout),
+            "counts": np.zeros((2, draws, len(places) + 1), np.int32),
+        }
     by_record, by_score, counts = work["by_record"], work["by_score"], work["counts"]
-    weights.take(places, axis=0, out=by_record, mode="clip")  # all weights of a record at once, which lie together
+    weights.take(
+        places, axis=0, out=by_record, mode="clip"
+    )  # all weights of a record at once, which lie together
     by_score[:] = by_record.T
     by_score.cumsum(axis=1, dtype=np.int32, out=counts[1, :, 1:])
     by_score *= inside
@@ -63,8 +79,15 @@ def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarr
     return counts if ends is None else counts.take(ends, axis=2)
 
 
-def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, records: np.ndarray, unit: np.ndarray,
-                    draws: int, seed: int) -> np.ndarray:
+def draw_unit_means(
+    cores,
+    scores: Sequence[np.ndarray],
+    members: np.ndarray,
+    records: np.ndarray,
+    unit: np.ndarray,
+    draws: int,
+    seed: int,
+) -> np.ndarray:
     """Bootstrap draws [S, K, U, B] of the mean of K metrics of S attacks over each unit: records are resampled, the same ones
     for all targets and attacks. The same seed and number of records give the same resamples.
 
@@ -74,11 +97,18 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
     """
     rng, count, pool = np.random.default_rng(seed), np.bincount(unit), 1 + records.max()
     sides = [np.flatnonzero(np.bincount(records[0][members[0] == side])) for side in (True, False)]
-    rankings = [[rank_records(*of_target) for of_target in zip(score, members, records, strict=True)] for score in scores]
+    rankings = [
+        [rank_records(*of_target) for of_target in zip(score, members, records, strict=True)]
+        for score in scores
+    ]
     chunks: list = []
     work: dict = {}
     starts = range(0, draws, step := max(1, CELLS // pool))
-    for start in track(starts, "resampling records") if draws * len(scores) * members.size >= LONG else starts:
+    for start in (
+        track(starts, "resampling records")
+        if draws * len(scores) * members.size >= LONG
+        else starts
+    ):
         size = min(step, draws - start)
         if len(unit) == 1:  # members and non-members apart
             weights = np.zeros((pool, size), int)
@@ -95,7 +125,9 @@ def draw_unit_means(cores, scores: Sequence[np.ndarray], members: np.ndarray, re
                     attack[:, u] += np.array([core(tp, fp) for core in cores]) / count[u]
         chunks.append(means)
     drawn = np.concatenate(chunks, axis=3)
-    return drawn[..., np.isfinite(drawn).all((0, 1, 2))]  # a tiny resample may hold no member at all
+    return drawn[
+        ..., np.isfinite(drawn).all((0, 1, 2))
+    ]  # a tiny resample may hold no member at all
 
 
 def units_of_chance(groups, members: np.ndarray) -> tuple[np.ndarray, str]:
@@ -107,7 +139,9 @@ def units_of_chance(groups, members: np.ndarray) -> tuple[np.ndarray, str]:
     if groups is not None:
         groups = check_numbers("groups", groups, "biufSU")
         if groups.shape != (targets,):
-            raise MiaError(f"groups of shape {groups.shape} for {targets} targets: give the bank of each target.")
+            raise MiaError(
+                f"groups of shape {groups.shape} for {targets} targets: give the bank of each target."
+            )
         index = np.unique(groups, return_inverse=True)[1]
         if index.max() > 0:
             return index, "banks"
@@ -122,8 +156,10 @@ def record_positions(records, members: np.ndarray, banks: np.ndarray) -> np.ndar
         return banks[:, None] * members.shape[1] + np.arange(members.shape[1])
     records = np.atleast_2d(check_numbers("records", records))
     if records.shape != members.shape or records.dtype.kind not in "iu" or records.min() < 0:
-        raise MiaError(f"records of shape {records.shape} and type {records.dtype} for scores of {members.shape}: give the "
-                       "number of the record in each place, whole and from 0.")
+        raise MiaError(
+            f"records of shape {records.shape} and type {records.dtype} for scores of {members.shape}: give the "
+            "number of the record in each place, whole and from 0."
+        )
     return records.astype(np.int64)
 
 
@@ -144,16 +180,40 @@ def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
     return total, total**2 * (units - 1) / of_units**2
 
 
-def interval_over_units(values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool) -> Interval:
+def interval_over_units(
+    values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool
+) -> Interval:
     """Of the mean over units, with arguments as for `_between` and `Interval`."""
     variance, dof = _between(values, drawn)
-    interval = Interval(float(values.mean()), np.inf, np.inf, level, covers, dof=dof, se=float(np.sqrt(variance)),
-                        bounds=bounds, exact=exact)
-    return interval.without(f"{covers}: too few for an interval") if len(values) < LEAST and not exact else interval.at(level)
+    interval = Interval(
+        float(values.mean()),
+        np.inf,
+        np.inf,
+        level,
+        covers,
+        dof=dof,
+        se=float(np.sqrt(variance)),
+        bounds=bounds,
+        exact=exact,
+    )
+    return (
+        interval.without(f"{covers}: too few for an interval")
+        if len(values) < LEAST and not exact
+        else interval.at(level)
+    )
 
 
-def intervals(names, scores, members, minus=None, groups=None, level: float = 0.95, draws: int = 1000,
-              seed: int = 0, records=None) -> dict[str, Interval]:
+def intervals(
+    names,
+    scores,
+    members,
+    minus=None,
+    groups=None,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+    records=None,
+) -> dict[str, Interval]:
     """Several metrics at once, from the same resamples: `bootstrap` of each, or `compare` of each where `minus` is given.
 
     Args:
@@ -164,40 +224,78 @@ def intervals(names, scores, members, minus=None, groups=None, level: float = 0.
         name -> interval.
     """
     if check_range("level", level, 0, 1) < 0.5:
-        warnings.warn(f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            f"level = {level:g} is the confidence of an interval, less than a half: for 95 % give 0.95.",
+            UserWarning,
+            stacklevel=3,
+        )
     draws, seed = check_count("draws", draws, 10), check_whole("seed", seed, 0)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
-    attacks, inside = zip(*(check_scores(score, members)[:2] for score in ((scores,) if minus is None else (scores, minus))),
-                          strict=True)
+    attacks, inside = zip(
+        *(
+            check_scores(score, members)[:2]
+            for score in ((scores,) if minus is None else (scores, minus))
+        ),
+        strict=True,
+    )
     if len({score.shape for score in attacks}) > 1:
-        raise MiaError(f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "
-                       "needs the same targets and records.")
+        raise MiaError(
+            f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "
+            "needs the same targets and records."
+        )
     unit, kind = units_of_chance(groups, inside[0])
     targets, count = len(unit), np.bincount(unit)
-    places = record_positions(records, inside[0], unit if kind == "banks" else np.zeros(targets, int))
+    places = record_positions(
+        records, inside[0], unit if kind == "banks" else np.zeros(targets, int)
+    )
     drawn = draw_unit_means(cores, attacks, inside[0], places, unit, draws, seed)
-    values = np.array([per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside[0]).T for score in attacks])
-    same = minus is not None and np.array_equal(*attacks)  # what differs by nothing does so by no matter of chance
+    values = np.array(
+        [
+            per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside[0]).T
+            for score in attacks
+        ]
+    )
+    same = minus is not None and np.array_equal(
+        *attacks
+    )  # what differs by nothing does so by no matter of chance
     if minus is not None:
         values, drawn = values[:1] - values[1:], drawn[:1] - drawn[1:]
         ranges = [(low - high, high - low) for low, high in ranges]
     different = np.count_nonzero(np.bincount(places.ravel()))
-    covers = f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {different} records"
+    covers = (
+        f"{len(count)} banks" if kind == "banks" else f"{targets} targets and {different} records"
+    )
     made = []
     for name, of_targets, of_units, bounds in zip(full, values[0], drawn[0], ranges, strict=True):
         if targets == 1:
             value = float(of_targets[0])
-            interval = Interval(value, value, value, level, "records only", draws=of_units[0], bounds=bounds).at(level)
+            interval = Interval(
+                value, value, value, level, "records only", draws=of_units[0], bounds=bounds
+            ).at(level)
         else:
-            interval = interval_over_units(np.bincount(unit, of_targets) / count, of_units, level, covers, bounds, same)
+            interval = interval_over_units(
+                np.bincount(unit, of_targets) / count, of_units, level, covers, bounds, same
+            )
         # the bias of a peak is larger than its spread
-        made.append(interval.without("a peak, which has no interval") if name == "balanced_accuracy" else interval)
+        made.append(
+            interval.without("a peak, which has no interval")
+            if name == "balanced_accuracy"
+            else interval
+        )
     return dict(zip(names, made, strict=True))
 
 
-def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | None = None, groups: Indices = None,
-              level: float = 0.95, draws: int = 1000, seed: int = 0, records: Indices = None) -> Interval:
+def bootstrap(
+    metric: Metric,
+    scores: Scores,
+    members: Members,
+    fpr: float | None = None,
+    groups: Indices = None,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+    records: Indices = None,
+) -> Interval:
     """A metric, averaged over targets, with an interval that covers all the chance that the data can show.
 
     Two things vary from one experiment to the next: the unit of chance, which is the bank where there are two or more, else a
@@ -238,12 +336,23 @@ def bootstrap(metric: Metric, scores: Scores, members: Members, fpr: float | Non
     return _one_interval(metric, fpr, scores, members, None, groups, level, draws, seed, records)
 
 
-def compare(metric: Metric, scores_a: Scores, scores_b: Scores, members: Members, fpr: float | None = None,
-            groups: Indices = None, level: float = 0.95, draws: int = 1000, seed: int = 0,
-            records: Indices = None) -> Interval:
+def compare(
+    metric: Metric,
+    scores_a: Scores,
+    scores_b: Scores,
+    members: Members,
+    fpr: float | None = None,
+    groups: Indices = None,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+    records: Indices = None,
+) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in `bootstrap`."""
     scores_b = check_numbers("scores_b", scores_b)
-    return _one_interval(metric, fpr, scores_a, members, scores_b, groups, level, draws, seed, records)
+    return _one_interval(
+        metric, fpr, scores_a, members, scores_b, groups, level, draws, seed, records
+    )
 
 
 def _one_interval(metric, fpr, scores, members, *others) -> Interval:
@@ -252,16 +361,25 @@ def _one_interval(metric, fpr, scores, members, *others) -> Interval:
     _, _, rate = name.partition("_at_fpr=")
     if rate and not resolves(members, float(rate)):
         count = int((~np.atleast_2d(check_mask("members", members))).sum(1).min())
-        warnings.warn(f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
-                      f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
-                      "Use more non-members, or a higher fpr.", UserWarning, stacklevel=3)
+        warnings.warn(
+            f"{name} is below the resolution: {count} non-members make no rate between 0 and 1 / {count} = "
+            f"{1 / count:.3g}, so this is the rate at which none of them is called, and says nothing about {rate}. "
+            "Use more non-members, or a higher fpr.",
+            UserWarning,
+            stacklevel=3,
+        )
     return interval
 
 
-def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices = None, level: float = 0.95,
-             draws: int = 1000, seed: int = 0,
-             metrics: MetricNames = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
-             ) -> pd.DataFrame:
+def evaluate(
+    scores: Mapping[str, np.ndarray],
+    members: Members,
+    groups: Indices = None,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+    metrics: MetricNames = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
+) -> pd.DataFrame:
     """Tidy table of attacks and metrics with intervals as in `bootstrap`.
 
     Args:
@@ -277,15 +395,30 @@ def evaluate(scores: Mapping[str, np.ndarray], members: Members, groups: Indices
 
     check_attacks(scores)
     if isinstance(metrics, str) or not np.iterable(metrics) or not len(metrics):
-        raise MiaError(f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}.")
+        raise MiaError(
+            f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}."
+        )
     names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
     rows = []
     for attack, of_attack in scores.items():
         checked, inside, _ = check_scores(of_attack, members)
         resolution = 1 / (~inside).sum(1).min()
-        for name, i in intervals(names, of_attack, members, None, groups, level, draws, seed).items():
-            rows.append({"attack": attack, "metric": name, "value": i.value, "low": i.low, "high": i.high,
-                         "level": i.level, "covers": i.covers, "targets": len(checked),
-                         "records": checked.shape[1], "resolution": resolution,
-                         "resolved": float(name.partition("_at_fpr=")[2] or 1) >= resolution})
+        for name, i in intervals(
+            names, of_attack, members, None, groups, level, draws, seed
+        ).items():
+            rows.append(
+                {
+                    "attack": attack,
+                    "metric": name,
+                    "value": i.value,
+                    "low": i.low,
+                    "high": i.high,
+                    "level": i.level,
+                    "covers": i.covers,
+                    "targets": len(checked),
+                    "records": checked.shape[1],
+                    "resolution": resolution,
+                    "resolved": float(name.partition("_at_fpr=")[2] or 1) >= resolution,
+                }
+            )
     return pd.DataFrame(rows)

@@ -17,22 +17,64 @@ from mia_lib.errors import check_choice, check_whole
 from mia_lib.published import Bank, catalogue
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
-PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200,
-         "epochs": 2, "batch_size": 64, "learning_rate": 0.05}
+PROBE = {
+    "index": range(1, 3),
+    "dataset": "fashion_mnist_20k",
+    "architecture": "batchnorm_cnn:6,12,24",
+    "records": 200,
+    "epochs": 2,
+    "batch_size": 64,
+    "learning_rate": 0.05,
+}
 
-FAST = {"architecture": "resnet9:32,64,256,256", "epochs": 20, "batch_size": 512, "learning_rate": 0.4, "weight_decay": 1e-3,
-        "augmentation": "flip_crop:4", "precision": "bfloat16"}  # for a graphics card: three seconds a model on an H200
-FAST_PROBE = {**PROBE, "architecture": "resnet9:16,16,32,64", "epochs": 1, "batch_size": 50, "learning_rate": 0.4,
-              "augmentation": "flip_crop:4", "precision": "float32"}  # two steps, for the same reason
-RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 1e-4}  # as in the curvature paper, but for epochs
-BANKS = {"cifar10": ("cifar10-small", "cifar10", ""), "cifar100": ("cifar100-small", "cifar100", ""),
-         "resnet9": ("cifar10", "cifar10", "ResNet-9")}  # published: chapters' name -> piece, data set, large network
+FAST = {
+    "architecture": "resnet9:32,64,256,256",
+    "epochs": 20,
+    "batch_size": 512,
+    "learning_rate": 0.4,
+    "weight_decay": 1e-3,
+    "augmentation": "flip_crop:4",
+    "precision": "bfloat16",
+}  # for a graphics card: three seconds a model on an H200
+FAST_PROBE = {
+    **PROBE,
+    "architecture": "resnet9:16,16,32,64",
+    "epochs": 1,
+    "batch_size": 50,
+    "learning_rate": 0.4,
+    "augmentation": "flip_crop:4",
+    "precision": "float32",
+}  # two steps, for the same reason
+RESNET = {
+    **FAST,
+    "architecture": "resnet18",
+    "epochs": 30,
+    "weight_decay": 1e-4,
+}  # as in the curvature paper, but for epochs
+BANKS = {
+    "cifar10": ("cifar10-small", "cifar10", ""),
+    "cifar100": ("cifar100-small", "cifar100", ""),
+    "resnet9": ("cifar10", "cifar10", "ResNet-9"),
+}  # published: chapters' name -> piece, data set, large network
 
 
-def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,48,96", epochs: int = 20,
-              batch_size: int = 256, learning_rate: float = 0.15, weight_decay: float = 5e-4, augmentation: str = "none",
-              precision: str = "float32", optimizer: str = "sgd", schedule: str = "one_cycle", records: int | None = None,
-              seed: int = 0, weights: str | None = None, unused: int = 0):
+def models_of(
+    index: range,
+    dataset: str,
+    architecture: str = "batchnorm_cnn:24,48,96",
+    epochs: int = 20,
+    batch_size: int = 256,
+    learning_rate: float = 0.15,
+    weight_decay: float = 5e-4,
+    augmentation: str = "none",
+    precision: str = "float32",
+    optimizer: str = "sgd",
+    schedule: str = "one_cycle",
+    records: int | None = None,
+    seed: int = 0,
+    weights: str | None = None,
+    unused: int = 0,
+):
     """The models with these numbers, trained when first needed, and all N records.
 
     SGD has Nesterov's momentum .9.
@@ -55,21 +97,46 @@ def models_of(index: range, dataset: str, architecture: str = "batchnorm_cnn:24,
         pool = replace(pool.take(np.arange(records + unused)), n_train=records)
     check_whole("seed", seed, 0)
     members = np.zeros((index.stop + index.stop % 2, len(pool)), bool)
-    members[:, :pool.n_train] = membership.balanced_halves(pool.n_train, len(members), seed)
+    members[:, : pool.n_train] = membership.balanced_halves(pool.n_train, len(members), seed)
     momentum = {"momentum": 0.9, "nesterov": True} if optimizer == "sgd" else {}
-    recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer=optimizer, **momentum,
-                                  learning_rate=learning_rate, weight_decay=weight_decay, schedule=schedule,
-                                  augmentation=augmentation, precision=precision, seed=seed)
-    models = training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index)
+    recipe = training.TrainConfig(
+        architecture,
+        epochs=epochs,
+        batch_size=batch_size,
+        optimizer=optimizer,
+        **momentum,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        schedule=schedule,
+        augmentation=augmentation,
+        precision=precision,
+        seed=seed,
+    )
+    models = training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(
+        index
+    )
     if weights is None:
         return models, pool
-    recipe = {"dataset": dataset, "architecture": architecture, "epochs": epochs, "batch_size": batch_size,
-              "learning_rate": learning_rate, "weight_decay": weight_decay, "augmentation": augmentation,
-              "precision": precision, "optimizer": optimizer, "schedule": schedule, "records": records, "seed": seed,
-              "unused": unused}
+    recipe = {
+        "dataset": dataset,
+        "architecture": architecture,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "augmentation": augmentation,
+        "precision": precision,
+        "optimizer": optimizer,
+        "schedule": schedule,
+        "records": records,
+        "seed": seed,
+        "unused": unused,
+    }
     held = catalogue()[check_choice("weights", weights, catalogue())](index=index, **recipe)
-    return with_weights(models, [{name: array[row] for name, array in held.arrays.items()}
-                                 for row in range(len(index))]), pool
+    return with_weights(
+        models,
+        [{name: array[row] for name, array in held.arrays.items()} for row in range(len(index))],
+    ), pool
 
 
 def with_parameters_of(base):
@@ -78,8 +145,16 @@ def with_parameters_of(base):
     [index, *of_base] = inspect.signature(base).parameters.values()
 
     def decorate(function):
-        own = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
-        named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*of_base, *own) if one.name != "index"]
+        own = [
+            one
+            for one in inspect.signature(function).parameters.values()
+            if one.kind is not one.VAR_KEYWORD
+        ]
+        named = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in (*of_base, *own)
+            if one.name != "index"
+        ]
         function.__signature__ = inspect.Signature([index, *named])
         return function
 
@@ -95,7 +170,9 @@ def _first(pool, name: str, count: int, least: int = 0):
 
 
 @with_models
-def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank) -> dict[str, np.ndarray]:
+def answers(
+    index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank
+) -> dict[str, np.ndarray]:
     """What the models say of each record, and who was in which.
 
     Args:
@@ -113,12 +190,20 @@ def answers(index: range, asked: int | None = None, outputs: int = 0, viewed: in
 
     models, pool = models_of(index, **bank)
     records = _first(pool, "asked", len(pool) if asked is None else asked, 1)
-    found = {"margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
-             "correct": signals.correctness(models, records), "members": models.members[:, :len(records)]}
+    found = {
+        "margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
+        "correct": signals.correctness(models, records),
+        "members": models.members[:, : len(records)],
+    }
     if outputs:
-        found["logits"] = signals.logits(models, _first(pool, "outputs", outputs)).astype(np.float16)
+        found["logits"] = signals.logits(models, _first(pool, "outputs", outputs)).astype(
+            np.float16
+        )
     if viewed:
-        seen = [signals.logit_scaled_confidence(models, view) for view in shifted(_first(pool, "viewed", viewed))]
+        seen = [
+            signals.logit_scaled_confidence(models, view)
+            for view in shifted(_first(pool, "viewed", viewed))
+        ]
         found["queries"] = np.stack(seen, -1).astype(np.float16)
     return found
 
@@ -135,14 +220,21 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
     """The weights of the models by the names of their `state_dict`, float16 [M, ...]; a test bounds what rounding does."""
     models, _ = models_of(index, **bank)
     states = [models.model(row).state_dict() for row in range(len(models))]
-    return {name: np.stack([state[name].numpy() for state in states]).astype(np.float16)
-            for name, tensor in states[0].items() if tensor.is_floating_point()}
+    return {
+        name: np.stack([state[name].numpy() for state in states]).astype(np.float16)
+        for name, tensor in states[0].items()
+        if tensor.is_floating_point()
+    }
 
 
 def where_measured(name: str, models: int, make: bool = False, /, **parameters) -> Bank | None:
     """A measurement of so many models; None of what is not measured and not to be made, and of an unknown name."""
     measurement = catalogue().get(name)
-    if measurement is None or not make and measurement.lacking(range(models), measurement.complete(parameters)):
+    if (
+        measurement is None
+        or not make
+        and measurement.lacking(range(models), measurement.complete(parameters))
+    ):
         return None
     return measurement(models, **parameters)
 
@@ -159,5 +251,9 @@ def in_processes(function: Callable, tasks: list[tuple], label: str) -> list:
 def evaluations(parameters, asked: float) -> float:
     """How many times a model is evaluated at a record: three times for a step of training, where it is trained here, and
     `asked` times afterwards."""
-    trained = 0 if parameters["weights"] else 1.5 * parameters["epochs"] * (parameters["records"] or 50_000)
+    trained = (
+        0
+        if parameters["weights"]
+        else 1.5 * parameters["epochs"] * (parameters["records"] or 50_000)
+    )
     return trained + asked

@@ -23,7 +23,9 @@ from mia_lib.signals import hessian
 from mia_lib.training.recipe import TrainConfig
 
 COUNTED = 4  # records in the batch that is counted; batch normalisation needs more than one
-DECOMPOSITION = 14 / 3  # operations over P^3: tridiagonal form 4/3, divide and conquer 4/3 at most, vectors back 2
+DECOMPOSITION = (
+    14 / 3
+)  # operations over P^3: tridiagonal form 4/3, divide and conquer 4/3 at most, vectors back 2
 
 
 def _counted(function: Callable[[], object]) -> float:
@@ -48,7 +50,10 @@ def training(config: TrainConfig, shape: tuple, classes: int, records: int) -> f
 
 @cache
 def _step(architecture: str | Callable, shape: tuple, classes: int) -> float:
-    network, x = models.build(architecture, shape, classes, seed=0), models.to_input(_images_or_rows(shape))
+    network, x = (
+        models.build(architecture, shape, classes, seed=0),
+        models.to_input(_images_or_rows(shape)),
+    )
     return _counted(lambda: network(x).sum().backward())
 
 
@@ -59,7 +64,9 @@ def hessian_product(network: nn.Module, shape: tuple, records: int, loss: str) -
         network: any weights. shape: of a record. records: how many. loss: a name of `LOSSES`.
     """
     size = sum(weight.numel() for weight in network.parameters())
-    product = hessian.operator(network, _images_or_rows(shape).numpy(), np.zeros(COUNTED, int), loss, "float64")
+    product = hessian.operator(
+        network, _images_or_rows(shape).numpy(), np.zeros(COUNTED, int), loss, "float64"
+    )
     return records * _counted(lambda: product(np.ones((1, size)))) / COUNTED
 
 

@@ -32,15 +32,23 @@ INDEX = "book/_build/html/index.html"
 VERSIONS = ("mia_lib", "torch", "numpy", "jupyter-book", "sphinx", "sphinx-book-theme")
 # The package has no __main__. Of a page's thousands of nodes few are ever garbage while it is made; and without the grammar of
 # web addresses, which nothing here asks for, jsonschema is imported in a tenth of the time.
-JUPYTER_BOOK = ("import gc, sys; gc.set_threshold(50_000); sys.modules['rfc3987_syntax'] = None; "
-                "from jupyter_book.cli.main import main; main()")
+JUPYTER_BOOK = (
+    "import gc, sys; gc.set_threshold(50_000); sys.modules['rfc3987_syntax'] = None; "
+    "from jupyter_book.cli.main import main; main()"
+)
 
 
 class BookFailed(RuntimeError):
     """Jupyter Book found something wrong in the pages."""
 
 
-def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = None, folder: Path | None = None) -> Path:
+def build(
+    preset: str = PUBLISHED,
+    force: bool = False,
+    *,
+    root: Path | None = None,
+    folder: Path | None = None,
+) -> Path:
     """Run every notebook of the table of contents and build the HTML.
 
     Args:
@@ -66,7 +74,9 @@ def build(preset: str = PUBLISHED, force: bool = False, *, root: Path | None = N
         with FileLock(folder / "lock", timeout=0):
             return _build(values, preset, force, root, folder)
     except Timeout:
-        raise MiaError(f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it.") from None
+        raise MiaError(
+            f"Another `mia build` is at work in {folder}. Wait for it to end, or stop it."
+        ) from None
 
 
 def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder: Path) -> Path:
@@ -85,14 +95,20 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
         else:
             todo.append((name, values[name], path))
     seconds = {name: sum(cells) for name, cells in runner.paces(root).items()}
-    todo.sort(key=lambda one: -seconds.get(one[0], math.inf))  # those that take long are not to be left for the end alone
+    todo.sort(
+        key=lambda one: -seconds.get(one[0], math.inf)
+    )  # those that take long are not to be left for the end alone
     at_once = _at_once() if todo else 1
     if len(todo) > 1:
         usual = duration(sum(seconds.get(name, 0.0) for name, _, _ in todo) / at_once)
-        bars.say(f"book: running {len(todo)} notebooks, {at_once} at once ({usual} when last published, on two cores), "
-                 "and building the pages")
+        bars.say(
+            f"book: running {len(todo)} notebooks, {at_once} at once ({usual} when last published, on two cores), "
+            "and building the pages"
+        )
     for record in runner.execute_all(todo, preset=preset, root=root, bars=bars, at_once=at_once):
-        bars.say(f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most")
+        bars.say(
+            f"{record['notebook']}: done in {duration(record['seconds'])}, {record['peak_memory_mb']} MB at most"
+        )
     noted.unlink(missing_ok=True)
     fresh = last is None or last["versions"] != before["versions"]
     index = render(contents(root, _with_text(executed, root)), root, folder, fresh, bars)
@@ -122,14 +138,18 @@ def _in_toc(root: Path) -> list[str]:
 
 def _executed(values: dict[str, dict], root: Path, folder: Path) -> dict[str, Path]:
     """Where each notebook is, or will be, when it has run with these parameters by the code that is there now."""
-    return {name: folder / "executed" / f"{name}-{runner.key(name, of_notebook, root)}.ipynb"
-            for name, of_notebook in values.items()}
+    return {
+        name: folder / "executed" / f"{name}-{runner.key(name, of_notebook, root)}.ipynb"
+        for name, of_notebook in values.items()
+    }
 
 
 def _with_text(executed: dict[str, Path], root: Path) -> dict[str, dict]:
     """Executed notebooks as JSON, with their text as it is now."""
-    return {name: runner.with_current_text(documents.load(path), name, root)
-            for name, path in executed.items()}
+    return {
+        name: runner.with_current_text(documents.load(path), name, root)
+        for name, path in executed.items()
+    }
 
 
 def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]:
@@ -138,27 +158,43 @@ def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]
     Raises:
         MiaError: one was not run, or not by the code that is there now.
     """
-    executed = _executed({name: validate(name, {}, preset, root) for name in _in_toc(root)}, root, folder)
+    executed = _executed(
+        {name: validate(name, {}, preset, root) for name in _in_toc(root)}, root, folder
+    )
     for name, path in executed.items():
         if runner.run_record(path) is None:
-            raise MiaError(f"{name} was not run at preset {preset!r} by the code that is there now: run "
-                           f"`mia build --preset {preset}` first, or `make slides`, which does both.")
+            raise MiaError(
+                f"{name} was not run at preset {preset!r} by the code that is there now: run "
+                f"`mia build --preset {preset}` first, or `make slides`, which does both."
+            )
     return _with_text(executed, root)
 
 
 def _states(root: Path, folder: Path, preset: str) -> dict:
     """What says that nothing changed: hashes of the names, sizes and times of change of all that a book is made from (with the
     library, and modules that notebooks may import), and of all that was made. Reading them would take many times as long."""
+
     def state(*tops: Path) -> str:
-        files = [path for top in tops for path in [top, *top.rglob("*")] if path.suffix != ".pyc" and path.is_file()]
-        stats = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in sorted(files)]
+        files = [
+            path
+            for top in tops
+            for path in [top, *top.rglob("*")]
+            if path.suffix != ".pyc" and path.is_file()
+        ]
+        stats = [
+            (str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in sorted(files)
+        ]
         return hashlib.sha256(json.dumps(stats).encode()).hexdigest()
 
     sources = [root / part for part in (*STAGED, "data", "notebooks", "_toc.yml", "_config.yml")]
     for beside in runner.beside(root):
         sources += [*beside.glob("*.py"), *(path.parent for path in beside.glob("*/__init__.py"))]
-    return {"preset": preset, "versions": runner.versions(*VERSIONS), "sources": state(runner.library_of(root), *sources),
-            "made": state(folder / "executed", folder / "book")}
+    return {
+        "preset": preset,
+        "versions": runner.versions(*VERSIONS),
+        "sources": state(runner.library_of(root), *sources),
+        "made": state(folder / "executed", folder / "book"),
+    }
 
 
 # The staging folder
@@ -176,9 +212,13 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         runner.check_title(notebook, name)
     files = _sources(root)
     runs = {name: prose.run_of(notebook, root) for name, notebook in executed.items()}
-    resolved = {name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()}
+    resolved = {
+        name: prose.resolve_roles(notebook, runs[name]) for name, notebook in executed.items()
+    }
     for name, notebook in resolved.items():
-        files[f"notebooks/{name}.ipynb"] = (json.dumps(pages.page(notebook), indent=1, sort_keys=True) + "\n").encode()
+        files[f"notebooks/{name}.ipynb"] = (
+            json.dumps(pages.page(notebook), indent=1, sort_keys=True) + "\n"
+        ).encode()
     if primer.PAGE in files:
         resolved[primer.NAME] = primer.notebook()
         runs[primer.NAME] = prose.run_of(resolved[primer.NAME], root)
@@ -186,23 +226,37 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
     for name, notebook in resolved.items():
         shown = outputs.displayed(notebook)
         files |= {f"{prose.FIGURES}{figure}.png": png for figure, png in shown.pictures.items()}
-        files |= {f"{EXTRA}audits/{file}": text.encode() for file, text in shown.report_files().items()}
-        charts |= {figure: (chart, shown.figures[figure]["alt"]) for figure, chart in shown.charts.items()}
-        verdicts += [{"notebook": name, "preset": runs[name].preset, **verdict} for verdict in shown.claims]
+        files |= {
+            f"{EXTRA}audits/{file}": text.encode() for file, text in shown.report_files().items()
+        }
+        charts |= {
+            figure: (chart, shown.figures[figure]["alt"]) for figure, chart in shown.charts.items()
+        }
+        verdicts += [
+            {"notebook": name, "preset": runs[name].preset, **verdict} for verdict in shown.claims
+        ]
         deals += shown.deals
     files[sync.FINDINGS] = sync.findings({name: runs[name] for name in executed}, verdicts)
     card = pages.scorecard_rows(verdicts) if "book/scorecard.md" in files else []
     files |= {pages.SCORECARD: (json.dumps(card, indent=1) + "\n").encode()} if card else {}
-    generated = {"book/status.md": lambda: outputs.render(
-                     "status.md", runs=[notebook["metadata"]["mia"] for notebook in executed.values()]),
-                 "book/play.md": lambda: pages.game(deals), "book/scorecard.md": lambda: pages.scorecard(card)}
+    generated = {
+        "book/status.md": lambda: outputs.render(
+            "status.md", runs=[notebook["metadata"]["mia"] for notebook in executed.values()]
+        ),
+        "book/play.md": lambda: pages.game(deals),
+        "book/scorecard.md": lambda: pages.scorecard(card),
+    }
     for path, text in generated.items():
         if path in files:
             if MARKER not in (written := files[path].decode()):
-                raise MiaError(f"{path} has no line {MARKER}. Put it where the generated part belongs.")
+                raise MiaError(
+                    f"{path} has no line {MARKER}. Put it where the generated part belongs."
+                )
             files[path] = written.replace(MARKER, text(), 1).encode()
     for path in [path for path in files if path.startswith("book/") and path.endswith(".md")]:
-        files[path] = pages.show_charts_again(prose.prose(files[path].decode(), path, runs=runs), path, charts).encode()
+        files[path] = pages.show_charts_again(
+            prose.prose(files[path].decode(), path, runs=runs), path, charts
+        ).encode()
     return files
 
 
@@ -212,11 +266,19 @@ def _sources(root: Path) -> dict[str, bytes]:
     for top in (root / part for part in STAGED):
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             name = path.relative_to(root)
-            if (path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in name.parts)
-                    and not name.as_posix().startswith(NO_PAGES)):
+            if (
+                path.is_file()
+                and not any(p.startswith(".") or p == "__pycache__" for p in name.parts)
+                and not name.as_posix().startswith(NO_PAGES)
+            ):
                 files[name.as_posix()] = path.read_bytes()
-    library = runner.library_of(root)  # the reference pages are made from it, so a change must reach Sphinx
-    return files | {f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes() for p in library.rglob("*.py")}
+    library = runner.library_of(
+        root
+    )  # the reference pages are made from it, so a change must reach Sphinx
+    return files | {
+        f"mia_lib/{p.relative_to(library).as_posix()}": p.read_bytes()
+        for p in library.rglob("*.py")
+    }
 
 
 def stage(files: dict[str, bytes], folder: Path) -> list[str]:
@@ -251,19 +313,29 @@ def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars:
     staged, log, index = folder / "book", folder / "book.log", folder / INDEX
     touched = stage(files | _drawing(files, folder), staged)
     if fresh or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
-        shutil.rmtree(staged / "_build", ignore_errors=True)  # static files are copied only when some page changed
+        shutil.rmtree(
+            staged / "_build", ignore_errors=True
+        )  # static files are copied only when some page changed
     bars.say("book: building the pages")
     code, lines = sphinx(staged, log, root, "-W", "-n", "--keep-going")
     if code or not index.is_file():
         wrong = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-20:]
-        raise BookFailed("The pages could not be built:\n" + "\n".join(wrong) + f"\nAll that was said is in {log}.")
+        raise BookFailed(
+            "The pages could not be built:\n"
+            + "\n".join(wrong)
+            + f"\nAll that was said is in {log}."
+        )
     return index
 
 
 def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
     """The library that draws charts, where some page has one: path in the staging folder -> content. It takes seconds to make,
     so it is kept in `folder`."""
-    if not any(pages.EXPLORABLE.encode() in content for name, content in files.items() if name.endswith((".ipynb", ".md"))):
+    if not any(
+        pages.EXPLORABLE.encode() in content
+        for name, content in files.items()
+        if name.endswith((".ipynb", ".md"))
+    ):
         return {}
     import vl_convert
 
@@ -274,8 +346,10 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
     if not kept.is_file():
         code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
         # Its names stay its own; those of a script are otherwise everybody's.
-        licence = ("Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
-                   "licence, https://github.com/vega")
+        licence = (
+            "Vega, Vega-Lite and Vega-Embed: copyright University of Washington Interactive Data Lab, BSD 3-Clause "
+            "licence, https://github.com/vega"
+        )
         store.write(kept, f"/* {licence} */\n(() => {{{code}\n}})();\n".encode())
     return {"book/_static/vega.js": kept.read_bytes()}
 
@@ -283,12 +357,18 @@ def _drawing(files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
 def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, list[str]]:
     """Let Jupyter Book make HTML of a staging folder, in `_build/html` of it, in a process of its own, with the library of
     `root` and options of `jupyter-book build`; returns the exit code and the lines that it wrote to `log`."""
-    path = os.pathsep.join(filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(
+        filter(None, [str(runner.library_of(root).parent), os.environ.get("PYTHONPATH")])
+    )
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(staged), *options]
     with open(log, "wb") as out:
-        process = subprocess.run(command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        process = subprocess.run(
+            command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
     said = outputs.without_colours(log.read_text(encoding="utf-8", errors="replace"))
-    if (full := os.strerror(errno.ENOSPC)) in said:  # where Sphinx may have gone on without a style, or with half a page
+    if (
+        full := os.strerror(errno.ENOSPC)
+    ) in said:  # where Sphinx may have gone on without a style, or with half a page
         raise OSError(errno.ENOSPC, full, str(staged))
     return process.returncode, said.splitlines()

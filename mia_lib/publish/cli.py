@@ -6,7 +6,9 @@ from __future__ import annotations
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import that an older Python cannot read
-    raise SystemExit(f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}.")
+    raise SystemExit(
+        f"mia needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]}."
+    )
 
 import errno
 import os
@@ -23,18 +25,30 @@ from mia_lib.errors import FAILURES, MiaError, is_full
 from mia_lib.publish.parameters import PRESETS, PUBLISHED
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
-FULL = ("The disk is full: {}. Free some space, where results go or in the folder for temporary files (TMPDIR), and give the "
-        "same command again. What was finished is kept.")
-GONE = ("A disk cannot be used: {}. See to it that it is there and can be read and written, or name another folder, and give "
-        "the same command again. What was finished is kept.")
-UNUSABLE = (errno.EACCES, errno.EIO, errno.ENODEV, errno.EROFS, errno.ESTALE)  # of a disk that is read-only, or was unplugged
+FULL = (
+    "The disk is full: {}. Free some space, where results go or in the folder for temporary files (TMPDIR), and give the "
+    "same command again. What was finished is kept."
+)
+GONE = (
+    "A disk cannot be used: {}. See to it that it is there and can be read and written, or name another folder, and give "
+    "the same command again. What was finished is kept."
+)
+UNUSABLE = (
+    errno.EACCES,
+    errno.EIO,
+    errno.ENODEV,
+    errno.EROFS,
+    errno.ESTALE,
+)  # of a disk that is read-only, or was unplugged
 
 
 def _check_here() -> None:
     try:
         os.getcwd()
     except FileNotFoundError:
-        raise MiaError("The folder in which this was called is gone: go to another one (cd), and call it there.") from None
+        raise MiaError(
+            "The folder in which this was called is gone: go to another one (cd), and call it there."
+        ) from None
 
 
 class Mia(TyperGroup):
@@ -53,8 +67,13 @@ class Mia(TyperGroup):
                 raise
             code, text = 2, (FULL if is_full(error) else GONE).format(error)
         except ModuleNotFoundError as error:
-            code, text = 2, (f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
-                             "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository.")
+            code, text = (
+                2,
+                (
+                    f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
+                    "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository."
+                ),
+            )
         except RuntimeError as error:
             if type(error).__name__ not in FAILURES:
                 raise
@@ -77,14 +96,21 @@ class WithPairs(TyperCommand):
         return super().parse_args(ctx, joined)
 
 
-app = typer.Typer(cls=Mia, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-                  context_settings={"help_option_names": ["-h", "--help"]},
-                  help="Reproduce membership inference attacks: build the book, rerun its notebooks.")
+app = typer.Typer(
+    cls=Mia,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Reproduce membership inference attacks: build the book, rerun its notebooks.",
+)
 data_app = typer.Typer(no_args_is_help=True, help="The data sets: where they are, how to get them.")
 app.add_typer(data_app, name="data")
 app.add_typer(course.app, name="course")
 
-PRESET = typer.Option(PUBLISHED, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + ".")
+PRESET = typer.Option(
+    PUBLISHED, help="; ".join(f"{name}: {what}" for name, what in PRESETS.items()) + "."
+)
 
 
 def _limit_measuring(yes: bool) -> None:
@@ -108,26 +134,45 @@ def _use_device(device: str | None) -> None:
 def _use_cluster(address: str | None) -> None:
     if address := address or environment.cluster():
         if not re.fullmatch(r"(\w+://)?\S+:\d+", address):
-            raise MiaError(f"{address!r} is no address of a cluster: give the one that its scheduler prints when it starts, "
-                           "such as tcp://10.0.0.1:8786.")
+            raise MiaError(
+                f"{address!r} is no address of a cluster: give the one that its scheduler prints when it starts, "
+                "such as tcp://10.0.0.1:8786."
+            )
         from mia_lib.training import pool
 
         pool.connect(address).close()  # says now what is wrong with it
         os.environ["MIA_CLUSTER"] = address
 
 
-YES = typer.Option(False, "--yes", callback=_limit_measuring, help="Measure also what takes longer than five minutes.")
-DEVICE = typer.Option(None, callback=_use_device, metavar="DEVICE",
-                      help="cpu, cuda or cuda:1, else a card where there is one.")
-CLUSTER = typer.Option(None, callback=_use_cluster, metavar="ADDRESS",
-                       help="Train on the workers of a dask scheduler, such as tcp://10.0.0.1:8786.")
+YES = typer.Option(
+    False,
+    "--yes",
+    callback=_limit_measuring,
+    help="Measure also what takes longer than five minutes.",
+)
+DEVICE = typer.Option(
+    None,
+    callback=_use_device,
+    metavar="DEVICE",
+    help="cpu, cuda or cuda:1, else a card where there is one.",
+)
+CLUSTER = typer.Option(
+    None,
+    callback=_use_cluster,
+    metavar="ADDRESS",
+    help="Train on the workers of a dask scheduler, such as tcp://10.0.0.1:8786.",
+)
 PARAMETER = typer.Option([], "-p", "--parameter", metavar="NAME VALUE", help="A parameter; repeat.")
 NOTEBOOK = typer.Argument(help="A notebook in notebooks/, without its ending.")
 
 
 @app.command()
-def build(preset: str = PRESET, force: bool = typer.Option(False, help="Run and build everything again."),
-          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+def build(
+    preset: str = PRESET,
+    force: bool = typer.Option(False, help="Run and build everything again."),
+    device: str | None = DEVICE,
+    cluster: str | None = CLUSTER,
+) -> None:
     """Run every notebook and build the book."""
     from mia_lib.publish.build import build as make
 
@@ -143,10 +188,15 @@ def slides(preset: str = PRESET) -> None:
 
 
 @app.command(cls=WithPairs)
-def run(name: str = NOTEBOOK,
-        parameter: list[str] = PARAMETER, preset: str = PRESET,
-        output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
-        yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+def run(
+    name: str = NOTEBOOK,
+    parameter: list[str] = PARAMETER,
+    preset: str = PRESET,
+    output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
+    yes: bool = YES,
+    device: str | None = DEVICE,
+    cluster: str | None = CLUSTER,
+) -> None:
     """Run one notebook with new parameters."""
     from mia_lib.publish import runner
 
@@ -162,7 +212,9 @@ def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
     for pair in parameter:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise MiaError(f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes.")
+            raise MiaError(
+                f"-p {pair} has no value. Write `-p {pair} VALUE`; `mia params {name}` lists what it takes."
+            )
         if key in values:
             raise MiaError(f"-p {key} is given twice, as {values[key]} and {value}. Give it once.")
         values[key] = value
@@ -170,14 +222,22 @@ def _pairs(name: str, parameter: list[str]) -> dict[str, str]:
 
 
 @app.command(cls=WithPairs)
-def sweep(name: str = NOTEBOOK,
-          parameter: list[str] = typer.Option(
-              [], "-p", "--parameter", metavar="NAME VALUES",
-              help="A parameter and its values: 1,2,3, or with bars between values that hold commas, '400,1000|400,2000', "
-                   "as lists do. Repeat for a grid."),
-          preset: str = PRESET,
-          output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
-          yes: bool = YES, device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+def sweep(
+    name: str = NOTEBOOK,
+    parameter: list[str] = typer.Option(
+        [],
+        "-p",
+        "--parameter",
+        metavar="NAME VALUES",
+        help="A parameter and its values: 1,2,3, or with bars between values that hold commas, '400,1000|400,2000', "
+        "as lists do. Repeat for a grid.",
+    ),
+    preset: str = PRESET,
+    output: Path | None = typer.Option(None, help="Folder of the page, else runs/NAME-sweep-HASH."),
+    yes: bool = YES,
+    device: str | None = DEVICE,
+    cluster: str | None = CLUSTER,
+) -> None:
     """Run one notebook over a grid of parameters: one page, one table of all results."""
     from mia_lib.publish import sweep as grids
 
@@ -187,30 +247,51 @@ def sweep(name: str = NOTEBOOK,
 def _refuse_unused(ctx: typer.Context, modes: Mapping[str, str]) -> None:
     """Refuse what was given and is not used in the mode of a command, which the first option of `modes` that was given makes;
     "" is that without any. Values name what is used in each."""
-    names = [max(one.opts, key=len) if one.opts[0].startswith("-") else one.opts[0].upper() for one in ctx.command.params
-             if ctx.get_parameter_source(one.name).name == "COMMANDLINE"]
+    names = [
+        max(one.opts, key=len) if one.opts[0].startswith("-") else one.opts[0].upper()
+        for one in ctx.command.params
+        if ctx.get_parameter_source(one.name).name == "COMMANDLINE"
+    ]
     mode = next((mode for mode in modes if mode in names), "")
     without = f"{ctx.info_name} without {' or '.join(filter(None, modes))}"
     if useless := [name for name in names if name not in (mode, *modes[mode].split())]:
-        raise MiaError(f"{mode or without} makes no use of {', '.join(useless)}: "
-                       f"leave {'them' if useless[1:] else 'it'} out.")
+        raise MiaError(
+            f"{mode or without} makes no use of {', '.join(useless)}: "
+            f"leave {'them' if useless[1:] else 'it'} out."
+        )
 
 
-PUBLISH_USES = {"--list": "--device", "--next": "--minutes --device --cluster",
-                "--index": "NAME --parameter --device --cluster", "": "NAME --models --parameter --device --cluster"}
+PUBLISH_USES = {
+    "--list": "--device",
+    "--next": "--minutes --device --cluster",
+    "--index": "NAME --parameter --device --cluster",
+    "": "NAME --models --parameter --device --cluster",
+}
 
 
 @app.command(cls=WithPairs)
-def publish(ctx: typer.Context,
-            name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
-            models: int = typer.Option(16, min=1, help="How many models there are to be; those that are there stay."),
-            index: str | None = typer.Option(None, metavar="FIRST:STOP", help="Or these alone, as 16:32: a job of an array."),
-            parameter: list[str] = PARAMETER,
-            listed: bool = typer.Option(False, "--list", help="List what is published, what is missing and what it takes."),
-            next_: bool = typer.Option(False, "--next", help="Measure what fits into --minutes, in the order of "
-                                                             "data/published/queue.yaml."),
-            minutes: float = typer.Option(9.0, min=0.01, help="What --next may take."),
-            device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+def publish(
+    ctx: typer.Context,
+    name: str | None = typer.Argument(None, help="A measurement; `mia publish --list` names them."),
+    models: int = typer.Option(
+        16, min=1, help="How many models there are to be; those that are there stay."
+    ),
+    index: str | None = typer.Option(
+        None, metavar="FIRST:STOP", help="Or these alone, as 16:32: a job of an array."
+    ),
+    parameter: list[str] = PARAMETER,
+    listed: bool = typer.Option(
+        False, "--list", help="List what is published, what is missing and what it takes."
+    ),
+    next_: bool = typer.Option(
+        False,
+        "--next",
+        help="Measure what fits into --minutes, in the order of data/published/queue.yaml.",
+    ),
+    minutes: float = typer.Option(9.0, min=0.01, help="What --next may take."),
+    device: str | None = DEVICE,
+    cluster: str | None = CLUSTER,
+) -> None:
     """Measure what takes long once, and keep it in data/published/ for every reader."""
     _refuse_unused(ctx, PUBLISH_USES)
     from mia_lib.publish import measured
@@ -218,7 +299,12 @@ def publish(ctx: typer.Context,
     if listed:
         frame = measured.table()
         frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
-        _show(frame, frame.itertuples(index=False), "Published, and still to be measured", min_width=27)  # the longest name
+        _show(
+            frame,
+            frame.itertuples(index=False),
+            "Published, and still to be measured",
+            min_width=27,
+        )  # the longest name
     elif next_:
         failed = False
         for line in measured.next_of_queue(minutes):
@@ -227,11 +313,15 @@ def publish(ctx: typer.Context,
         if failed:
             raise typer.Exit(1)
     elif name is None:
-        raise MiaError("Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is.")
+        raise MiaError(
+            "Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is."
+        )
     else:
         wanted = measured.numbers(index) if index else range(measured.check_models(models))
         written = measured.find(name).publish(wanted, measured.read_values(_pairs(name, parameter)))
-        typer.echo("\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published")
+        typer.echo(
+            "\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published"
+        )
 
 
 def _show(columns, rows, title: str | None = None, caption: str | None = None, **first) -> None:
@@ -242,18 +332,27 @@ def _show(columns, rows, title: str | None = None, caption: str | None = None, *
 
     table = Table(title=title, caption=caption)
     for place, column in enumerate(columns):
-        table.add_column(Text(str(column)), **({"overflow": "fold"} | (first if place == 0 else {})))
+        table.add_column(
+            Text(str(column)), **({"overflow": "fold"} | (first if place == 0 else {}))
+        )
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     show(table)
 
 
 @app.command(cls=WithPairs)
-def verify(name: str = typer.Argument(help="A published measurement, such as bank/cifar10-small."),
-           models: int = typer.Option(2, min=1, help="How many of its models, drawn at random."),
-           parameter: list[str] = typer.Option([], "-p", "--parameter", metavar="NAME VALUE",
-                                               help="What tells which is meant, where several are published."),
-           device: str | None = DEVICE) -> None:
+def verify(
+    name: str = typer.Argument(help="A published measurement, such as bank/cifar10-small."),
+    models: int = typer.Option(2, min=1, help="How many of its models, drawn at random."),
+    parameter: list[str] = typer.Option(
+        [],
+        "-p",
+        "--parameter",
+        metavar="NAME VALUE",
+        help="What tells which is meant, where several are published.",
+    ),
+    device: str | None = DEVICE,
+) -> None:
     """Measure some models of a published bank again, from nothing, and compare."""
     from mia_lib.publish import measured
 
@@ -263,56 +362,103 @@ def verify(name: str = typer.Argument(help="A published measurement, such as ban
         raise typer.Exit(1)
 
 
-AUDIT_CODES = ("Ends with 0 where nothing was found that --fail-on names (or it was not given), with 3 where something was, "
-               "with 1 where nothing was but a step failed, which the same command tries again, with 2 where the audit was "
-               "refused or cannot decide what --fail-on names.")
+AUDIT_CODES = (
+    "Ends with 0 where nothing was found that --fail-on names (or it was not given), with 3 where something was, "
+    "with 1 where nothing was but a step failed, which the same command tries again, with 2 where the audit was "
+    "refused or cannot decide what --fail-on names."
+)
 
 
-PLAN_USES = ("MODEL --members --non-members --public --state --trust --outputs --columns --scaling --recipe --minutes --fpr "
-             "--groups --references --queries --without --deduplicate --delta --confidence --name --seed --output --device "
-             "--cluster")
-AUDIT_USES = {"--test": "--device --cluster", "--canaries": "--score --member --delta --confidence --seed",
-              "--scores": "--score --member --fpr --groups --fail-on --delta --confidence --name --seed --output",
-              "--plan": PLAN_USES, "": f"{PLAN_USES} --fail-on"}
+PLAN_USES = (
+    "MODEL --members --non-members --public --state --trust --outputs --columns --scaling --recipe --minutes --fpr "
+    "--groups --references --queries --without --deduplicate --delta --confidence --name --seed --output --device "
+    "--cluster"
+)
+AUDIT_USES = {
+    "--test": "--device --cluster",
+    "--canaries": "--score --member --delta --confidence --seed",
+    "--scores": "--score --member --fpr --groups --fail-on --delta --confidence --name --seed --output",
+    "--plan": PLAN_USES,
+    "": f"{PLAN_USES} --fail-on",
+}
 
 
 @app.command(epilog=AUDIT_CODES)
-def audit(ctx: typer.Context,
-          model: str | None = typer.Argument(None, help="my_module:factory with --state, my_module:predict, or program.pt2 "
-                                                     "with --trust. All are code."),
-          members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
-          non_members: str | None = typer.Option(None, help="Others of the same distribution."),
-          public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
-          state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
-          trust: bool = typer.Option(False, "--trust", help="Read a program, which is code: its maker's, run in your name."),
-          outputs: str = typer.Option("logits", help="Its outputs: logits, probabilities or labels (predicted classes)."),
-          columns: str | None = typer.Option(None, help="Classes of its columns, as a,b,c, where they are not all in order."),
-          scores: str | None = typer.Option(None, help="In the place of a model: .csv or .npz, a row a record; see --score."),
-          score: str = typer.Option("score", help="Its column of scores, higher for members."),
-          member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
-          scaling: str | None = typer.Option(None, help="Of pixels: '0 to 1', '-1 to 1' or '0 to 255'."),
-          recipe: str | None = typer.Option(None, help="How it was trained: YAML or JSON of TrainConfig's names."),
-          minutes: float = typer.Option(10.0, help="What all may take."),
-          fpr: list[float] = typer.Option([], help="A false positive rate that must be resolved; repeat."),
-          canaries: str | None = typer.Option(None, help="Epsilon from one training run: .csv or .npz, a row a canary with "
-                                                         "its --score and, as --member, its coin."),
-          groups: str | None = typer.Option(None, help="Name of an array in both files, or a column of --scores: the groups."),
-          references: int = typer.Option(64, help="Reference models at most."),
-          queries: int = typer.Option(16, help="Predictions for each record that an attack may ask for; 16 of curvature, 2500 "
-                                               "of the label-only distance, 0 of outputs alone."),
-          without: list[str] = typer.Option([], help="An attack or another step of the plan that is left out; repeat."),
-          deduplicate: bool = typer.Option(False, "--deduplicate", help="Leave out records that are there before."),
-          fail_on: list[str] = typer.Option([], help="leak, or a bound: auc=0.6, tpr=0.05 (at the highest --fpr), epsilon=1; "
-                                                     "repeat. What exceeds it ends the command with exit code 3."),
-          delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
-          confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
-          name: str = typer.Option("model", help="What the page calls it."),
-          seed: int = typer.Option(0, help="Of everything random."),
-          output: Path = typer.Option(Path("audit"), "-o", "--output", help="A new folder for the page and its numbers, or "
-                                                                             "that of an audit that was stopped."),
-          plan: bool = typer.Option(False, "--plan", help="Say what would run, and stop."),
-          test: bool = typer.Option(False, "--test", help="Test the audit itself on planted leaks, and without one."),
-          device: str | None = DEVICE, cluster: str | None = CLUSTER) -> None:
+def audit(
+    ctx: typer.Context,
+    model: str | None = typer.Argument(
+        None,
+        help="my_module:factory with --state, my_module:predict, or program.pt2 "
+        "with --trust. All are code.",
+    ),
+    members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
+    non_members: str | None = typer.Option(None, help="Others of the same distribution."),
+    public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
+    state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
+    trust: bool = typer.Option(
+        False, "--trust", help="Read a program, which is code: its maker's, run in your name."
+    ),
+    outputs: str = typer.Option(
+        "logits", help="Its outputs: logits, probabilities or labels (predicted classes)."
+    ),
+    columns: str | None = typer.Option(
+        None, help="Classes of its columns, as a,b,c, where they are not all in order."
+    ),
+    scores: str | None = typer.Option(
+        None, help="In the place of a model: .csv or .npz, a row a record; see --score."
+    ),
+    score: str = typer.Option("score", help="Its column of scores, higher for members."),
+    member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
+    scaling: str | None = typer.Option(None, help="Of pixels: '0 to 1', '-1 to 1' or '0 to 255'."),
+    recipe: str | None = typer.Option(
+        None, help="How it was trained: YAML or JSON of TrainConfig's names."
+    ),
+    minutes: float = typer.Option(10.0, help="What all may take."),
+    fpr: list[float] = typer.Option(
+        [], help="A false positive rate that must be resolved; repeat."
+    ),
+    canaries: str | None = typer.Option(
+        None,
+        help="Epsilon from one training run: .csv or .npz, a row a canary with "
+        "its --score and, as --member, its coin.",
+    ),
+    groups: str | None = typer.Option(
+        None, help="Name of an array in both files, or a column of --scores: the groups."
+    ),
+    references: int = typer.Option(64, help="Reference models at most."),
+    queries: int = typer.Option(
+        16,
+        help="Predictions for each record that an attack may ask for; 16 of curvature, 2500 "
+        "of the label-only distance, 0 of outputs alone.",
+    ),
+    without: list[str] = typer.Option(
+        [], help="An attack or another step of the plan that is left out; repeat."
+    ),
+    deduplicate: bool = typer.Option(
+        False, "--deduplicate", help="Leave out records that are there before."
+    ),
+    fail_on: list[str] = typer.Option(
+        [],
+        help="leak, or a bound: auc=0.6, tpr=0.05 (at the highest --fpr), epsilon=1; "
+        "repeat. What exceeds it ends the command with exit code 3.",
+    ),
+    delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
+    confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
+    name: str = typer.Option("model", help="What the page calls it."),
+    seed: int = typer.Option(0, help="Of everything random."),
+    output: Path = typer.Option(
+        Path("audit"),
+        "-o",
+        "--output",
+        help="A new folder for the page and its numbers, or that of an audit that was stopped.",
+    ),
+    plan: bool = typer.Option(False, "--plan", help="Say what would run, and stop."),
+    test: bool = typer.Option(
+        False, "--test", help="Test the audit itself on planted leaks, and without one."
+    ),
+    device: str | None = DEVICE,
+    cluster: str | None = CLUSTER,
+) -> None:
     """Audit a model of your own: all attacks that what you have permits, within a budget."""
     _refuse_unused(ctx, AUDIT_USES)
     if test:
@@ -330,12 +476,38 @@ def audit(ctx: typer.Context,
         return
     from mia_lib.audit.command import run_command
 
-    paths = {"MODEL": model, "members": members, "non-members": non_members, "public": public, "state": state,
-             "recipe": recipe, "scores": scores, "groups": groups}
-    text, code = run_command(paths, output, plan, fail_on, score, member, trust, outputs=outputs, scaling=scaling,
-                                 columns=columns.split(",") if columns else None, minutes=minutes, fpr=tuple(fpr) or None,
-                                 references=references, queries=queries, without=without, deduplicate=deduplicate, delta=delta,
-                                 confidence=confidence, name=name, seed=seed)
+    paths = {
+        "MODEL": model,
+        "members": members,
+        "non-members": non_members,
+        "public": public,
+        "state": state,
+        "recipe": recipe,
+        "scores": scores,
+        "groups": groups,
+    }
+    text, code = run_command(
+        paths,
+        output,
+        plan,
+        fail_on,
+        score,
+        member,
+        trust,
+        outputs=outputs,
+        scaling=scaling,
+        columns=columns.split(",") if columns else None,
+        minutes=minutes,
+        fpr=tuple(fpr) or None,
+        references=references,
+        queries=queries,
+        without=without,
+        deduplicate=deduplicate,
+        delta=delta,
+        confidence=confidence,
+        name=name,
+        seed=seed,
+    )
     typer.echo(text)
     if code:
         raise typer.Exit(code)
@@ -348,10 +520,20 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
 
     declarations = parameters(name, preset)
     own = where_own(declarations)
-    rows = [(p.name, f"{p.meaning}\n{p.type} = {as_typed(p.default)}" + f"  [{p.allowed}]" * bool(p.allowed))
-            for p in declarations]
-    _show(("parameter", "meaning, type, value [what is allowed]"), rows, f"{name}, preset {preset}",
-          f"{own[0].upper()}{own[1:]}", no_wrap=True)  # names are typed, so they stay whole
+    rows = [
+        (
+            p.name,
+            f"{p.meaning}\n{p.type} = {as_typed(p.default)}" + f"  [{p.allowed}]" * bool(p.allowed),
+        )
+        for p in declarations
+    ]
+    _show(
+        ("parameter", "meaning, type, value [what is allowed]"),
+        rows,
+        f"{name}, preset {preset}",
+        f"{own[0].upper()}{own[1:]}",
+        no_wrap=True,
+    )  # names are typed, so they stay whole
 
 
 @data_app.command("ls")
@@ -372,7 +554,9 @@ def data_get(name: str = typer.Argument(help="A name from `mia data ls`.")) -> N
 
 
 @app.command()
-def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step.")) -> None:
+def sync(
+    check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step."),
+) -> None:
     """Make each notebooks/NAME.ipynb from NAME.py, without outputs; what README.md says was found, from the last built book;
     and what book/measured.md says of what was measured."""
     from mia_lib.publish.sync import sync as write
@@ -386,8 +570,11 @@ def sync(check: bool = typer.Option(False, help="Write nothing; fail when a pair
 
 
 @app.command()
-def doctor(device: str | None = typer.Option(
-        None, help="Compare a graphics card with the processor instead: cuda or cuda:1.")) -> None:
+def doctor(
+    device: str | None = typer.Option(
+        None, help="Compare a graphics card with the processor instead: cuda or cuda:1."
+    ),
+) -> None:
     """Look whether this machine has what the book needs; with --device, whether its card computes what the processor does."""
     from mia_lib.publish import doctor as health
 
@@ -409,17 +596,25 @@ def serve(port: int = typer.Option(8000, min=0, max=65535, help="0 takes any fre
 
     class Handler(SimpleHTTPRequestHandler):
         def translate_path(self, path):
-            asked = super().translate_path(path).replace("\0", "-")  # no file has it, and to ask for it is an error
-            inside = Path(os.path.realpath(asked)).is_relative_to(folder.resolve())  # a link may lead out of the book
+            asked = (
+                super().translate_path(path).replace("\0", "-")
+            )  # no file has it, and to ask for it is an error
+            inside = Path(os.path.realpath(asked)).is_relative_to(
+                folder.resolve()
+            )  # a link may lead out of the book
             return asked if inside else f"{folder}{os.sep}-"
 
     folder = find_root() / "_build" / "book" / "_build" / "html"
     if not (folder / "index.html").is_file():
         raise MiaError(f"There is no book in {folder} yet. Run `mia build` or `make book` first.")
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler, directory=folder))
+        server = ThreadingHTTPServer(
+            ("127.0.0.1", port), functools.partial(Handler, directory=folder)
+        )
     except OSError as error:
-        raise MiaError(f"port = {port} cannot be used ({error.strerror}). Give another, or 0 for any.") from error
+        raise MiaError(
+            f"port = {port} cannot be used ({error.strerror}). Give another, or 0 for any."
+        ) from error
     typer.echo(f"http://127.0.0.1:{server.server_port}/  (Ctrl-C ends it)")
     try:
         server.serve_forever()

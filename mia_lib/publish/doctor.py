@@ -23,7 +23,10 @@ from mia_lib.publish.parameters import find_root
 
 ALLOWED = 2e-2  # difference of a card at a probe, relative to the largest value of an array: see book/machines.md
 NEEDED = 2**29  # bytes free
-MISSING, WITHOUT = "MISSING", "without"  # marks of what the book needs, and of what it can do without
+MISSING, WITHOUT = (
+    "MISSING",
+    "without",
+)  # marks of what the book needs, and of what it can do without
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -57,14 +60,25 @@ def examine() -> Iterator[Finding]:
     yield Finding("Python", f"{platform.python_version()} ({sys.executable})")
     yield Finding("processor", f"{os.cpu_count()} cores, {platform.machine()}")
     memory = psutil.virtual_memory()
-    yield Finding("memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free; the book needs up to 4",
-                  "ok" if memory.total > 3.5 * 2**30 else WITHOUT)
+    yield Finding(
+        "memory",
+        f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free; the book needs up to 4",
+        "ok" if memory.total > 3.5 * 2**30 else WITHOUT,
+    )
     free = shutil.disk_usage(Path.cwd()).free
-    yield Finding("disk", f"{free / 2**30:.1f} GiB free here; the book needs 0.5", "ok" if free > NEEDED else MISSING)
+    yield Finding(
+        "disk",
+        f"{free / 2**30:.1f} GiB free here; the book needs 0.5",
+        "ok" if free > NEEDED else MISSING,
+    )
     yield _checked("repository", lambda: str(find_root()))
     yield _checked("cache", lambda: _cache(store.cache_dir(), store.size()))
     yield _checked("$MIA_DATA", _own_sets, WITHOUT)
-    yield Finding("Chromium", chromium() or "not found; the browser tests will skip", "ok" if chromium() else WITHOUT)
+    yield Finding(
+        "Chromium",
+        chromium() or "not found; the browser tests will skip",
+        "ok" if chromium() else WITHOUT,
+    )
     yield _checked("torch", _torch)
     yield _checked("torchvision", _torchvision, WITHOUT)
     yield _checked("notebook kernel", _kernel)
@@ -81,11 +95,15 @@ def _checked(what: str, look: Callable[[], str], otherwise: str = MISSING) -> Fi
 def _cache(folder: Path, size: int) -> str:
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise MiaError(f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
-                       "another")
+        raise MiaError(
+            f"{folder} cannot be written to, for {there} is no folder that this user may write to; MIA_CACHE names "
+            "another"
+        )
     free = shutil.disk_usage(there).free
     if free < NEEDED:
-        raise MiaError(f"{folder}: {free / 2**30:.1f} GiB free there; the book needs 0.5; MIA_CACHE names another")
+        raise MiaError(
+            f"{folder}: {free / 2**30:.1f} GiB free there; the book needs 0.5; MIA_CACHE names another"
+        )
     return f"{folder}, {size / 2**20:.0f} MiB; {free / 2**30:.1f} GiB free there"
 
 
@@ -121,9 +139,16 @@ def _kernel() -> str:
 
     with tempfile.TemporaryDirectory(prefix="mia-doctor-") as folder:
         (Path(folder) / "notebooks").mkdir()
-        (Path(folder) / "notebooks" / "probe.py").write_text("# %% [markdown]\n# # Probe\n\n# %%\n1 + 1\n", encoding="utf-8")
-        record = execute("probe", {}, Path(folder) / "probe.ipynb", root=Path(folder),
-                         bars=Bars(Console(quiet=True)))
+        (Path(folder) / "notebooks" / "probe.py").write_text(
+            "# %% [markdown]\n# # Probe\n\n# %%\n1 + 1\n", encoding="utf-8"
+        )
+        record = execute(
+            "probe",
+            {},
+            Path(folder) / "probe.ipynb",
+            root=Path(folder),
+            bars=Bars(Console(quiet=True)),
+        )
     return f"started, ran a cell and ended in {duration(record['seconds'])}"
 
 
@@ -136,25 +161,42 @@ def compare_probes(device: str, names: Sequence[str] | None = None) -> Iterator[
     from mia_lib.training import devices
 
     if not devices.is_card(devices.pick(device)):
-        raise MiaError(f"device = {device!r} is the processor, with which a card is compared: give 'cuda' or 'cuda:NUMBER'.")
+        raise MiaError(
+            f"device = {device!r} is the processor, with which a card is compared: give 'cuda' or 'cuda:NUMBER'."
+        )
     measurements = published.catalogue()
     for name in measurements if names is None else names:
         yield compare(name, measurements[name].run_probe, device)
 
 
-def compare(what: str, run: Callable[[], dict[str, np.ndarray]], device: str, allowed: float = ALLOWED) -> Finding:
+def compare(
+    what: str, run: Callable[[], dict[str, np.ndarray]], device: str, allowed: float = ALLOWED
+) -> Finding:
     """The arrays that `run` gives with `$MIA_DEVICE` the processor and with `device`, both from an empty cache. Who was in
     which model is no question to a card, so arrays of real numbers alone are compared."""
     began, results = time.perf_counter(), []
     try:
         for where in ("cpu", device):
             with empty_cache(MIA_DEVICE=where, MIA_CLUSTER=""):
-                results.append({name: array for name, array in run().items() if np.asarray(array).dtype.kind == "f"})
+                results.append(
+                    {
+                        name: array
+                        for name, array in run().items()
+                        if np.asarray(array).dtype.kind == "f"
+                    }
+                )
     except Exception as error:  # of this one; the others are compared
-        return Finding(what, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "FAILED")
-    most = max((_difference(array, results[1][name]) for name, array in results[0].items()), default=0.0)
-    return Finding(what, f"apart by {most:.1e}, allowed {allowed:.0e}; {time.perf_counter() - began:.1f} s",
-                   "ok" if most <= allowed else "DIFFERS")
+        return Finding(
+            what, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", "FAILED"
+        )
+    most = max(
+        (_difference(array, results[1][name]) for name, array in results[0].items()), default=0.0
+    )
+    return Finding(
+        what,
+        f"apart by {most:.1e}, allowed {allowed:.0e}; {time.perf_counter() - began:.1f} s",
+        "ok" if most <= allowed else "DIFFERS",
+    )
 
 
 def _difference(here: np.ndarray, there: np.ndarray) -> float:

@@ -11,7 +11,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from mia_lib import documents, published
 from mia_lib.errors import MiaError, attempt, check_choice, check_count, explain
@@ -43,7 +50,9 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         petaflop: floating-point operations of all of them. megabytes: of their files.
     """
 
-    measurement: Annotated[Measurement, BeforeValidator(lambda name: find(name) if isinstance(name, str) else name)]
+    measurement: Annotated[
+        Measurement, BeforeValidator(lambda name: find(name) if isinstance(name, str) else name)
+    ]
     models: PositiveInt
     parameters: dict = {}
     minutes: dict[Literal["cpu", "card"], PositiveFloat] = {}
@@ -62,7 +71,11 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
 
     def megabytes_each(self) -> float:
         """Megabytes of a model: of those that are published, else as the queue has it; 0 where neither tells."""
-        there = [piece.manifest for piece in self.measurement.available(self.parameters) if piece.is_published]
+        there = [
+            piece.manifest
+            for piece in self.measurement.available(self.parameters)
+            if piece.is_published
+        ]
         if there:
             models = sum(len(range(*manifest["index"])) for manifest in there)
             return sum(manifest["bytes"] for manifest in there) / models / 1e6
@@ -73,24 +86,36 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         if (alike := self.measurement.seconds(1, self.parameters, alike=True)) is not None:
             return alike
         planned = self.minutes.get("cpu" if pieces.device_kind() == "cpu" else "card")
-        return 60 * planned / self.models if planned else self.measurement.seconds(1, self.parameters)
+        return (
+            60 * planned / self.models if planned else self.measurement.seconds(1, self.parameters)
+        )
 
     def planned(self, device: str) -> str:
         """What the queue expects of the models that are missing, on "cpu" or "card", in words; "" where it says nothing."""
         missing = len(self.lacking())
-        return duration(60 * self.minutes[device] * missing / self.models) if missing and device in self.minutes else ""
+        return (
+            duration(60 * self.minutes[device] * missing / self.models)
+            if missing and device in self.minutes
+            else ""
+        )
 
     def unusual(self) -> str:
         """The parameters that are not the measurement's own, in words."""
         usual = self.measurement.usual()
-        return ", ".join(f"{name} {value}" for name, value in self.parameters.items() if usual.get(name) != value)
+        return ", ".join(
+            f"{name} {value}" for name, value in self.parameters.items() if usual.get(name) != value
+        )
 
 
 def read_values(parameters: Mapping[str, str]) -> dict:
     """Parameters of a command line: numbers, lists, true and null as YAML writes them, else text."""
     remedy = "Put a text with such signs in quotes of its own, as '\"text\"'."
-    return {name: float(value) if re.fullmatch(EXPONENT, value) else documents.parse(value, f"-p {name}", object, remedy)
-            for name, value in parameters.items()}
+    return {
+        name: float(value)
+        if re.fullmatch(EXPONENT, value)
+        else documents.parse(value, f"-p {name}", object, remedy)
+        for name, value in parameters.items()
+    }
 
 
 def queue() -> list[Entry]:
@@ -102,13 +127,23 @@ def queue() -> list[Entry]:
     path = published.folder() / "queue.yaml"
     remedy = "Write a list of entries, as `- measurement: bank/cifar10-small`; [] is an empty one."
     entries = documents.load(path, list, remedy) if os.path.lexists(path) else []
-    return [validated(Entry, entry, f"entry {number} of {path}") for number, entry in enumerate(entries, 1)]
+    return [
+        validated(Entry, entry, f"entry {number} of {path}")
+        for number, entry in enumerate(entries, 1)
+    ]
 
 
 def published_entries() -> list[tuple[Entry, list[pieces.Piece]]]:
     """All that is published, as a queue would have it, each entry with its pieces."""
-    return [(Entry.model_construct(measurement=measurement, parameters=parameters, models=len(pieces.numbers(blocks))), blocks)
-            for measurement, parameters, blocks in published.groups()]
+    return [
+        (
+            Entry.model_construct(
+                measurement=measurement, parameters=parameters, models=len(pieces.numbers(blocks))
+            ),
+            blocks,
+        )
+        for measurement, parameters, blocks in published.groups()
+    ]
 
 
 def table() -> pd.DataFrame:
@@ -118,12 +153,25 @@ def table() -> pd.DataFrame:
 
     entries = queue()
     listed = [(entry.measurement.name, entry.parameters) for entry in entries]
-    entries += [entry for entry, _ in published_entries() if (entry.measurement.name, entry.parameters) not in listed]
+    entries += [
+        entry
+        for entry, _ in published_entries()
+        if (entry.measurement.name, entry.parameters) not in listed
+    ]
     rows = []
     for entry in entries:
         missing, each = len(entry.lacking()), entry.each()
         here = "" if not missing else "not known" if each is None else duration(missing * each)
-        rows.append((entry.measurement.name, entry.models, missing, entry.unusual(), here, entry.planned("card")))
+        rows.append(
+            (
+                entry.measurement.name,
+                entry.models,
+                missing,
+                entry.unusual(),
+                here,
+                entry.planned("card"),
+            )
+        )
     return pd.DataFrame(rows, columns="measurement models missing parameters here card".split())
 
 
@@ -133,23 +181,43 @@ def page() -> str:
 
     from mia_lib.evidence.tables import markdown_table
 
-    done = pd.DataFrame([{
-        "measurement": _cell(entry), "models": entry.models,
-        "on": " and ".join(sorted({piece.manifest["device"].partition(" (")[0] for piece in blocks})),
-        "took": duration(sum(piece.manifest["seconds"] for piece in blocks)),
-        "measured": max(piece.manifest["date"] for piece in blocks),
-    } for entry, blocks in published_entries()])
-    lacking = pd.DataFrame([{
-        "measurement": _cell(entry), "models": len(entry.lacking()),
-        "petaflop": f"{entry.petaflop * len(entry.lacking()) / entry.models:.3g}",
-        "two cores": entry.planned("cpu"), "one H100": entry.planned("card"),
-    } for entry in queue() if entry.lacking()])
-    return (f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
-            f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}")
+    done = pd.DataFrame(
+        [
+            {
+                "measurement": _cell(entry),
+                "models": entry.models,
+                "on": " and ".join(
+                    sorted({piece.manifest["device"].partition(" (")[0] for piece in blocks})
+                ),
+                "took": duration(sum(piece.manifest["seconds"] for piece in blocks)),
+                "measured": max(piece.manifest["date"] for piece in blocks),
+            }
+            for entry, blocks in published_entries()
+        ]
+    )
+    lacking = pd.DataFrame(
+        [
+            {
+                "measurement": _cell(entry),
+                "models": len(entry.lacking()),
+                "petaflop": f"{entry.petaflop * len(entry.lacking()) / entry.models:.3g}",
+                "two cores": entry.planned("cpu"),
+                "one H100": entry.planned("card"),
+            }
+            for entry in queue()
+            if entry.lacking()
+        ]
+    )
+    return (
+        f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
+        f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}"
+    )
 
 
 def _cell(entry: Entry) -> str:
-    return ", ".join(filter(None, [f"`{entry.measurement.name}`", pieces.MARKUP.sub("-", entry.unusual())]))
+    return ", ".join(
+        filter(None, [f"`{entry.measurement.name}`", pieces.MARKUP.sub("-", entry.unusual())])
+    )
 
 
 def next_of_queue(minutes: float) -> Iterator[str]:
@@ -157,19 +225,29 @@ def next_of_queue(minutes: float) -> Iterator[str]:
     until = time.monotonic() + 60 * minutes
     for entry in queue():
         lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
-        missing, size, room = len(lacking), entry.megabytes_each(), (pieces.TOTAL_LIMIT - pieces.published_bytes()) / 1e6
+        missing, size, room = (
+            len(lacking),
+            entry.megabytes_each(),
+            (pieces.TOTAL_LIMIT - pieces.published_bytes()) / 1e6,
+        )
         if not missing:
             continue
         if left <= 0 or (each and each > left):
             yield f"{entry.measurement.name}: no time for any of the {missing} that are missing; {duration(max(left, 0))} left"
             return
         if size > room:
-            yield (f"{entry.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
-                   f"{room:.1f} MB are left of what may be published")
+            yield (
+                f"{entry.measurement.name}: no room for any of the {missing} that are missing, of {size:.2f} MB each; "
+                f"{room:.1f} MB are left of what may be published"
+            )
             continue
-        lacking = lacking[:int(room / size)] if size else lacking
+        lacking = lacking[: int(room / size)] if size else lacking
         fits = min(len(lacking), int(left / each)) if each else len(lacking)
-        cost = "nothing tells what one takes here" if each is None else f"about {duration(fits * each)}"
+        cost = (
+            "nothing tells what one takes here"
+            if each is None
+            else f"about {duration(fits * each)}"
+        )
         yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
         failed: list[Exception] = []
         with attempt(failed):
@@ -183,7 +261,9 @@ def numbers(text: str) -> range:
     """The models that "0:16" means."""
     first, _, stop = text.partition(":")
     if not (first.isdigit() and stop.isdigit() and len(text) < 1000 and int(first) < int(stop)):
-        raise MiaError(f"--index {text}: give two whole numbers, the first model and the one after the last, as in 0:16.")
+        raise MiaError(
+            f"--index {text}: give two whole numbers, the first model and the one after the last, as in 0:16."
+        )
     return range(int(first), check_models(int(stop)))
 
 
@@ -192,7 +272,9 @@ def check_models(models: int) -> int:
     return check_count("models", models, each=1000)
 
 
-def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = None) -> tuple[bool, str]:
+def verify(
+    name: str, parameters: Mapping, models: int = 2, seed: int | None = None
+) -> tuple[bool, str]:
     """Measure some of a bank's models again, from nothing, and compare.
 
     Where processors round alike, the arrays agree. Where they do not, a training lets the difference grow, and the model is
@@ -210,19 +292,35 @@ def verify(name: str, parameters: Mapping, models: int = 2, seed: int | None = N
         MiaError: nothing such is published.
     """
     for parameter in {"name", "models", "arrays"} & parameters.keys():  # of `load`
-        check_choice(f"parameter of {name}", parameter, set(find(name).usual()) - {"name", "models", "arrays"})
+        check_choice(
+            f"parameter of {name}",
+            parameter,
+            set(find(name).usual()) - {"name", "models", "arrays"},
+        )
     bank, measurement = published.load(name, **parameters), find(name)
     rows = sorted(int(row) for row in np.random.default_rng(seed).permutation(len(bank))[:models])
     lines, good = [], True
     with empty_cache():
         for row in rows:
             anew = measurement.function(range(row, row + 1), **bank.parameters)
-            different = published.differences({name: array[row:row + 1] for name, array in bank.arrays.items()}, anew)
-            apart = {name: _unlikeness(array, row, anew[name][0]) for name, array in bank.arrays.items() if different}
+            different = published.differences(
+                {name: array[row : row + 1] for name, array in bank.arrays.items()}, anew
+            )
+            apart = {
+                name: _unlikeness(array, row, anew[name][0])
+                for name, array in bank.arrays.items()
+                if different
+            }
             good &= all(far <= 4 and nearest for far, nearest in apart.values())
-            lines.append(f"model {row}: " + (f"{different}. " if different else "the same") + "; ".join(
-                f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
-                f"{'' if nearest else 'NOT '}most like the model's own" for name, (far, nearest) in apart.items()))
+            lines.append(
+                f"model {row}: "
+                + (f"{different}. " if different else "the same")
+                + "; ".join(
+                    f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
+                    f"{'' if nearest else 'NOT '}most like the model's own"
+                    for name, (far, nearest) in apart.items()
+                )
+            )
     return good, f"{name}, {len(rows)} of {len(bank)} models measured again\n" + "\n".join(lines)
 
 

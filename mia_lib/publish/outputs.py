@@ -17,7 +17,10 @@ from mia_lib.progress import duration
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the book, not to the reader
 TABLE, CLAIMS, RESULTS = OURS + "table+json", OURS + "claims+json", OURS + "results+json"
-AUDIT, GAME = OURS + "audit+json", OURS + "game+json"  # whole reports; the deal of a membership game
+AUDIT, GAME = (
+    OURS + "audit+json",
+    OURS + "game+json",
+)  # whole reports; the deal of a membership game
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 
 
@@ -28,16 +31,24 @@ class Displayed:
     tables: dict[str, dict] = field(default_factory=dict)  # what `tables.plain_table` makes
     figures: dict[str, dict] = field(default_factory=dict)  # {"name", "caption", "alt"}
     pictures: dict[str, bytes] = field(default_factory=dict)  # PNG
-    charts: dict[str, dict] = field(default_factory=dict)  # name of a figure -> its chart, in Vega-Lite
+    charts: dict[str, dict] = field(
+        default_factory=dict
+    )  # name of a figure -> its chart, in Vega-Lite
     claims: list[dict] = field(default_factory=list)  # records of verdicts
     results: dict[str, dict] = field(default_factory=dict)  # of `results.name`
-    reports: list[dict] = field(default_factory=list)  # of audits, each with a name, a title and files
+    reports: list[dict] = field(
+        default_factory=list
+    )  # of audits, each with a name, a title and files
     deals: list[dict] = field(default_factory=list)  # of membership games
 
     def report_files(self) -> dict[str, str]:
         """The reports, each in a folder of its own as `audit.Report.save` writes it: a page that needs nothing else, and its
         numbers. Path -> content."""
-        return {f"{report['name']}/{file}": text for report in self.reports for file, text in report["files"].items()}
+        return {
+            f"{report['name']}/{file}": text
+            for report in self.reports
+            for file, text in report["files"].items()
+        }
 
 
 def displayed(notebook: dict) -> Displayed:
@@ -62,9 +73,14 @@ def displayed(notebook: dict) -> Displayed:
         shown.claims.extend(data.get(CLAIMS, []))
         shown.reports.extend([data[AUDIT]] if AUDIT in data else [])
         shown.deals.extend([data[GAME]] if GAME in data else [])
-    for name in (*shown.pictures, *shown.report_files()):  # files are called so, and the notebook may be a stranger's
+    for name in (
+        *shown.pictures,
+        *shown.report_files(),
+    ):  # files are called so, and the notebook may be a stranger's
         if not re.fullmatch(r"[\w-]+(/[\w-]+\.\w+)?", name):
-            raise MiaError(f"a figure or a report is called {name!r:.80}, which is no name for a file: run it again.")
+            raise MiaError(
+                f"a figure or a report is called {name!r:.80}, which is no name for a file: run it again."
+            )
     return shown
 
 
@@ -73,9 +89,14 @@ def for_readers(outputs: list[dict]) -> list[dict]:
     shown = []
     for output in outputs:
         if "data" in output:
-            if RESULTS in output["data"]:  # its plain text is for a notebook that is read outside the book
+            if (
+                RESULTS in output["data"]
+            ):  # its plain text is for a notebook that is read outside the book
                 continue
-            output = {**output, "data": {k: v for k, v in output["data"].items() if not k.startswith(OURS)}}
+            output = {
+                **output,
+                "data": {k: v for k, v in output["data"].items() if not k.startswith(OURS)},
+            }
             if not output["data"]:
                 continue
         shown.append(output)
@@ -103,4 +124,6 @@ def _code(value) -> str:
 def render(template: str, /, **values) -> str:
     """A template of `templates` with values in it; what it names and is not given is an error."""
     filters = {"cell": _cell, "code": _code, "duration": duration, "repr": repr}
-    return standalone.template(Path(__file__).with_name("templates") / template, filters).render(values)
+    return standalone.template(Path(__file__).with_name("templates") / template, filters).render(
+        values
+    )

@@ -42,11 +42,15 @@ from mia_lib.errors import MiaError, check_choice
 
 PUBLISHED, QUICK = "published", "quick"
 PRESETS = {  # what each is for; a notebook may have others
-    PUBLISHED: "the book's own run", QUICK: "what a laptop measures live in minutes", "smoke": "a test, seconds to a minute",
+    PUBLISHED: "the book's own run",
+    QUICK: "what a laptop measures live in minutes",
+    "smoke": "a test, seconds to a minute",
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
-FORMS = ("Allowed are low..high of a number, even of a whole one, words as a | b, and of a list also not empty, distinct, "
-         "ascending, N items and as many as NAME, another parameter; between two of them a semicolon.")
+FORMS = (
+    "Allowed are low..high of a number, even of a whole one, words as a | b, and of a list also not empty, distinct, "
+    "ascending, N items and as many as NAME, another parameter; between two of them a semicolon."
+)
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,20 @@ def find_root(root: Path | str | None = None) -> Path:
     """The folder of the book: `root` when given, else the nearest one around the working directory, else the checkout that
     `mia_lib` was installed from."""
     here = Path.cwd()
-    tried = [Path(root)] if root is not None else [here, *here.parents, Path(__file__).resolve().parents[2]]
+    tried = (
+        [Path(root)]
+        if root is not None
+        else [here, *here.parents, Path(__file__).resolve().parents[2]]
+    )
     for folder in tried:
-        if (folder / "notebooks").is_dir() and (root is not None or (folder / "_toc.yml").is_file()):
+        if (folder / "notebooks").is_dir() and (
+            root is not None or (folder / "_toc.yml").is_file()
+        ):
             return folder.resolve()
-    raise MiaError(f"No book here: {tried[0]} has no notebooks folder with a _toc.yml beside it. "
-                   "Run `mia` inside a clone of the repository.")
+    raise MiaError(
+        f"No book here: {tried[0]} has no notebooks folder with a _toc.yml beside it. "
+        "Run `mia` inside a clone of the repository."
+    )
 
 
 def notebooks(root: Path | None = None) -> list[str]:
@@ -100,7 +112,11 @@ def notebooks(root: Path | None = None) -> list[str]:
 def presets(name: str, root: Path | None = None) -> list[str]:
     """Names of the presets of notebook `name`, `published` and `quick` first."""
     files = (find_root(root) / "notebooks" / "presets").glob(f"{name}.*.yaml")
-    return [PUBLISHED, QUICK, *sorted({path.stem.removeprefix(f"{name}.") for path in files} - {QUICK})]
+    return [
+        PUBLISHED,
+        QUICK,
+        *sorted({path.stem.removeprefix(f"{name}.") for path in files} - {QUICK}),
+    ]
 
 
 def read(source: Path):
@@ -110,7 +126,11 @@ def read(source: Path):
 
     notebook = jupytext.read(source)
     notebook.metadata.clear()
-    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata["kernelspec"] = {
+        "display_name": "Python 3",
+        "language": "python",
+        "name": "python3",
+    }
     times: Counter[str] = Counter()
     for cell in notebook.cells:
         text = f"{cell.cell_type}\n{cell.source}"
@@ -122,9 +142,12 @@ def read(source: Path):
 def code_cells(text: str, tag: str = "") -> list[str]:
     """The code cells of a py:percent file, or those with a tag, without Jupytext, which takes seconds to import."""
     _, *parts = re.split(r"^# %%(.*)\n", text, flags=re.MULTILINE)
-    cells = [source.rstrip() for header, source in zip(parts[::2], parts[1::2], strict=True)
-             if not re.search(r"\[(markdown|md|raw)\]", header)
-             and (not tag or re.search(rf"""tags=\[[^]]*["']{tag}["']""", header))]
+    cells = [
+        source.rstrip()
+        for header, source in zip(parts[::2], parts[1::2], strict=True)
+        if not re.search(r"\[(markdown|md|raw)\]", header)
+        and (not tag or re.search(rf"""tags=\[[^]]*["']{tag}["']""", header))
+    ]
     return [re.sub(r"^# ([%!])", r"\1", source, flags=re.MULTILINE) for source in cells]
 
 
@@ -140,12 +163,18 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     root = find_root(root)
     check_choice("notebook", name, notebooks(root))
     text = (root / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
-    declarations = [p for source in code_cells(text, "parameters") for p in declared(source, f"notebooks/{name}.py")]
+    declarations = [
+        p
+        for source in code_cells(text, "parameters")
+        for p in declared(source, f"notebooks/{name}.py")
+    ]
     check_choice(f"preset of {name}", preset or PUBLISHED, presets(name, root))
     file = root / "notebooks" / "presets" / f"{name}.{preset}.yaml"
     if preset in (None, PUBLISHED) or preset == QUICK and not file.is_file():
         return declarations
-    given = documents.load(file, remedy="Write one `name: value` a line; the published parameters need no file.")
+    given = documents.load(
+        file, remedy="Write one `name: value` a line; the published parameters need no file."
+    )
     values = _checked(declarations, given, f"preset {preset}: ")
     return [replace(p, default=values[p.name]) for p in declarations]
 
@@ -158,26 +187,40 @@ def declared(source: str, where: str) -> list[Parameter]:
         raise MiaError(f"{where}: the parameters cell is not Python: {error}.") from error
     lines, declarations = source.encode().splitlines(), []
     for node in body:
-        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
-            raise MiaError(f"{where}: {ast.unparse(node)!r} in the parameters cell is no parameter. Write "
-                           "`name: type = value  # meaning [allowed]`.")
+        if not (
+            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value
+        ):
+            raise MiaError(
+                f"{where}: {ast.unparse(node)!r} in the parameters cell is no parameter. Write "
+                "`name: type = value  # meaning [allowed]`."
+            )
         try:
             default = ast.literal_eval(node.value)
         except ValueError as error:
-            raise MiaError(f"{where}: the default of {node.target.id} must be a plain value.") from error
-        comment = lines[node.end_lineno - 1][node.end_col_offset:].decode().lstrip(" #")
-        meaning, _, allowed = comment.rstrip("]").partition(" [") if comment.endswith("]") else (comment, "", "")
-        declaration = Parameter(node.target.id, ast.unparse(node.annotation), default, allowed, meaning)
+            raise MiaError(
+                f"{where}: the default of {node.target.id} must be a plain value."
+            ) from error
+        comment = lines[node.end_lineno - 1][node.end_col_offset :].decode().lstrip(" #")
+        meaning, _, allowed = (
+            comment.rstrip("]").partition(" [") if comment.endswith("]") else (comment, "", "")
+        )
+        declaration = Parameter(
+            node.target.id, ast.unparse(node.annotation), default, allowed, meaning
+        )
         if declaration.item_type not in SCALARS:
-            raise MiaError(f"{where}: {declaration.name} has type {declaration.type!r}. Allowed: {', '.join(SCALARS)}, "
-                           "list[...] of them.")
+            raise MiaError(
+                f"{where}: {declaration.name} has type {declaration.type!r}. Allowed: {', '.join(SCALARS)}, "
+                "list[...] of them."
+            )
         declarations.append(declaration)
     defaults = {one.name: one.default for one in declarations}
     for one in declarations:
         try:
             _annotation(one, defaults)
         except (ValueError, LookupError) as error:
-            raise MiaError(f"{where}: brackets of {one.name}, [{one.allowed}], cannot be read: {error}. {FORMS}") from error
+            raise MiaError(
+                f"{where}: brackets of {one.name}, [{one.allowed}], cannot be read: {error}. {FORMS}"
+            ) from error
     return declarations
 
 
@@ -200,16 +243,22 @@ def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "")
     from pydantic import create_model
 
     known = {p.name: p for p in declarations}
-    elsewhere = {name: _items(value) if name in known and known[name].is_list else value for name, value in given.items()
-                 if not (name in known and known[name].takes_own)}
+    elsewhere = {
+        name: _items(value) if name in known and known[name].is_list else value
+        for name, value in given.items()
+        if not (name in known and known[name].takes_own)
+    }
     misplaced = [text for kind in own(elsewhere).values() for text in kind]
     whose = f" {misplaced[0]} is of your own: {where_own(declarations)}" if misplaced else ""
     try:
         for name in given:
             check_choice(f"{where}parameter", name, known)
         values = {p.name: p.default for p in declarations} | dict(given)
-        model = create_model("Parameters", __config__={"protected_namespaces": ()},
-                             **{p.name: (_annotation(p, values), ...) for p in declarations})
+        model = create_model(
+            "Parameters",
+            __config__={"protected_namespaces": ()},
+            **{p.name: (_annotation(p, values), ...) for p in declarations},
+        )
         return validated(model, values, where, known).__dict__
     except MiaError as error:
         raise MiaError(f"{error}{whose}") from error
@@ -218,8 +267,11 @@ def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "")
 def where_own(declarations: Sequence[Parameter]) -> str:
     """Which of a notebook's parameters take records or networks of the reader's own."""
     takes = [p.name for p in declarations if p.takes_own]
-    return (f"this notebook takes records (FILE.npz) or networks (MODULE:NAME) of your own by {', '.join(takes)}." if takes
-            else "this notebook takes none, for it attacks models that are published.")
+    return (
+        f"this notebook takes records (FILE.npz) or networks (MODULE:NAME) of your own by {', '.join(takes)}."
+        if takes
+        else "this notebook takes none, for it attacks models that are published."
+    )
 
 
 def validated(model: type, values, where: str, declared: Mapping[str, Parameter] | None = None):
@@ -238,7 +290,9 @@ def validated(model: type, values, where: str, declared: Mapping[str, Parameter]
         parameter = declared[first["loc"][0]]
         given = f"{parameter.name} = {first['input']!r}"
         text = problem if problem.startswith(given) else f"{given}: {problem}"
-        text += f". It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(parameter.allowed)
+        text += f". It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(
+            parameter.allowed
+        )
         if parameter.is_list:
             text += ". Items are parted by commas; by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"
         raise MiaError(f"{where}{text}.") from error
@@ -267,7 +321,9 @@ def _annotation(parameter: Parameter, values: Mapping):
             if isinstance(other, list):  # what is none is refused for itself
                 whole.append(Field(min_length=len(other), max_length=len(other)))
         elif kind == "str" and ".." not in clause:
-            whole += [AfterValidator(_titled_apart)] * ("data set" in _choices(clause) and parameter.is_list)
+            whole += [AfterValidator(_titled_apart)] * (
+                "data set" in _choices(clause) and parameter.is_list
+            )
             item.append(AfterValidator(partial(_one_of, _choices(clause), parameter)))
         else:
             raise ValueError(f"{clause!r} says nothing of {kind}")
@@ -296,8 +352,10 @@ def _titled_apart(names: list) -> list:
     for name in names:
         other = titles.setdefault(sets.title(name), name)
         if other != name:
-            raise ValueError(f"tables call both {other} and {name} {sets.title(name)!r}, and their results would be counted "
-                             "together. Leave one out, or rename a file")
+            raise ValueError(
+                f"tables call both {other} and {name} {sets.title(name)!r}, and their results would be counted "
+                "together. Leave one out, or rename a file"
+            )
     return names
 
 
@@ -314,9 +372,17 @@ def as_typed(value):
     if isinstance(value, list):
         items = list(map(str, value))
         if any("," in item for item in items):
-            return ";".join(items) + ";" * (len(items) == 1)  # without one it would be taken apart at its commas
+            return ";".join(items) + ";" * (
+                len(items) == 1
+            )  # without one it would be taken apart at its commas
         return ",".join(items)
-    return value if type(value) in (int, float) else str(value).lower() if isinstance(value, bool) else value
+    return (
+        value
+        if type(value) in (int, float)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else value
+    )
 
 
 def _choices(clause: str) -> list[str]:
@@ -365,13 +431,17 @@ def _architecture(text: str) -> str:
     with import_path([Path.cwd()]):
         text = custom.to_text(custom.from_text(text))
     if markup := re.search(r"[][<>|`$*\\{}&~^#!]", text):
-        raise MiaError(f"architecture = {text!r}: {markup[0]} is markup in the tables and sentences that name it. Write "
-                       "a function in its module that has this argument inside, and name that.")
+        raise MiaError(
+            f"architecture = {text!r}: {markup[0]} is markup in the tables and sentences that name it. Write "
+            "a function in its module that has this argument inside, and name that."
+        )
     return text
 
 
 KINDS = {  # -> the name, checked
-    "data set": _data_set, "architecture": _architecture, "architecture by name": partial(_checked_by, custom.parse),
+    "data set": _data_set,
+    "architecture": _architecture,
+    "architecture by name": partial(_checked_by, custom.parse),
     "augmentation": partial(_checked_by, custom.parse_augmentation),
 }
 OWN = ("data set", "architecture")  # those that can be of the reader's own
@@ -379,11 +449,17 @@ OWN = ("data set", "architecture")  # those that can be of the reader's own
 
 def texts(values: Mapping) -> list[str]:
     """Every text among the values of parameters, items of lists included."""
-    items = (item for value in values.values() for item in (value if isinstance(value, list) else [value]))
+    items = (
+        item
+        for value in values.values()
+        for item in (value if isinstance(value, list) else [value])
+    )
     return [item for item in items if isinstance(item, str)]
 
 
 def own(values: Mapping) -> dict[str, list[str]]:
     """What of a run is the reader's own: "records", paths of files, and "networks", MODULE:NAME."""
-    return {"records": [text for text in texts(values) if text.endswith(".npz")],
-            "networks": list(filter(custom.is_own, texts(values)))}
+    return {
+        "records": [text for text in texts(values) if text.endswith(".npz")],
+        "networks": list(filter(custom.is_own, texts(values))),
+    }

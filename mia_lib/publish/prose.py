@@ -42,17 +42,35 @@ from mia_lib.publish.parameters import PUBLISHED, find_root, validate, validated
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
-ONE = {"batches": "batch", "classes": "class", "copies": "copy", "queries": "query", **{noun: noun[:-1] for noun in (
-    "banks epochs epsilons games images members models networks pairs probes records references repeats seeds splits steps "
-    "strangers targets times trials views".split())}}  # of which there are as many as a result says
+ONE = {
+    "batches": "batch",
+    "classes": "class",
+    "copies": "copy",
+    "queries": "query",
+    **{
+        noun: noun[:-1]
+        for noun in (
+            "banks epochs epsilons games images members models networks pairs probes records "
+            "references repeats seeds splits steps strangers targets times trials views".split()
+        )
+    },
+}  # of which there are as many as a result says
 BELOW = "below resolution"  # as tables have it
-WARNED = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE)  # with a path here, and the line there
+WARNED = re.compile(
+    r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE
+)  # with a path here, and the line there
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
-COUNTED = re.compile(r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?")
+COUNTED = re.compile(
+    r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?"
+)
 QUIZZES = "book/quiz"
-NOT_PLAIN = re.compile(r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]")  # what a summary cannot hold: it is one button
+NOT_PLAIN = re.compile(
+    r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]"
+)  # what a summary cannot hold: it is one button
 LETTERS = "ABCDE"
-Line = Annotated[str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)]
+Line = Annotated[
+    str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)
+]
 FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by name, for prose pages to show
 
 
@@ -68,12 +86,22 @@ class Fence(NamedTuple):
 
 def replace_fences(text: str, replacements: Mapping[str, Callable[[Fence], str]]) -> str:
     """MyST Markdown with each fence of some kinds replaced by what the function of its kind makes of it."""
-    fences = re.compile(rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
-                        re.MULTILINE | re.DOTALL)
+    fences = re.compile(
+        rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
+        re.MULTILINE | re.DOTALL,
+    )
 
     def replaced(match: re.Match) -> str:
         colons, kind, name, options, body = match.groups()
-        return replacements[kind](Fence(colons, kind, name, dict(re.findall(r"^:(\w+): *(.*)$", options, re.MULTILINE)), body))
+        return replacements[kind](
+            Fence(
+                colons,
+                kind,
+                name,
+                dict(re.findall(r"^:(\w+): *(.*)$", options, re.MULTILINE)),
+                body,
+            )
+        )
 
     return fences.sub(replaced, text)
 
@@ -86,7 +114,9 @@ class Run:
     preset: str
     unchanged: bool  # whether the preset ran as it is
     parameters: Mapping = field(default_factory=dict)
-    results: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"value", "low", "high", "spec"} or {"text"}
+    results: Mapping[str, Mapping] = field(
+        default_factory=dict
+    )  # name -> {"value", "low", "high", "spec"} or {"text"}
     tables: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"columns", "rows"}
     claims: Mapping[str, Mapping] = field(default_factory=dict)  # id -> the verdict's record
     figures: Mapping[str, str] = field(default_factory=dict)  # name -> its alternative text
@@ -96,17 +126,31 @@ class Run:
 def run_of(notebook: dict, root: Path) -> Run:
     """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
     record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
-    name, preset, values = record.get("notebook", ""), record.get("preset", PUBLISHED), record.get("parameters", {})
+    name, preset, values = (
+        record.get("notebook", ""),
+        record.get("preset", PUBLISHED),
+        record.get("parameters", {}),
+    )
     try:
         unchanged = values == validate(name, {}, preset, root)
     except MiaError:  # a preset or notebook that is no more
         unchanged = False
-    first = next(("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"), "")
+    first = next(
+        ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"),
+        "",
+    )
     answer = ANSWER.search(first)
-    return Run(name, preset, unchanged, values, shown.results, shown.tables,
-               {claim.get("claim", ""): claim for claim in shown.claims},
-               {figure: of_figure.get("alt", "") for figure, of_figure in shown.figures.items()},
-               " ".join(answer[1].split()) if answer else "")
+    return Run(
+        name,
+        preset,
+        unchanged,
+        values,
+        shown.results,
+        shown.tables,
+        {claim.get("claim", ""): claim for claim in shown.claims},
+        {figure: of_figure.get("alt", "") for figure, of_figure in shown.figures.items()},
+        " ".join(answer[1].split()) if answer else "",
+    )
 
 
 def resolve_roles(notebook: dict, run: Run) -> dict:
@@ -117,6 +161,7 @@ def resolve_roles(notebook: dict, run: Run) -> dict:
     """
     notebook = copy.deepcopy(notebook)
     for place, cell in enumerate(notebook["cells"], 1):
+
         def tell(text, where: str = f"notebooks/{run.notebook}.py, cell {place}") -> str:
             return prose("".join(text), where, run)
 
@@ -139,7 +184,9 @@ def resolve_roles(notebook: dict, run: Run) -> dict:
     return notebook
 
 
-def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None) -> str:
+def prose(
+    text: str, where: str, run: Run | None = None, runs: Mapping[str, Run] | None = None
+) -> str:
     """MyST Markdown with each role answered.
 
     Args:
@@ -152,11 +199,22 @@ def prose(text: str, where: str, run: Run | None = None, runs: Mapping[str, Run]
     """
     if "{" not in text:
         return text
-    text = replace_fences(text, {
-        "finding": lambda fence: _finding(fence, where, run), "shown": lambda fence: _figure(fence, where, runs or {}),
-        "quiz": lambda fence: quiz_page(quiz_questions(fence.name, where=f"{where}: "))})
-    return COUNT.sub(lambda role: _fitted(_answer(role[1], role[2], where, run, runs or {}), role["unit"] or "",
-                                          role["noun"] or ""), text)
+    text = replace_fences(
+        text,
+        {
+            "finding": lambda fence: _finding(fence, where, run),
+            "shown": lambda fence: _figure(fence, where, runs or {}),
+            "quiz": lambda fence: quiz_page(quiz_questions(fence.name, where=f"{where}: ")),
+        },
+    )
+    return COUNT.sub(
+        lambda role: _fitted(
+            _answer(role[1], role[2], where, run, runs or {}),
+            role["unit"] or "",
+            role["noun"] or "",
+        ),
+        text,
+    )
 
 
 def _fitted(answer: str, unit: str, noun: str) -> str:
@@ -173,7 +231,9 @@ def _finding(fence: Fence, where: str, run: Run | None) -> str:
     if run is None:
         raise MiaError(f"{where}: a finding stands on a page that no run belongs to.")
     if "claims" not in fence.options:
-        raise MiaError(f"{where}: a finding begins with the claims that it rests on, as `:claims: C7 reproduced`.")
+        raise MiaError(
+            f"{where}: a finding begins with the claims that it rests on, as `:claims: C7 reproduced`."
+        )
     written_for = dict(part.strip().split(" ", 1) for part in fence.options["claims"].split(","))
     for claim in written_for:
         known(claim, run.claims, "claim", where)
@@ -181,9 +241,16 @@ def _finding(fence: Fence, where: str, run: Run | None) -> str:
     is_published = run.preset == PUBLISHED and run.unchanged
     for now in verdicts if is_published else ():
         if now["verdict"] != written_for[now["claim"]]:
-            raise MiaError(f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
-                           f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew.")
-    return render("finding.md", fence=fence.colons, body=fence.body.strip() if is_published else "", verdicts=verdicts).strip()
+            raise MiaError(
+                f"{where}: a finding was written for {now['claim']} {written_for[now['claim']]}, and it is "
+                f"{now['verdict']} now ({now['brief'] or now['reason']}). Write it anew."
+            )
+    return render(
+        "finding.md",
+        fence=fence.colons,
+        body=fence.body.strip() if is_published else "",
+        verdicts=verdicts,
+    ).strip()
 
 
 def _figure(fence: Fence, where: str, runs: Mapping[str, Run]) -> str:
@@ -210,7 +277,9 @@ def _answer(role: str, asked: str, where: str, run: Run | None, runs: Mapping[st
     elif run is None and role == "printed":
         return _printed(first, rest.strip(), where)
     if run is None:
-        raise MiaError(f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}.")
+        raise MiaError(
+            f"{where}: {{{role}}}`{asked}` does not say of which chapter. Begin with one of {', '.join(runs)}."
+        )
     if role == "printed":
         return _printed(run.notebook, asked, where)
     return {"ours": _ours, "param": _param, "says": _says}[role](run, asked, where)
@@ -220,14 +289,20 @@ def known(name: str, allowed, what: str, where: str) -> None:
     """Refuse a name that does not exist, with the nearest one."""
     if name not in allowed:
         near = difflib.get_close_matches(name, list(allowed), 1, 0)
-        raise MiaError(f"{where}: there is no {what} {name!r}" + (f"; the nearest is {near[0]!r}." if near else "."))
+        raise MiaError(
+            f"{where}: there is no {what} {name!r}"
+            + (f"; the nearest is {near[0]!r}." if near else ".")
+        )
 
 
 def _ours(run: Run, asked: str, where: str) -> str:
     if "|" in asked:
         table, row, column = (part.strip() for part in asked.split("|"))
         known(table, run.tables, "table", where)
-        columns, rows = run.tables[table]["columns"], {cell_text(cells[0]): cells for cells in run.tables[table]["rows"]}
+        columns, rows = (
+            run.tables[table]["columns"],
+            {cell_text(cells[0]): cells for cells in run.tables[table]["rows"]},
+        )
         known(row, rows, f"row of {table}", where)
         known(column, columns, f"column of {table}", where)
         return cell_text(rows[row][columns.index(column)])
@@ -236,8 +311,10 @@ def _ours(run: Run, asked: str, where: str) -> str:
     result = run.results[name]
     if "text" in result:
         return result["text"]
-    return number({"value": result["value"]} if how == "value" else result,
-                   result["spec"] if how in ("", "value") else how)
+    return number(
+        {"value": result["value"]} if how == "value" else result,
+        result["spec"] if how in ("", "value") else how,
+    )
 
 
 def cell_text(cell) -> str:
@@ -265,7 +342,9 @@ def _param(run: Run, asked: str, where: str) -> str:
     known(name, run.parameters, "parameter", where)
     value = run.parameters[name]
     if how == "title":
-        return ", ".join(sets.title(item) for item in (value if isinstance(value, list) else [value]))
+        return ", ".join(
+            sets.title(item) for item in (value if isinstance(value, list) else [value])
+        )
     if isinstance(value, list):
         return ", ".join(f"{item:,}" if isinstance(item, int) else str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -280,7 +359,9 @@ def _says(run: Run, asked: str, where: str) -> str:
 
 def _answered(run: Run, where: str) -> str:
     if not run.answer:
-        raise MiaError(f"{where}: notebooks/{run.notebook}.py has no answer: bold text right under its title.")
+        raise MiaError(
+            f"{where}: notebooks/{run.notebook}.py has no answer: bold text right under its title."
+        )
     return prose(run.answer, where, run)
 
 
@@ -289,8 +370,12 @@ def _tally(run: Run, where: str) -> str:
     from mia_lib.evidence import claims
 
     text = claims.tally(run.claims.values()).removesuffix(".")
-    groups = [COUNTED.sub(lambda count: f"[{count[0]}]{{.verdict .verdict-{count[1].replace(' ', '-')}}}", part)
-              for part in text.split(". ")]
+    groups = [
+        COUNTED.sub(
+            lambda count: f"[{count[0]}]{{.verdict .verdict-{count[1].replace(' ', '-')}}}", part
+        )
+        for part in text.split(". ")
+    ]
     return "\\\n".join(groups).replace("}, [", "} [") or "no claim judged"
 
 
@@ -307,19 +392,35 @@ def _printed(paper: str, asked: str, where: str) -> str:
         raise MiaError(f"{where}: {error}") from None
     identifying = ["dataset", "model", "setting", "attack", "metric"]
     for word in words:
+
         def meant(cell, word=word) -> bool:
             return word in [str(cell), *(part.strip() for part in str(cell).split(";"))]
 
         hit = frame[identifying].map(meant).any(axis=1)
         if not hit.any():
-            known(word, sorted({part.strip() for column in identifying for cell in frame[column]
-                                 for part in str(cell).split(";")}), f"row of {paper}'s {table} with", where)
+            known(
+                word,
+                sorted(
+                    {
+                        part.strip()
+                        for column in identifying
+                        for cell in frame[column]
+                        for part in str(cell).split(";")
+                    }
+                ),
+                f"row of {paper}'s {table} with",
+                where,
+            )
         frame = frame[hit]
     if len(frame) != 1:
-        raise MiaError(f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
-                       f"row, for example {' | '.join(str(cell) for cell in frame.iloc[0][identifying] if cell)}.")
+        raise MiaError(
+            f"{where}: {{printed}}`{asked}` means {len(frame)} numbers of {paper}'s {table}. Name more of the "
+            f"row, for example {' | '.join(str(cell) for cell in frame.iloc[0][identifying] if cell)}."
+        )
     with open(tables.PAPERS / f"{paper}_{table}.csv", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))[frame.index[0]]["value"]  # with the digits that the paper has
+        return list(csv.DictReader(file))[frame.index[0]][
+            "value"
+        ]  # with the digits that the paper has
 
 
 # Quizzes: questions with their options and the reasons for and against each, for pages, slides and a sheet to print
@@ -336,8 +437,10 @@ class Option(BaseModel, extra="forbid"):
     @classmethod
     def _plain(cls, text: str) -> str:
         if markup := NOT_PLAIN.search(text):
-            raise ValueError(f"{markup[0]!r} in {text!r}: what is chosen is plain text, since it is a button. Write "
-                             "mathematics in words or with letters such as λ, and leave links to `why`.")
+            raise ValueError(
+                f"{markup[0]!r} in {text!r}: what is chosen is plain text, since it is a button. Write "
+                "mathematics in words or with letters such as λ, and leave links to `why`."
+            )
         return text
 
 
@@ -379,8 +482,12 @@ def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise MiaError(f"{where}there is no quiz {name!r}: {QUIZZES} has {known}.")
-    return [validated(Question, question, f"{where}{path.name}, question {number}")
-            for number, question in enumerate(documents.load(path, list, "Write a list of questions."), 1)]
+    return [
+        validated(Question, question, f"{where}{path.name}, question {number}")
+        for number, question in enumerate(
+            documents.load(path, list, "Write a list of questions."), 1
+        )
+    ]
 
 
 def quiz_page(questions: list[Question]) -> str:

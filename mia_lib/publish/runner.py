@@ -30,7 +30,17 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError, attempt, explain
 from mia_lib.progress import Bars, Tail, duration
 from mia_lib.publish import outputs
-from mia_lib.publish.parameters import PUBLISHED, code_cells, find_root, import_path, own, parameters, read, texts, validate
+from mia_lib.publish.parameters import (
+    PUBLISHED,
+    code_cells,
+    find_root,
+    import_path,
+    own,
+    parameters,
+    read,
+    texts,
+    validate,
+)
 
 INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
@@ -64,11 +74,18 @@ def _code(name: str, values: dict, root: Path) -> list[str]:
     """The code behind a notebook, without comments, docstrings and text: its cells, the library but for `publish`, and the
     modules of the user's own that cells import or parameters name."""
     library = library_of(root)
-    cells = [_parsed(cell) for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))]
+    cells = [
+        _parsed(cell)
+        for cell in code_cells((root / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
+    ]
     modules = [f"{module}:all" for cell in cells for module in custom.imported(cell)]
     with import_path(beside(root, values)):
-        files = {path for text in [*own(values)["networks"], *modules] for path in custom.sources(text)}
-    files |= {path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"}
+        files = {
+            path for text in [*own(values)["networks"], *modules] for path in custom.sources(text)
+        }
+    files |= {
+        path for path in library.rglob("*.py") if path.relative_to(library).parts[0] != "publish"
+    }
     return [*map(store.digest, sorted(files)), *map(ast.dump, cells)]
 
 
@@ -83,7 +100,11 @@ def beside(root: Path, values: Mapping | None = None) -> list[Path]:
     """Folders from which notebooks import modules of the user's own: where the command was given, if its parameters name a
     network there; beside the book; and those on `PYTHONPATH`."""
     here = [Path.cwd()] if values and own(values)["networks"] else []
-    return [*here, root, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+    return [
+        *here,
+        root,
+        *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))),
+    ]
 
 
 def key(name: str, values: dict, root: Path | None = None) -> str:
@@ -97,15 +118,28 @@ def key(name: str, values: dict, root: Path | None = None) -> str:
     """
     root = find_root(root)
     papers = root / "data" / "papers"
-    files = [*(list(papers.glob(f"{name}_*")) or papers.glob("*")), *(root / "data" / "embedded").rglob("*")]
-    unpinned = {text for text in texts(values) if text in sets.names() and text != "gaussian" and not sets.content(text)}
+    files = [
+        *(list(papers.glob(f"{name}_*")) or papers.glob("*")),
+        *(root / "data" / "embedded").rglob("*"),
+    ]
+    unpinned = {
+        text
+        for text in texts(values)
+        if text in sets.names() and text != "gaussian" and not sets.content(text)
+    }
     for dataset in unpinned:
         sets.get(dataset)
-    spec = {"code": _code(name, values, root), "parameters": values, "versions": versions("torch", "numpy"),
-            "data": {str(path.relative_to(root)): _sha256(path) for path in files if path.is_file()},
-            "published": sorted(piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces),
-            "unpinned": {dataset: sets.source_digest(dataset) for dataset in unpinned},
-            "own": {path: _sha256(Path(path)) for path in own(values)["records"]}}
+    spec = {
+        "code": _code(name, values, root),
+        "parameters": values,
+        "versions": versions("torch", "numpy"),
+        "data": {str(path.relative_to(root)): _sha256(path) for path in files if path.is_file()},
+        "published": sorted(
+            piece.manifest["sha256"] for _, _, pieces in published.groups() for piece in pieces
+        ),
+        "unpinned": {dataset: sets.source_digest(dataset) for dataset in unpinned},
+        "own": {path: _sha256(Path(path)) for path in own(values)["records"]},
+    }
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -120,8 +154,10 @@ def check_output(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise MiaError(f"--output {folder} cannot be a folder for results ({error.strerror}): give one that can be made and "
-                       "written to.") from error
+        raise MiaError(
+            f"--output {folder} cannot be a folder for results ({error.strerror}): give one that can be made and "
+            "written to."
+        ) from error
 
 
 def _metadata(path: Path) -> dict:
@@ -151,17 +187,23 @@ def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: flo
     Args:
         usual: seconds of all cells. finished: of the first ones, here. in_cell: of the next one, so far.
     """
-    before, rest = sum(usual[:len(finished)]), usual[len(finished):]
+    before, rest = sum(usual[: len(finished)]), usual[len(finished) :]
     ratio = sum(finished) / before if before > LEAST_SECONDS else 1.0
     of_cell = ratio * sum(rest[:1])
-    return math.nan if in_cell > 2 * of_cell + LEAST_SECONDS else ratio * sum(rest) - min(in_cell, of_cell)
+    return (
+        math.nan
+        if in_cell > 2 * of_cell + LEAST_SECONDS
+        else ratio * sum(rest) - min(in_cell, of_cell)
+    )
 
 
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
     """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's."""
     source = read(find_root(root) / "notebooks" / f"{name}.py")
     injected = [cell for cell in notebook["cells"] if INJECTED in cell["metadata"].get("tags", [])]
-    ran = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected]
+    ran = [
+        cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected
+    ]
     cells = []
     for cell in json.loads(json.dumps(source.cells)):
         cells.append(cell)
@@ -177,18 +219,33 @@ def check_title(notebook: dict, name: str) -> None:
     """Refuse a notebook, as JSON, of which no page can be made, for it has no title."""
     first = next(iter(notebook["cells"]), {"cell_type": "none"})
     if first["cell_type"] != "markdown" or not "".join(first["source"]).startswith("# "):
-        raise MiaError(f"notebooks/{name}.py has no title: its first cell must be Markdown that begins with `# `.")
+        raise MiaError(
+            f"notebooks/{name}.py has no title: its first cell must be Markdown that begins with `# `."
+        )
 
 
-def execute(name: str, values: dict, output: Path, *, preset: str = PUBLISHED, root: Path | None = None,
-            bars: Bars | None = None) -> dict:
+def execute(
+    name: str,
+    values: dict,
+    output: Path,
+    *,
+    preset: str = PUBLISHED,
+    root: Path | None = None,
+    bars: Bars | None = None,
+) -> dict:
     """Execute one notebook, whatever was run before; arguments, result and errors as of `execute_all`."""
     [record] = execute_all([(name, values, output)], preset=preset, root=root, bars=bars)
     return record
 
 
-def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISHED, root: Path | None = None,
-                bars: Bars | None = None, at_once: int = 1) -> Iterator[dict]:
+def execute_all(
+    jobs: Sequence[tuple[str, dict, Path]],
+    *,
+    preset: str = PUBLISHED,
+    root: Path | None = None,
+    bars: Bars | None = None,
+    at_once: int = 1,
+) -> Iterator[dict]:
     """Execute notebooks, whatever was run before, `at_once` of them side by side.
 
     Args:
@@ -215,7 +272,9 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
             while waiting or running:
                 while waiting and len(running) < at_once:
                     with attempt(failed):
-                        running.append(_Session(*waiting.pop(0), preset, root, drawn, alone=len(jobs) == 1))
+                        running.append(
+                            _Session(*waiting.pop(0), preset, root, drawn, alone=len(jobs) == 1)
+                        )
                 for session in running[:1]:
                     session.worker.join(0.2)
                 for session in list(running):
@@ -228,8 +287,14 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
                     drawn.say(explain(error))
                 said = len(failed)
             if failed:
-                raise failed[0] if len(failed) == 1 else NotebookFailed("\n".join(map(explain, failed)))
-        except KeyboardInterrupt:  # a second one falls through to `finally`, which ends everything at once
+                raise (
+                    failed[0]
+                    if len(failed) == 1
+                    else NotebookFailed("\n".join(map(explain, failed)))
+                )
+        except (
+            KeyboardInterrupt
+        ):  # a second one falls through to `finally`, which ends everything at once
             for session in running:
                 session.interrupt()
             for session in running:
@@ -243,16 +308,39 @@ def execute_all(jobs: Sequence[tuple[str, dict, Path]], *, preset: str = PUBLISH
 class _Session:
     """One notebook with its kernel and the thread that feeds it, while the main thread draws and listens for Ctrl-C."""
 
-    def __init__(self, name: str, values: dict, output: Path, preset: str, root: Path, bars: Bars, alone: bool):
+    def __init__(
+        self,
+        name: str,
+        values: dict,
+        output: Path,
+        preset: str,
+        root: Path,
+        bars: Bars,
+        alone: bool,
+    ):
         """Begins to execute the cells."""
-        self.name, self.values, self.output, self.preset, self.root = name, values, output.resolve(), preset, root
-        self.bars, self.prefix = bars, "" if alone else f"{name}: "  # of what the notebook's own bars are called
+        self.name, self.values, self.output, self.preset, self.root = (
+            name,
+            values,
+            output.resolve(),
+            preset,
+            root,
+        )
+        self.bars, self.prefix = (
+            bars,
+            "" if alone else f"{name}: ",
+        )  # of what the notebook's own bars are called
         defaults = {p.name: p.default for p in parameters(name, root=root)}
         self.changed = {name: value for name, value in values.items() if value != defaults[name]}
         self.notebook = read(root / "notebooks" / f"{name}.py")
-        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(self.changed)
+        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(
+            self.changed
+        )
         self.peak, self.cell, self.stopped, self.sampled = 0, None, False, 0.0
-        self.pace, self.seconds = [0.0] * bool(self.changed) + paces(root).get(name, []), []  # of cells: usual ones, and here
+        self.pace, self.seconds = (
+            [0.0] * bool(self.changed) + paces(root).get(name, []),
+            [],
+        )  # of cells: usual ones, and here
         self.kernel, self.result, self.error, self.family = None, None, None, {}
         self.key, self.began = key(name, values, root), time.monotonic()
         self.cell_began = self.began
@@ -298,14 +386,25 @@ class _Session:
             raise self.explained() from self.error
         code = self.key
         if key(self.name, self.values, self.root) != code:
-            self.bars.say(f"{self.name}: its source changed while it ran, so this page is of neither; the next run makes it "
-                          "anew")
+            self.bars.say(
+                f"{self.name}: its source changed while it ran, so this page is of neither; the next run makes it "
+                "anew"
+            )
             code = CHANGED_MEANWHILE
         record = {
-            "notebook": self.name, "preset": self.preset, "parameters": self.values, "changed": self.changed,
-            "key": code, "date": self.date, "seconds": round(time.monotonic() - self.began, 1),
-            "seconds_of_cells": [round(seconds, 1) for seconds in self.seconds[bool(self.changed):]],
-            "peak_memory_mb": round(self.peak / 2**20), "device": devices.describe(devices.pick()), "versions": versions(),
+            "notebook": self.name,
+            "preset": self.preset,
+            "parameters": self.values,
+            "changed": self.changed,
+            "key": code,
+            "date": self.date,
+            "seconds": round(time.monotonic() - self.began, 1),
+            "seconds_of_cells": [
+                round(seconds, 1) for seconds in self.seconds[bool(self.changed) :]
+            ],
+            "peak_memory_mb": round(self.peak / 2**20),
+            "device": devices.describe(devices.pick()),
+            "versions": versions(),
         }
         self.result.metadata["mia"] = record
         store.write(self.output, nbformat.writes(self.result).encode())
@@ -316,21 +415,36 @@ class _Session:
         import logging
 
         logging.getLogger("papermill").setLevel(logging.CRITICAL)
-        partial = self.output.with_name(f".{self.name}-{os.getpid()}.ipynb")  # no half of it is to stand at `output`
+        partial = self.output.with_name(
+            f".{self.name}-{os.getpid()}.ipynb"
+        )  # no half of it is to stand at `output`
         try:
             import papermill
 
             self.result = papermill.execute_notebook(
-                self.notebook, re.sub("([{}])", r"\1\1", str(partial)),  # braces, else, are filled in with parameters
-                parameters=self.changed, kernel_name="python3", language="python",
+                self.notebook,
+                re.sub(
+                    "([{}])", r"\1\1", str(partial)
+                ),  # braces, else, are filled in with parameters
+                parameters=self.changed,
+                kernel_name="python3",
+                language="python",
                 request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
-                progress_bar=False, start_timeout=120, iopub_timeout=60, kernel_manager_class=self._manager(),
-                resources={"metadata": {"path": str(self.root)}}, on_cell_execute=self._begin_cell,
-                on_cell_executed=self._end_cell, coalesce_streams=True)
+                progress_bar=False,
+                start_timeout=120,
+                iopub_timeout=60,
+                kernel_manager_class=self._manager(),
+                resources={"metadata": {"path": str(self.root)}},
+                on_cell_execute=self._begin_cell,
+                on_cell_executed=self._end_cell,
+                coalesce_streams=True,
+            )
             _tidy(self.result)
         except BaseException as error:  # handed to the main thread, which raises it
             self.error = error
-            if hasattr(error, "exec_count"):  # a cell's, after which Papermill has written the notebook
+            if hasattr(
+                error, "exec_count"
+            ):  # a cell's, after which Papermill has written the notebook
                 os.replace(partial, self.output)
         finally:
             partial.unlink(missing_ok=True)
@@ -352,18 +466,30 @@ class _Session:
 
         session = self
         path = [str(library_of(self.root).parent), *map(str, beside(self.root, self.values))]
-        env = {"OMP_NUM_THREADS": "1", "MIA_PROGRESS": str(self.scratch / "progress.jsonl"), "PYTHONHASHSEED": "0",
-               "PYTHONPATH": os.pathsep.join(path), "IPYTHONDIR": str(self.scratch / "ipython"),
-               "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        env = {
+            "OMP_NUM_THREADS": "1",
+            "MIA_PROGRESS": str(self.scratch / "progress.jsonl"),
+            "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join(path),
+            "IPYTHONDIR": str(self.scratch / "ipython"),
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        }
 
         class Kernel(AsyncKernelManager):
-            kernel_spec = KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], env=env,
-                                     display_name="Python 3", language="python")
+            kernel_spec = KernelSpec(
+                argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+                env=env,
+                display_name="Python 3",
+                language="python",
+            )
 
             def __init__(self, **options):
                 # Sockets in the scratch folder: no port to collide on and nothing to listen in on.
-                super().__init__(**options, transport="tcp" if os.name == "nt" else "ipc",
-                                 connection_file=str(session.scratch / "kernel.json"))
+                super().__init__(
+                    **options,
+                    transport="tcp" if os.name == "nt" else "ipc",
+                    connection_file=str(session.scratch / "kernel.json"),
+                )
 
             async def start_kernel(self, **options):
                 # What the kernel's processes say as they are ended must not reach the terminal.
@@ -410,7 +536,11 @@ class _Session:
 
         error, kept = self.error, ""
         if isinstance(error, PapermillExecutionError):
-            number, source, kept = error.exec_count, error.source, f" What ran until then is kept in {self.output}."
+            number, source, kept = (
+                error.exec_count,
+                error.source,
+                f" What ran until then is kept in {self.output}.",
+            )
             last = (error.evalue or "").strip().splitlines() or [""]
             what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
         elif isinstance(error, DeadKernelError) and self.cell is not None:
@@ -419,8 +549,10 @@ class _Session:
         else:
             return error
         first = next((line.strip() for line in source.splitlines() if line.strip()), "")
-        return NotebookFailed(f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
-                              f"{outputs.without_colours(what).rstrip('.')}.{kept}")
+        return NotebookFailed(
+            f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
+            f"{outputs.without_colours(what).rstrip('.')}.{kept}"
+        )
 
 
 def _tidy(notebook) -> None:
@@ -436,8 +568,15 @@ def _tidy(notebook) -> None:
             del cell.metadata["tags"]
 
 
-def run(name: str, given: dict | None = None, preset: str | None = None, output: Path | None = None, *,
-        root: Path | None = None, bars: Bars | None = None) -> Path:
+def run(
+    name: str,
+    given: dict | None = None,
+    preset: str | None = None,
+    output: Path | None = None,
+    *,
+    root: Path | None = None,
+    bars: Bars | None = None,
+) -> Path:
     """Run a notebook with new parameters, unless the very same run is there already.
 
     Args:
@@ -460,12 +599,16 @@ def run(name: str, given: dict | None = None, preset: str | None = None, output:
     check_output(folder)
     record = run_record(target)
     if output and record is None and target.exists() and "papermill" not in _metadata(target):
-        raise MiaError(f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
-                       "is not lost.")
+        raise MiaError(
+            f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
+            "is not lost."
+        )
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(documents.load(target), name, root)
-        notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED  # another may hold the same parameters
+        notebook["metadata"]["mia"]["preset"] = (
+            preset or PUBLISHED
+        )  # another may hold the same parameters
         store.write(target, json.dumps(notebook, indent=1).encode())
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run

@@ -13,8 +13,14 @@ from pathlib import Path
 
 from docutils import nodes
 
-SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}  # class of what needs them
-FIGURE = re.compile(r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>', re.DOTALL)
+SCRIPTS = {
+    "mia-explore": ("vega.js", "explore.js"),
+    "mia-game": ("play.js",),
+}  # class of what needs them
+FIGURE = re.compile(
+    r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>',
+    re.DOTALL,
+)
 PERCENT = re.compile(r"(<(pre|code|script)\b.*?</\2>)|(?<=\d) (?=%)", re.DOTALL)
 UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</figure>)", re.DOTALL)
 
@@ -57,7 +63,9 @@ def finish_page(app, pagename, templatename, context, doctree) -> None:
         body = UNCAPTIONED.sub('<figure role="none"', body)
         context["body"] = PERCENT.sub(lambda found: found[1] or "\N{NO-BREAK SPACE}", body)
     if not app.env.domains["math"].data["has_equations"].get(pagename):
-        context["script_files"] = [script for script in context["script_files"] if "mathjax" not in (script.filename or "")]
+        context["script_files"] = [
+            script for script in context["script_files"] if "mathjax" not in (script.filename or "")
+        ]
 
 
 def keep_what_pages_load(app, exception) -> None:

@@ -50,10 +50,14 @@ class Cell:
         return tuple(map(as_typed, self.settings.values()))
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {value}" for name, value in zip(self.settings, self.at, strict=True))
+        return ", ".join(
+            f"{name} = {value}" for name, value in zip(self.settings, self.at, strict=True)
+        )
 
 
-def grid(name: str, axes: Mapping[str, str], preset: str | None = None, root: Path | None = None) -> list[dict]:
+def grid(
+    name: str, axes: Mapping[str, str], preset: str | None = None, root: Path | None = None
+) -> list[dict]:
     """The cells of a grid, the last parameter running fastest, each {parameter: value} and checked.
 
     Args:
@@ -64,8 +68,10 @@ def grid(name: str, axes: Mapping[str, str], preset: str | None = None, root: Pa
     """
     known = {p.name: p for p in parameters(name, preset, root)}
     if not axes:
-        raise MiaError(f"There is nothing to sweep: give a parameter and its values, -p NAME a,b,c; "
-                       f"`mia params {name}` lists them.")
+        raise MiaError(
+            f"There is nothing to sweep: give a parameter and its values, -p NAME a,b,c; "
+            f"`mia params {name}` lists them."
+        )
     values = {}
     for axis, text in axes.items():
         check_choice("parameter", axis, known)
@@ -85,8 +91,15 @@ def grid(name: str, axes: Mapping[str, str], preset: str | None = None, root: Pa
     return [dict(zip(values, at, strict=True)) for at in itertools.product(*values.values())]
 
 
-def run(name: str, axes: Mapping[str, str], preset: str | None = None, output: Path | None = None, *,
-        root: Path | None = None, bars: Bars | None = None) -> Path:
+def run(
+    name: str,
+    axes: Mapping[str, str],
+    preset: str | None = None,
+    output: Path | None = None,
+    *,
+    root: Path | None = None,
+    bars: Bars | None = None,
+) -> Path:
     """Run a notebook in each cell of a grid, except where that has been done, and draw all of them on one page.
 
     Args:
@@ -123,11 +136,17 @@ def run(name: str, axes: Mapping[str, str], preset: str | None = None, output: P
         with attempt(unsaved):
             store.write(folder / "results.csv", tidy(cells).to_csv(index=False).encode())
     index = folder / "index.html"
-    figures, same = charts(tidy(cells), list(axes)) if sum(not cell.error for cell in cells) > 1 else ([], [])
+    figures, same = (
+        charts(tidy(cells), list(axes)) if sum(not cell.error for cell in cells) > 1 else ([], [])
+    )
     store.write(index, page(name, cells, preset or PUBLISHED, folder, root, figures, same).encode())
     lost = [str(cell) for cell in cells if cell.error]
     wrong = [f"{len(lost)} of {len(cells)} cells failed: {'; '.join(lost)}"] if lost else []
-    wrong += [f"no chart of {figure['title']}: {figure['failed']}" for figure in figures if "failed" in figure]
+    wrong += [
+        f"no chart of {figure['title']}: {figure['failed']}"
+        for figure in figures
+        if "failed" in figure
+    ]
     wrong += [f"results.csv could not be written: {explain(error)}" for error in unsaved]
     if wrong:
         raise runner.NotebookFailed(f"{'; '.join(wrong)}. {index} says why and shows the others.")
@@ -138,7 +157,9 @@ def read(settings: Mapping, page: Path, root: Path) -> Cell:
     """What the notebook beside `page` displayed when it was run with `settings`, its captions as its numbers have them."""
     notebook = documents.load(page.with_suffix(".ipynb"))
     shown = outputs.displayed(prose.resolve_roles(notebook, prose.run_of(notebook, root)))
-    return Cell(settings, page, notebook["metadata"]["mia"], list(shown.tables.values()), shown.claims)
+    return Cell(
+        settings, page, notebook["metadata"]["mia"], list(shown.tables.values()), shown.claims
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ one table of results
@@ -157,13 +178,21 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
     depths: dict[str, int] = {}
     for table in (table for cell in cells for table in cell.tables):
         depths[table["name"]] = max(depths.get(table["name"], 0), _depth(table))
-    rows = [{**dict(zip(cell.settings, cell.at, strict=True)), **row} for cell in cells for row in _rows(cell, depths)]
-    return pd.DataFrame(rows, columns=[*cells[0].settings, *COLUMNS]).astype(dict.fromkeys(("value", "low", "high"), float))
+    rows = [
+        {**dict(zip(cell.settings, cell.at, strict=True)), **row}
+        for cell in cells
+        for row in _rows(cell, depths)
+    ]
+    return pd.DataFrame(rows, columns=[*cells[0].settings, *COLUMNS]).astype(
+        dict.fromkeys(("value", "low", "high"), float)
+    )
 
 
 def _depth(table: Mapping) -> int:
     """How many of the columns that say what a row is about name it: as few as tell most rows apart."""
-    apart = [len({str(row[:depth]) for row in table["rows"]}) for depth in range(1, table["labels"] + 1)]
+    apart = [
+        len({str(row[:depth]) for row in table["rows"]}) for depth in range(1, table["labels"] + 1)
+    ]
     return 1 + apart.index(max(apart))
 
 
@@ -181,7 +210,13 @@ def _rows(cell: Cell, depths: Mapping[str, int]):
     for claim in cell.claims:
         for part in claim["numbers"] or [{}]:
             name = part and (part["part"] or "estimate")
-            yield {"exhibit": CLAIMS, "row": name or "", "column": claim["claim"], **_value(part), "verdict": claim["verdict"]}
+            yield {
+                "exhibit": CLAIMS,
+                "row": name or "",
+                "column": claim["claim"],
+                **_value(part),
+                "verdict": claim["verdict"],
+            }
 
 
 def _label(column: str, cell) -> str:
@@ -198,11 +233,24 @@ def _value(cell) -> dict:
 # -------------------------------------------------------------------------------------------------------------- and its page
 
 
-def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path, figures: Sequence[Mapping],
-         same: Sequence[str]) -> str:
+def page(
+    name: str,
+    cells: Sequence[Cell],
+    preset: str,
+    folder: Path,
+    root: Path,
+    figures: Sequence[Mapping],
+    same: Sequence[str],
+) -> str:
     """The page as HTML: `cells` of a grid, in its order, with links for a page that lies in `folder`, and their `charts`."""
-    known, ran = {p.name: p for p in parameters(name, preset, root)}, [cell for cell in cells if cell.record]
-    words, swept = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])], {}
+    known, ran = (
+        {p.name: p for p in parameters(name, preset, root)},
+        [cell for cell in cells if cell.record],
+    )
+    words, swept = (
+        ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])],
+        {},
+    )
     for place, axis in enumerate(cells[0].settings):
         values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
         between = "|" if known[axis].is_list or any("," in value for value in values) else ","
@@ -214,11 +262,19 @@ def page(name: str, cells: Sequence[Cell], preset: str, folder: Path, root: Path
     for claim in (claim for cell in ran for claim in cell.claims):
         verdicts.setdefault(claim["claim"], []).append(claim["verdict"])
     return outputs.render(
-        "sweep.html", name=name, preset=preset, cells=cells, ran=ran, swept=swept, command=shlex.join(words), figures=figures,
+        "sweep.html",
+        name=name,
+        preset=preset,
+        cells=cells,
+        ran=ran,
+        swept=swept,
+        command=shlex.join(words),
+        figures=figures,
         same=same,
         verdicts=dict(sorted(verdicts.items(), key=lambda item: len(set(item[1])) == 1)),
         texts={claim["claim"]: claim["text"] for cell in ran for claim in cell.claims},
-        link={cell.at: os.path.relpath(cell.page, folder) for cell in ran if cell.page})
+        link={cell.at: os.path.relpath(cell.page, folder) for cell in ran if cell.page},
+    )
 
 
 def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[str]]:
@@ -234,26 +290,51 @@ def charts(frame: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict], list[s
     from mia_lib.evidence import plotting
 
     drawn, same = [], []
-    for (exhibit, column), part in frame.dropna(subset="value").groupby(["exhibit", "column"], sort=False):
+    for (exhibit, column), part in frame.dropna(subset="value").groupby(
+        ["exhibit", "column"], sort=False
+    ):
         title = f"{exhibit}: {column}"
         if (part.groupby("row")[["value", "low", "high"]].nunique() <= 1).all(axis=None):
             same.append(title)
             continue
         x, *others = axes
-        panel = part[others].astype(str).apply(lambda row: ", ".join(map(" = ".join, row.items())), axis=1) if others else ""
+        panel = (
+            part[others]
+            .astype(str)
+            .apply(lambda row: ", ".join(map(" = ".join, row.items())), axis=1)
+            if others
+            else ""
+        )
         part = part.assign(panel=panel)
-        part = part[part["row"].isin(part["row"].unique()[:LINES]) & part["panel"].isin(part["panel"].unique()[:PANELS])]
+        part = part[
+            part["row"].isin(part["row"].unique()[:LINES])
+            & part["panel"].isin(part["panel"].unique()[:PANELS])
+        ]
         svg, failed = io.BytesIO(), []
         with attempt(failed):
-            figure = plotting.lineplot(part, x, "value", "row", panel="panel" if others else None,
-                                       ylabel=plotting.plain(column))
+            figure = plotting.lineplot(
+                part,
+                x,
+                "value",
+                "row",
+                panel="panel" if others else None,
+                ylabel=plotting.plain(column),
+            )
             figure.savefig(svg, format="svg", metadata={"Date": None})
         plt.close("all")
         if failed:
             drawn.append({"title": title, "failed": explain(failed[0])})
             continue
-        ends = [f"{row} from {line['value'].iloc[0]:.4g} at {line[x].iloc[0]} to {line['value'].iloc[-1]:.4g} at "
-                f"{line[x].iloc[-1]}" for row, line in part.groupby("row", sort=False)]
-        drawn.append({"title": title, "alt": f"{column} against {x}: {'; '.join(ends)}.",
-                      "svg": base64.b64encode(svg.getvalue()).decode()})
+        ends = [
+            f"{row} from {line['value'].iloc[0]:.4g} at {line[x].iloc[0]} to {line['value'].iloc[-1]:.4g} at "
+            f"{line[x].iloc[-1]}"
+            for row, line in part.groupby("row", sort=False)
+        ]
+        drawn.append(
+            {
+                "title": title,
+                "alt": f"{column} against {x}: {'; '.join(ends)}.",
+                "svg": base64.b64encode(svg.getvalue()).decode(),
+            }
+        )
     return drawn, same

@@ -47,12 +47,17 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
     for name in names:
         notebook = read(folder / f"{name}.py")
         notebook.nbformat_minor = 5
-        text, pair = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n", folder / f"{name}.ipynb"
+        text, pair = (
+            nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n",
+            folder / f"{name}.ipynb",
+        )
         if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
             stale.append(pair)
             if not check:
                 store.write(pair, text.encode())
-    return stale + [pair for pair in sorted(folder.glob("*.ipynb")) if check and pair.stem not in names]
+    return stale + [
+        pair for pair in sorted(folder.glob("*.ipynb")) if check and pair.stem not in names
+    ]
 
 
 def readme(check: bool, root: Path) -> list[Path]:
@@ -69,9 +74,15 @@ def readme(check: bool, root: Path) -> list[Path]:
 def pace(check: bool, root: Path) -> list[Path]:
     """Seconds of the cells of each notebook, where the built book's are others by half or more. See `sync`."""
     known = runner.paces(root)
-    for path in sorted((root / "_build" / "executed").glob("*.ipynb"), key=lambda one: one.stat().st_mtime):
+    for path in sorted(
+        (root / "_build" / "executed").glob("*.ipynb"), key=lambda one: one.stat().st_mtime
+    ):
         record = runner.run_record(path) or {}
-        if record.get("preset") == PUBLISHED and not record["changed"] and "seconds_of_cells" in record:
+        if (
+            record.get("preset") == PUBLISHED
+            and not record["changed"]
+            and "seconds_of_cells" in record
+        ):
             now, before = record["seconds_of_cells"], known.get(record["notebook"], [])
             if len(now) != len(before) or not sum(before) / 1.5 < sum(now) < 1.5 * sum(before):
                 known[record["notebook"]] = now
@@ -96,15 +107,33 @@ def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
     for name, run in runs.items():
         of_chapter = [verdict for verdict in verdicts if verdict["notebook"] == name]
         if run.answer and of_chapter:
-            groups = {kind: [verdict for verdict in of_chapter
-                             if verdict["kind"] == kind and verdict["verdict"] != claims.CHECKED]
-                      for kind in ("paper", "ours")}
-            rows.append({"chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
-                         "what was found": " ".join(prose.prose(run.answer, f"README.md, {name}", run).split()),
-                         **{f"claims of {whose}": claims.counts(groups[kind]) if groups[kind] else tables.DASH
-                            for kind, whose in (("paper", "the paper"), ("ours", "this book"))}})
+            groups = {
+                kind: [
+                    verdict
+                    for verdict in of_chapter
+                    if verdict["kind"] == kind and verdict["verdict"] != claims.CHECKED
+                ]
+                for kind in ("paper", "ours")
+            }
+            rows.append(
+                {
+                    "chapter": f"[{claims.title(name)}](notebooks/{name}.py)",
+                    "what was found": " ".join(
+                        prose.prose(run.answer, f"README.md, {name}", run).split()
+                    ),
+                    **{
+                        f"claims of {whose}": claims.counts(groups[kind])
+                        if groups[kind]
+                        else tables.DASH
+                        for kind, whose in (("paper", "the paper"), ("ours", "this book"))
+                    },
+                }
+            )
     presets = {run.preset if run.unchanged else "" for run in runs.values()}
-    return (json.dumps({"preset": presets.pop() if len(presets) == 1 else "", "rows": rows}, indent=1) + "\n").encode()
+    return (
+        json.dumps({"preset": presets.pop() if len(presets) == 1 else "", "rows": rows}, indent=1)
+        + "\n"
+    ).encode()
 
 
 def _between(path: Path, begin: str, text: str, check: bool) -> list[Path]:
@@ -112,7 +141,9 @@ def _between(path: Path, begin: str, text: str, check: bool) -> list[Path]:
     before, mark, rest = (whole := path.read_text(encoding="utf-8")).partition(begin)
     _, end, after = rest.partition(END)
     if not mark or not end:
-        raise MiaError(f"{path} lacks the marks {begin} and {END}, between which `mia sync` writes.")
+        raise MiaError(
+            f"{path} lacks the marks {begin} and {END}, between which `mia sync` writes."
+        )
     now = f"{before}{begin}\n\n{text}\n\n{END}{after}"
     if now != whole and not check:
         store.write(path, now.encode())

@@ -12,7 +12,25 @@ in the working cache, where the code of the rooms that measure counts, too. What
 `ls` and `load` read what is published and need no PyTorch.
 """
 
-from mia_lib.published.measurements import Measurement, catalogue, differences, groups, load, ls, measurement
+from mia_lib.published.measurements import (
+    Measurement,
+    catalogue,
+    differences,
+    groups,
+    load,
+    ls,
+    measurement,
+)
 from mia_lib.published.pieces import Bank, folder
 
-__all__ = ["Bank", "Measurement", "catalogue", "differences", "folder", "groups", "load", "ls", "measurement"]
+__all__ = [
+    "Bank",
+    "Measurement",
+    "catalogue",
+    "differences",
+    "folder",
+    "groups",
+    "load",
+    "ls",
+    "measurement",
+]

@@ -27,7 +27,9 @@ from mia_lib.published.pieces import Bank, Piece, folder
 if TYPE_CHECKING:
     import pandas as pd
 
-_served: ContextVar[list[Piece] | None] = ContextVar("served", default=None)  # what a measurement in progress was made from
+_served: ContextVar[list[Piece] | None] = ContextVar(
+    "served", default=None
+)  # what a measurement in progress was made from
 
 
 def training_cost(parameters: Mapping) -> float:
@@ -63,7 +65,9 @@ class Measurement:
 
     # -------------------------------------------------------------------------------------------------------------- finding
 
-    def __call__(self, models: int | None = None, *, index: range | None = None, **parameters) -> Bank:
+    def __call__(
+        self, models: int | None = None, *, index: range | None = None, **parameters
+    ) -> Bank:
         """The arrays of models 0 to `models` - 1, or of those in `index`: published, cached, or measured now.
 
         Raises:
@@ -76,7 +80,9 @@ class Measurement:
             rows, used = self._sound_rows(index, parameters)
         return self._bank(index, parameters, rows, used)
 
-    def _sound_rows(self, index: Sequence[int], parameters: dict) -> tuple[dict[int, dict], list[Piece]]:
+    def _sound_rows(
+        self, index: Sequence[int], parameters: dict
+    ) -> tuple[dict[int, dict], list[Piece]]:
         """Arrays by the number of a model, of those in `index` that sound pieces have; and these pieces."""
         rows: dict[int, dict] = {}
         used = []
@@ -87,13 +93,19 @@ class Measurement:
                 used.append(piece)
         return rows, used
 
-    def _bank(self, index: Sequence[int], parameters: dict, rows: Mapping[int, dict], used: list[Piece]) -> Bank:
+    def _bank(
+        self, index: Sequence[int], parameters: dict, rows: Mapping[int, dict], used: list[Piece]
+    ) -> Bank:
         if gone := set(index) - rows.keys():
-            raise MiaError(f"Model {min(gone)} of {self.name} was there and is gone: its file was changed meanwhile. Run "
-                           "again.")
+            raise MiaError(
+                f"Model {min(gone)} of {self.name} was there and is gone: its file was changed meanwhile. Run "
+                "again."
+            )
         if (served := _served.get()) is not None:
             served.extend(used)
-        return Bank(self.name, parameters, disk.stack(rows, index), [piece.manifest for piece in used])
+        return Bank(
+            self.name, parameters, disk.stack(rows, index), [piece.manifest for piece in used]
+        )
 
     def complete(self, parameters: Mapping) -> dict:
         """All parameters by name, those left out at their defaults; plain data.
@@ -109,17 +121,25 @@ class Measurement:
         if lacking := [name for name in known if name not in whole]:
             raise MiaError(f"{self.name} needs {', '.join(lacking)}.")
         try:
-            plain = json.loads(json.dumps({name: whole[name] for name in known}, allow_nan=False, default=_of_numpy))
+            plain = json.loads(
+                json.dumps(
+                    {name: whole[name] for name in known}, allow_nan=False, default=_of_numpy
+                )
+            )
             return {name: _as_the_default(value, usual.get(name)) for name, value in plain.items()}
         except (TypeError, ValueError) as error:
-            raise MiaError(f"parameters of {self.name}: {error}. Numbers, texts, lists of them, True, False and None are "
-                           "plain values.") from error
+            raise MiaError(
+                f"parameters of {self.name}: {error}. Numbers, texts, lists of them, True, False and None are "
+                "plain values."
+            ) from error
 
     def usual(self) -> dict:
         """The defaults of its parameters."""
         signature = inspect.signature(self.function).parameters
         defaults = {name: parameter.default for name, parameter in signature.items()}
-        return {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty} | self.defaults
+        return {
+            name: value for name, value in defaults.items() if value is not inspect.Parameter.empty
+        } | self.defaults
 
     def identity(self) -> dict:
         """What a manifest must say for its piece to be served."""
@@ -127,57 +147,95 @@ class Measurement:
 
         return {"name": self.name, "edition": self.edition, "training_edition": training.EDITION}
 
-    def answers(self, manifest: Mapping, parameters: dict | None = None, made: frozenset = frozenset()) -> bool:
+    def answers(
+        self, manifest: Mapping, parameters: dict | None = None, made: frozenset = frozenset()
+    ) -> bool:
         """Whether a piece is of this measurement as it is now, at some parameters, and what it was made from stands; `made`
         from it are those with these names and hashes."""
         try:
             measured = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
             return False
-        same = self.identity().items() <= manifest.items() and (parameters is None or _text(measured) == _text(parameters))
-        return same and manifest.get("own", {}) == _own_content(measured) and _parents_stand(manifest, made)
+        same = self.identity().items() <= manifest.items() and (
+            parameters is None or _text(measured) == _text(parameters)
+        )
+        return (
+            same
+            and manifest.get("own", {}) == _own_content(measured)
+            and _parents_stand(manifest, made)
+        )
 
     def available(self, parameters: dict) -> list[Piece]:
         """The pieces that answer: published ones first, then of the working cache those made by the code there is now."""
         return [piece for piece in self._candidates() if self.answers(piece.manifest, parameters)]
 
     def _candidates(self) -> list[Piece]:
-        return [piece for piece in self.all_pieces() if piece.is_published or piece.manifest.get("code") == self._code()]
+        return [
+            piece
+            for piece in self.all_pieces()
+            if piece.is_published or piece.manifest.get("code") == self._code()
+        ]
 
     def all_pieces(self) -> list[Piece]:
         """All pieces of this name, whatever code or edition they are of."""
         return [*disk.pieces(self.name, folder()), *disk.pieces(self.name, disk.cache())]
 
-    def serves(self, parent: Mapping, *, published: bool = False, made: frozenset = frozenset()) -> bool:
+    def serves(
+        self, parent: Mapping, *, published: bool = False, made: frozenset = frozenset()
+    ) -> bool:
         """Whether a piece that others were made from, as the manifest of one names it, is there and answers."""
-        return any(piece.manifest["sha256"] == parent["sha256"] and (piece.is_published or not published)
-                   and self.answers(piece.manifest, made=made) for piece in self._candidates())
+        return any(
+            piece.manifest["sha256"] == parent["sha256"]
+            and (piece.is_published or not published)
+            and self.answers(piece.manifest, made=made)
+            for piece in self._candidates()
+        )
 
     def _published_of(self, parent: Mapping) -> list[dict]:
         """What a manifest says of published pieces that hold what one in the working cache does; [] where none do."""
         if self.serves(parent, published=True):
             return [dict(parent)]
-        cached = next(piece for piece in self._candidates() if piece.manifest["sha256"] == parent["sha256"])
-        public = [piece for piece in self.available(self.complete(cached.manifest["parameters"]))
-                  if piece.is_published and {*piece.index} & {*cached.index}]
-        rows = {number: arrays for piece in reversed(public) for number, arrays in piece.rows().items()}
-        same = all(number in rows and np.array_equal(rows[number][name], array, equal_nan=array.dtype.kind == "f")
-                   for number, arrays in cached.rows().items() for name, array in arrays.items())
+        cached = next(
+            piece for piece in self._candidates() if piece.manifest["sha256"] == parent["sha256"]
+        )
+        public = [
+            piece
+            for piece in self.available(self.complete(cached.manifest["parameters"]))
+            if piece.is_published and {*piece.index} & {*cached.index}
+        ]
+        rows = {
+            number: arrays for piece in reversed(public) for number, arrays in piece.rows().items()
+        }
+        same = all(
+            number in rows
+            and np.array_equal(rows[number][name], array, equal_nan=array.dtype.kind == "f")
+            for number, arrays in cached.rows().items()
+            for name, array in arrays.items()
+        )
         return list(map(_named, public)) if same else []
 
     def _code(self) -> str:
         """Hash of the code that measures: the rooms below, and the module of the function."""
         return store.code_of(store.PIECES, Path(inspect.getfile(self.function)))
 
-    def lacking(self, index: Sequence[int], parameters: dict, *, published: bool = False) -> list[int]:
+    def lacking(
+        self, index: Sequence[int], parameters: dict, *, published: bool = False
+    ) -> list[int]:
         """Numbers in `index` of which there is no sound piece, or none that is published."""
-        there = disk.numbers([piece for piece in self.available(parameters)
-                              if (piece.is_published or not published) and piece.sound_rows()])
+        there = disk.numbers(
+            [
+                piece
+                for piece in self.available(parameters)
+                if (piece.is_published or not published) and piece.sound_rows()
+            ]
+        )
         return [number for number in index if number not in there]
 
     # ------------------------------------------------------------------------------------------------------------ measuring
 
-    def measure(self, index: range, parameters: dict, until: float | None = None, each: float | None = None) -> None:
+    def measure(
+        self, index: range, parameters: dict, until: float | None = None, each: float | None = None
+    ) -> None:
         """Measure the models in `index` that no piece has, into the working cache, a chunk at a time.
 
         Args:
@@ -188,15 +246,25 @@ class Measurement:
         Raises:
             MiaError: it takes longer than `$MIA_MOST_SECONDS`, where that is set.
         """
-        with store.lock({"kind": "piece", "name": self.name, "parameters": parameters}, what=f"measuring {self.name}"):
+        with store.lock(
+            {"kind": "piece", "name": self.name, "parameters": parameters},
+            what=f"measuring {self.name}",
+        ):
             lacking = self.lacking(index, parameters)
             if lacking:
-                cost, most = self.cost_in_words(len(lacking), parameters), environment.most_seconds()
+                cost, most = (
+                    self.cost_in_words(len(lacking), parameters),
+                    environment.most_seconds(),
+                )
                 if (self.seconds(len(lacking), parameters, alike=True) or 0) > most:
-                    raise MiaError(f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
-                                   "begins from models that a laptop trains in a minute, `--yes` measures this.")
+                    raise MiaError(
+                        f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
+                        "begins from models that a laptop trains in a minute, `--yes` measures this."
+                    )
                 progress.say(cost)
-            for run in _runs(lacking, self.chunk * -(-disk.elsewhere() // self.chunk) or self.chunk):
+            for run in _runs(
+                lacking, self.chunk * -(-disk.elsewhere() // self.chunk) or self.chunk
+            ):
                 known = self.seconds(len(run), parameters)
                 estimate = known if known is not None else len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:
@@ -204,38 +272,67 @@ class Measurement:
                 self._measure_chunk(run, parameters)
 
     def _measure_chunk(self, index: range, parameters: dict) -> None:
-        own_content, began, code, token = _own_content(parameters), time.perf_counter(), self._code(), _served.set([])
+        own_content, began, code, token = (
+            _own_content(parameters),
+            time.perf_counter(),
+            self._code(),
+            _served.set([]),
+        )
         try:
             with store.seconds_of_others() as others:
-                arrays = {name: np.asarray(array) for name, array in self.function(index, **parameters).items()}
+                arrays = {
+                    name: np.asarray(array)
+                    for name, array in self.function(index, **parameters).items()
+                }
             parents = _served.get()
         finally:
             _served.reset(token)
         seconds = time.perf_counter() - began + sum(others.values()) / disk.processes()
         for name, array in arrays.items():
             if array.shape[:1] != (len(index),):
-                raise MiaError(f"{self.name} gave {name} of shape {array.shape} for {len(index)} models: a row a model is "
-                               "needed.")
+                raise MiaError(
+                    f"{self.name} gave {name} of shape {array.shape} for {len(index)} models: a row a model is "
+                    "needed."
+                )
         if own_content != _own_content(parameters):
-            raise MiaError(f"A file or module of your own was edited while {self.name} was measured of it: run again.")
-        manifest = {**self.identity(), "parameters": parameters, "index": [index.start, index.stop], **disk.circumstances(),
-                    "seconds": seconds, "code": code, "own": own_content, "parents": list(map(_named, parents))}
+            raise MiaError(
+                f"A file or module of your own was edited while {self.name} was measured of it: run again."
+            )
+        manifest = {
+            **self.identity(),
+            "parameters": parameters,
+            "index": [index.start, index.stop],
+            **disk.circumstances(),
+            "seconds": seconds,
+            "code": code,
+            "own": own_content,
+            "parents": list(map(_named, parents)),
+        }
         store.check_unedited(code)
         disk.write(disk.cache(), self._stem(index, parameters), self.suffix, arrays, manifest)
 
     def _stem(self, index: range, parameters: dict) -> str:
         """A readable name for a file: the measurement's, what of its parameters is not the default, the models."""
         usual = self.usual()
-        unusual = {k: v for k, v in parameters.items() if k not in usual or _text(v) != _text(usual[k])}
+        unusual = {
+            k: v for k, v in parameters.items() if k not in usual or _text(v) != _text(usual[k])
+        }
         slug = re.sub(r"[^\w.,=-]+", "-", "-".join(f"{k}-{v}" for k, v in unusual.items()))
-        if len(slug) > 60 or any(re.search(r"[^\w.,=]", str(v)) for v in unusual.values()):  # others could be written so
+        if len(slug) > 60 or any(
+            re.search(r"[^\w.,=]", str(v)) for v in unusual.values()
+        ):  # others could be written so
             slug = f"{slug[:50]}-{hashlib.sha256(_text(unusual).encode()).hexdigest()[:8]}"
         return "-".join(filter(None, [self.name, slug, f"{index.start:03}-{index.stop - 1:03}"]))
 
     # ----------------------------------------------------------------------------------------------------------- publishing
 
-    def publish(self, index: Sequence[int], parameters: Mapping, until: float | None = None,
-                each: float | None = None) -> list[Path]:
+    def publish(
+        self,
+        index: Sequence[int],
+        parameters: Mapping,
+        until: float | None = None,
+        each: float | None = None,
+    ) -> list[Path]:
         """Measure what is not published of the models in `index`, and write it into `folder()`, a block as soon as it is done.
 
         The probe must give what it gave when the first block of this edition was published. Arguments as for `measure`.
@@ -258,25 +355,51 @@ class Measurement:
         """What the working cache has of a block and is not published, a file for each row of models that follow each other and
         were measured on the same device."""
         written = []
-        with store.lock({"kind": "publishing", "name": self.name, "parameters": parameters}, what=f"publishing {self.name}"):
+        with store.lock(
+            {"kind": "publishing", "name": self.name, "parameters": parameters},
+            what=f"publishing {self.name}",
+        ):
             wanted = self.lacking(block, parameters, published=True)
-            device_of = {number: piece.manifest["device"] for piece in reversed(self.available(parameters))
-                         if not piece.is_published and piece.sound_rows() for number in piece.index}
-            for run in [run for device in dict.fromkeys(device_of.values())
-                        for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)]:
+            device_of = {
+                number: piece.manifest["device"]
+                for piece in reversed(self.available(parameters))
+                if not piece.is_published and piece.sound_rows()
+                for number in piece.index
+            }
+            for run in [
+                run
+                for device in dict.fromkeys(device_of.values())
+                for run in _runs([n for n in wanted if device_of.get(n) == device], self.block)
+            ]:
                 bank = self._bank(run, parameters, *self._sound_rows(run, parameters))
                 parents: dict[str, dict] = {}
-                for parent in [parent for manifest in bank.manifests for parent in manifest.get("parents", [])]:
+                for parent in [
+                    parent for manifest in bank.manifests for parent in manifest.get("parents", [])
+                ]:
                     if not (public := catalogue()[parent["name"]]._published_of(parent)):
-                        raise MiaError(f"{self.name} was measured from {parent['name']}, of which the same is not published. "
-                                       "Publish that first.")
+                        raise MiaError(
+                            f"{self.name} was measured from {parent['name']}, of which the same is not published. "
+                            "Publish that first."
+                        )
                     parents |= {piece["sha256"]: piece for piece in public}
-                seconds = sum(manifest["seconds"] * len({*run} & {*range(*manifest["index"])}) / len(range(*manifest["index"]))
-                              for manifest in bank.manifests)
-                manifest = {**bank.manifests[0], "index": [run.start, run.stop], "seconds": seconds,
-                            "parents": list(parents.values())}
+                seconds = sum(
+                    manifest["seconds"]
+                    * len({*run} & {*range(*manifest["index"])})
+                    / len(range(*manifest["index"]))
+                    for manifest in bank.manifests
+                )
+                manifest = {
+                    **bank.manifests[0],
+                    "index": [run.start, run.stop],
+                    "seconds": seconds,
+                    "parents": list(parents.values()),
+                }
                 del manifest["code"]  # what it was, git knows
-                written.append(disk.write(folder(), self._stem(run, parameters), self.suffix, bank.arrays, manifest).path)
+                written.append(
+                    disk.write(
+                        folder(), self._stem(run, parameters), self.suffix, bank.arrays, manifest
+                    ).path
+                )
         return written
 
     # --------------------------------------------------------------------------------------------------------------- probes
@@ -288,8 +411,13 @@ class Measurement:
 
     def run_probe(self) -> dict[str, np.ndarray]:
         """The arrays at the probe's parameters."""
-        parameters = self.complete({name: value for name, value in self.probe.items() if name != "index"})
-        return {name: np.asarray(array) for name, array in self.function(self.probe["index"], **parameters).items()}
+        parameters = self.complete(
+            {name: value for name, value in self.probe.items() if name != "index"}
+        )
+        return {
+            name: np.asarray(array)
+            for name, array in self.function(self.probe["index"], **parameters).items()
+        }
 
     def check_probe(self) -> str:
         """What of the probe is not as it was when the first block of this edition was published; "" when all is.
@@ -299,7 +427,9 @@ class Measurement:
         """
         kept = self._kept_probe()
         if kept is None:
-            raise MiaError(f"No probe of edition {self.edition} of {self.name} is kept: `mia publish {self.name}` keeps one.")
+            raise MiaError(
+                f"No probe of edition {self.edition} of {self.name} is kept: `mia publish {self.name}` keeps one."
+            )
         return differences(kept, self.run_probe())
 
     def keep_probe(self) -> None:
@@ -311,23 +441,33 @@ class Measurement:
         """
         if self._kept_probe() is None:
             if any(self.answers(piece.manifest) for piece in disk.pieces(self.name, folder())):
-                raise MiaError(f"{self.name} is published, but no probe of its edition, so nothing tells whether it means the "
-                               f"same. Bring {self.probe_path} back, or raise its edition.")
+                raise MiaError(
+                    f"{self.name} is published, but no probe of its edition, so nothing tells whether it means the "
+                    f"same. Bring {self.probe_path} back, or raise its edition."
+                )
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **self.run_probe(), editions=self._editions())
             try:
                 store.write(self.probe_path, buffer.getvalue())
             except OSError as error:
-                raise MiaError(f"{self.probe_path} cannot be written: {error.strerror or error}.") from error
+                raise MiaError(
+                    f"{self.probe_path} cannot be written: {error.strerror or error}."
+                ) from error
         elif different := self.check_probe():
-            raise MiaError(f"The probe of {self.name} does not give what it gave when it was first published: {different}. If "
-                           "its meaning was changed, raise its edition; its pieces are then measured anew.")
+            raise MiaError(
+                f"The probe of {self.name} does not give what it gave when it was first published: {different}. If "
+                "its meaning was changed, raise its edition; its pieces are then measured anew."
+            )
 
     def _kept_probe(self) -> dict[str, np.ndarray] | None:
         if not self.probe_path.is_file():
             return None
-        arrays = read_npz(self.probe_path, f"The probe {self.probe_path}", ("editions",),
-                          remedy="Bring it back (in a clone: `git checkout -- data/published/probes`).")
+        arrays = read_npz(
+            self.probe_path,
+            f"The probe {self.probe_path}",
+            ("editions",),
+            remedy="Bring it back (in a clone: `git checkout -- data/published/probes`).",
+        )
         return arrays if np.array_equal(arrays.pop("editions"), self._editions()) else None
 
     def _editions(self) -> np.ndarray:
@@ -347,18 +487,35 @@ class Measurement:
         here, known = disk.device_kind(), []
         same_function = [other for other in catalogue().values() if other.function is self.function]
         for measurement, piece in [(self, piece) for piece in self.all_pieces()] or [
-                (other, piece) for other in same_function for piece in other.all_pieces()]:
+            (other, piece) for other in same_function for piece in other.all_pieces()
+        ]:
             measured = measurement.usual() | piece.manifest["parameters"]
-            of_all = bool(parameters.get("records")) != bool(measured.get("records"))  # one of all records, one of some
-            if piece.manifest["device_kind"] == here and not of_all and not (alike and _unlike(parameters, measured)):
+            of_all = bool(parameters.get("records")) != bool(
+                measured.get("records")
+            )  # one of all records, one of some
+            if (
+                piece.manifest["device_kind"] == here
+                and not of_all
+                and not (alike and _unlike(parameters, measured))
+            ):
                 scale = self.cost(parameters) / self.cost(measured)
                 apart = sum(measured.get(name) != value for name, value in parameters.items())
-                known.append((apart, abs(np.log(scale)), scale * piece.manifest["seconds"] / len(piece.index), measured))
+                known.append(
+                    (
+                        apart,
+                        abs(np.log(scale)),
+                        scale * piece.manifest["seconds"] / len(piece.index),
+                        measured,
+                    )
+                )
         return min(known, key=lambda one: one[:3])[2:] if known else None
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """What is said before measuring: what, and how long it takes here."""
-        nearest, cost = self._nearest(parameters, alike=False), "nothing tells how long that takes here"
+        nearest, cost = (
+            self._nearest(parameters, alike=False),
+            "nothing tells how long that takes here",
+        )
         if nearest:
             cost = f"about {progress.duration(models * nearest[0])} here"
             if unlike := _unlike(parameters, nearest[1]):
@@ -371,22 +528,38 @@ class Measurement:
 
 def _unlike(parameters: Mapping, measured: Mapping) -> list[str]:
     """Names of what tells networks and targets of regressions apart, where two differ in it."""
-    return [name for name in ("architecture", "backbone", "recipe") if parameters.get(name) != measured.get(name)]
+    return [
+        name
+        for name in ("architecture", "backbone", "recipe")
+        if parameters.get(name) != measured.get(name)
+    ]
 
 
-def measurement(name: str, *, edition: int = 1, probe: dict, block: int = 32, chunk: int = 8, suffix: str = ".npz",
-                cost: Callable[[Mapping], float] = training_cost, **defaults) -> Callable[[Callable], Measurement]:
+def measurement(
+    name: str,
+    *,
+    edition: int = 1,
+    probe: dict,
+    block: int = 32,
+    chunk: int = 8,
+    suffix: str = ".npz",
+    cost: Callable[[Mapping], float] = training_cost,
+    **defaults,
+) -> Callable[[Callable], Measurement]:
     """Makes a measurement of a function, see `Measurement`. The function imports PyTorch itself, so that names, parameters and
     editions can be read without it.
 
     Raises:
         MiaError: the function does not take `index` first, or not what it is given; the probe has no `index`.
     """
+
     def make(function: Callable) -> Measurement:
         takes = list(inspect.signature(function).parameters)
         if takes[:1] != ["index"] or not {*defaults, *probe} <= set(takes) or "index" not in probe:
-            raise MiaError(f"{name}: a measurement takes index first, and its probe has one. {function.__name__} takes "
-                           f"{', '.join(takes)}; its defaults are for {list(defaults)}, its probe has {list(probe)}.")
+            raise MiaError(
+                f"{name}: a measurement takes index first, and its probe has one. {function.__name__} takes "
+                f"{', '.join(takes)}; its defaults are for {list(defaults)}, its probe has {list(probe)}."
+            )
         return Measurement(name, function, edition, probe, defaults, block, chunk, suffix, cost)
 
     return make
@@ -407,10 +580,16 @@ def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
     """Whether each piece that this one was made from is still there and served, and so on up to what came first."""
     parents, made = manifest.get("parents", ()), made | {(manifest["name"], manifest["sha256"])}
     if any((parent["name"], parent["sha256"]) in made for parent in parents):
-        progress.warn(f"{manifest['file']} is damaged (it was made from itself); it is not used.", stacklevel=4)
+        progress.warn(
+            f"{manifest['file']} is damaged (it was made from itself); it is not used.",
+            stacklevel=4,
+        )
         return False
     known = catalogue() if parents else {}
-    return all(parent["name"] in known and known[parent["name"]].serves(parent, made=made) for parent in parents)
+    return all(
+        parent["name"] in known and known[parent["name"]].serves(parent, made=made)
+        for parent in parents
+    )
 
 
 def _own_content(parameters: Mapping) -> dict[str, str]:
@@ -419,7 +598,9 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
     for name, value in parameters.items():
         if isinstance(value, str):
             files, file = custom.sources(value), os.path.expanduser(value)
-            if files or Path(file).suffix and os.path.isfile(file):  # "cifar10" is a data set, whatever lies here
+            if (
+                files or Path(file).suffix and os.path.isfile(file)
+            ):  # "cifar10" is a data set, whatever lies here
                 content = b"".join(path.read_bytes() for path in files or [Path(file)])
                 digests[name] = hashlib.sha256(content).hexdigest()
     return digests
@@ -444,7 +625,11 @@ def _as_the_default(value, usual):
     """1 where the default is 1.0 is 1.0; elsewhere 1.0 is 1. So they are one parameter."""
     if type(value) is int and isinstance(usual, float):
         return float(value)
-    return int(value) if type(value) is float and value.is_integer() and not isinstance(usual, float) else value
+    return (
+        int(value)
+        if type(value) is float and value.is_integer() and not isinstance(usual, float)
+        else value
+    )
 
 
 def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:
@@ -456,13 +641,17 @@ def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:
     try:
         numbers = [check_whole("index", number, 0) for number in index]
     except TypeError as error:
-        raise MiaError(f"index = {index!r}: numbers of models are needed, such as range(3, 5).") from error
+        raise MiaError(
+            f"index = {index!r}: numbers of models are needed, such as range(3, 5)."
+        ) from error
     if not numbers:
         raise MiaError(f"index = {index!r}: the number of at least one model is needed.")
     return numbers
 
 
-def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.005) -> str:
+def differences(
+    before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.005
+) -> str:
     """In words, where arrays differ by more than processors do; "" where they do not.
 
     Numbers may be apart by the last digit, and beyond it (root of the mean square) by a share `tolerance` of the spread of
@@ -476,7 +665,9 @@ def differences(before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray],
         elif a.dtype.kind == "f":
             step = np.spacing(np.maximum(abs(a), abs(b)))  # what rounding alone may do
             a, b = a.astype(np.float64), b.astype(np.float64)
-            beyond = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.maximum(np.abs(a - b) - step, 0))
+            beyond = np.where(
+                (a == b) | (np.isnan(a) & np.isnan(b)), 0, np.maximum(np.abs(a - b) - step, 0)
+            )
             gap = float(np.sqrt(np.mean(beyond**2))) if a.size else 0.0
             spread = float(np.std(a[np.isfinite(a)])) if np.isfinite(a).any() else 0.0
             if not gap <= tolerance * max(spread, 1e-12):
@@ -498,7 +689,9 @@ def catalogue() -> dict[str, Measurement]:
     measurements = {}
     for path in sorted((Path(__file__).parents[1] / "papers").glob("*/measure.py")):
         module = importlib.import_module(f"mia_lib.papers.{path.parent.name}.measure")
-        measurements |= {thing.name: thing for thing in vars(module).values() if isinstance(thing, Measurement)}
+        measurements |= {
+            thing.name: thing for thing in vars(module).values() if isinstance(thing, Measurement)
+        }
     return measurements
 
 
@@ -509,8 +702,12 @@ def groups() -> list[tuple[Measurement, dict, list[Piece]]]:
         by_parameters: dict[str, list[Piece]] = {}
         for piece in disk.pieces(measurement.name, folder()):
             if measurement.answers(piece.manifest):
-                by_parameters.setdefault(_text(measurement.complete(piece.manifest["parameters"])), []).append(piece)
-        published += [(measurement, json.loads(text), pieces) for text, pieces in by_parameters.items()]
+                by_parameters.setdefault(
+                    _text(measurement.complete(piece.manifest["parameters"])), []
+                ).append(piece)
+        published += [
+            (measurement, json.loads(text), pieces) for text, pieces in by_parameters.items()
+        ]
     return published
 
 
@@ -522,12 +719,23 @@ def ls() -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame([(
-        measurement.name, len(disk.numbers(pieces)), parameters.get("dataset", ""), parameters,
-        ", ".join(pieces[0].manifest["arrays"]), " and ".join(sorted({piece.manifest["device"] for piece in pieces})),
-        round(sum(piece.manifest["seconds"] for piece in pieces) / 60, 1), max(piece.manifest["date"] for piece in pieces),
-        round(sum(piece.manifest["bytes"] for piece in pieces) / 1e6, 1)) for measurement, parameters, pieces in groups()],
-        columns="name models dataset parameters arrays device minutes date megabytes".split())
+    return pd.DataFrame(
+        [
+            (
+                measurement.name,
+                len(disk.numbers(pieces)),
+                parameters.get("dataset", ""),
+                parameters,
+                ", ".join(pieces[0].manifest["arrays"]),
+                " and ".join(sorted({piece.manifest["device"] for piece in pieces})),
+                round(sum(piece.manifest["seconds"] for piece in pieces) / 60, 1),
+                max(piece.manifest["date"] for piece in pieces),
+                round(sum(piece.manifest["bytes"] for piece in pieces) / 1e6, 1),
+            )
+            for measurement, parameters, pieces in groups()
+        ],
+        columns="name models dataset parameters arrays device minutes date megabytes".split(),
+    )
 
 
 def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **parameters) -> Bank:
@@ -547,29 +755,46 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     """
     there = groups()
     if not there:
-        raise MiaError(f"name = {name!r}: nothing is published in {folder()}. A clone of the book's repository has it in "
-                       "data/published; MIA_PUBLISHED names another folder.")
+        raise MiaError(
+            f"name = {name!r}: nothing is published in {folder()}. A clone of the book's repository has it in "
+            "data/published; MIA_PUBLISHED names another folder."
+        )
     check_choice("name", name, sorted({measurement.name for measurement, _, _ in there}))
     named = [(values, pieces) for measurement, values, pieces in there if measurement.name == name]
     asked = next(measurement for measurement, _, _ in there if measurement.name == name).complete
-    meant = [(values, pieces) for values, pieces in named if _text(asked({**values, **parameters})) == _text(values)]
+    meant = [
+        (values, pieces)
+        for values, pieces in named
+        if _text(asked({**values, **parameters})) == _text(values)
+    ]
     if len(meant) != 1:
-        raise MiaError(f"{name} is published with {len(named)} sets of parameters, of which {len(meant)} have {parameters}: "
-                       f"name one of {[values for values, _ in named]}.")
+        raise MiaError(
+            f"{name} is published with {len(named)} sets of parameters, of which {len(meant)} have {parameters}: "
+            f"name one of {[values for values, _ in named]}."
+        )
     [(values, pieces)] = meant
     numbers = disk.numbers(pieces)
     models = len(numbers) if models is None else check_whole("models", models, 1)
     if (lacking := next((m for m in range(models) if m not in numbers), None)) is not None:
-        raise MiaError(f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking} is not. "
-                       f"`mia publish {name} --models {models}` measures it.")
+        raise MiaError(
+            f"models = {models}: {len(numbers)} models of {name} are published, and model {lacking} is not. "
+            f"`mia publish {name} --models {models}` measures it."
+        )
     if isinstance(arrays, str) or not np.iterable(arrays):
-        raise MiaError(f"arrays = {brief(arrays)}: a list of names is needed, such as ['margin']; () gives all.")
+        raise MiaError(
+            f"arrays = {brief(arrays)}: a list of names is needed, such as ['margin']; () gives all."
+        )
     for array in arrays:
         check_choice("arrays", array, pieces[0].manifest["arrays"])
     used, rows = [piece for piece in pieces if piece.index.start < models], {}
     try:
         for piece in used:
-            rows = {**piece.rows(arrays), **rows}  # where two have a model, the first, as for a call
+            rows = {
+                **piece.rows(arrays),
+                **rows,
+            }  # where two have a model, the first, as for a call
     except OSError as error:
-        raise MiaError(f"{error}. Bring it back (in a clone: `git checkout -- data/published`).") from error
+        raise MiaError(
+            f"{error}. Bring it back (in a clone: `git checkout -- data/published`)."
+        ) from error
     return Bank(name, values, disk.stack(rows, range(models)), [piece.manifest for piece in used])

@@ -53,8 +53,10 @@ class Bank:
                 self.__dict__[name] = array = array.astype(np.float32)  # so that this is asked once
                 array.setflags(write=False)
             return array
-        raise AttributeError(f"{self.__dict__.get('name', 'a bank')} has no array {name!r}, but "
-                             f"{', '.join(self.__dict__.get('arrays', ()))}.")
+        raise AttributeError(
+            f"{self.__dict__.get('name', 'a bank')} has no array {name!r}, but "
+            f"{', '.join(self.__dict__.get('arrays', ()))}."
+        )
 
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
@@ -70,7 +72,9 @@ class Bank:
         return np.flatnonzero(~self.members.any(0))
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in self.arrays.items())
+        shapes = ", ".join(
+            f"{name} {array.dtype}{list(array.shape)}" for name, array in self.arrays.items()
+        )
         return f"{self.name}: {len(self)} models; {shapes}"
 
 
@@ -94,7 +98,9 @@ class Piece:
     def _content(self) -> bytes:
         content = self.path.with_name(self.manifest["file"]).read_bytes()
         if hashlib.sha256(content).hexdigest() != self.manifest["sha256"]:
-            raise OSError(f"{self.path.with_name(self.manifest['file'])} is damaged: its bytes do not match their sha256")
+            raise OSError(
+                f"{self.path.with_name(self.manifest['file'])} is damaged: its bytes do not match their sha256"
+            )
         return content
 
     def sound_rows(self) -> dict[int, dict[str, np.ndarray]]:
@@ -112,7 +118,10 @@ class Piece:
             OSError: it is not there, or damaged.
         """
         arrays = decode(self._content(), self.manifest["file"], self.manifest["arrays"])
-        return {number: {name: arrays[name][row] for name in names or arrays} for row, number in enumerate(self.index)}
+        return {
+            number: {name: arrays[name][row] for name in names or arrays}
+            for row, number in enumerate(self.index)
+        }
 
 
 def numbers(blocks: Sequence[Piece]) -> set[int]:
@@ -120,7 +129,9 @@ def numbers(blocks: Sequence[Piece]) -> set[int]:
     return {number for piece in blocks for number in piece.index}
 
 
-def stack(rows: Mapping[int, Mapping[str, np.ndarray]], index: Sequence[int]) -> dict[str, np.ndarray]:
+def stack(
+    rows: Mapping[int, Mapping[str, np.ndarray]], index: Sequence[int]
+) -> dict[str, np.ndarray]:
     """Arrays [len(index), ...] of the models in `index`, from those of each."""
     return {name: np.stack([rows[number][name] for number in index]) for name in rows[index[0]]}
 
@@ -130,16 +141,26 @@ def decode(content: bytes, file: str, forms: Mapping[str, Mapping]) -> dict[str,
     try:
         packed = store.decode(content, Path(file).suffix)
         if set(packed) != set(forms):
-            raise ValueError(f"it holds {', '.join(sorted(packed))}, its manifest says {', '.join(sorted(forms))}")
+            raise ValueError(
+                f"it holds {', '.join(sorted(packed))}, its manifest says {', '.join(sorted(forms))}"
+            )
         for name, array in packed.items():
             dtype, shape = forms[name]["dtype"], list(forms[name]["shape"])
-            written = ("uint8", [*shape[:-1], -(-shape[-1] // 8)]) if dtype == "bool" else (dtype, shape)
+            written = (
+                ("uint8", [*shape[:-1], -(-shape[-1] // 8)]) if dtype == "bool" else (dtype, shape)
+            )
             if (str(array.dtype), list(array.shape)) != written:
-                raise ValueError(f"{name} is {array.dtype}{list(array.shape)}, not as its manifest says {dtype}{shape}")
+                raise ValueError(
+                    f"{name} is {array.dtype}{list(array.shape)}, not as its manifest says {dtype}{shape}"
+                )
     except (KeyError, ValueError) as error:
         raise OSError(f"{file} cannot be read ({error})") from error
-    return {name: np.unpackbits(array, axis=-1, count=forms[name]["shape"][-1]).astype(bool)
-            if forms[name]["dtype"] == "bool" else array for name, array in packed.items()}
+    return {
+        name: np.unpackbits(array, axis=-1, count=forms[name]["shape"][-1]).astype(bool)
+        if forms[name]["dtype"] == "bool"
+        else array
+        for name, array in packed.items()
+    }
 
 
 def pieces(name: str, where: Path) -> list[Piece]:
@@ -156,8 +177,20 @@ def pieces(name: str, where: Path) -> list[Piece]:
     return sorted(found, key=lambda piece: (piece.manifest["index"], str(piece.path)))
 
 
-NEEDED = {"edition": int, "training_edition": int, "parameters": dict, "index": list, "device_kind": str, "device": str,
-          "seconds": int | float, "date": str, "file": str, "bytes": int, "arrays": dict, "sha256": str}  # of a manifest
+NEEDED = {
+    "edition": int,
+    "training_edition": int,
+    "parameters": dict,
+    "index": list,
+    "device_kind": str,
+    "device": str,
+    "seconds": int | float,
+    "date": str,
+    "file": str,
+    "bytes": int,
+    "arrays": dict,
+    "sha256": str,
+}  # of a manifest
 MARKUP = re.compile(r"[<>|`$\\{}]|\]\(")  # in Markdown, for pages say what a manifest says
 
 
@@ -177,51 +210,80 @@ def _check(manifest: dict, path: Path) -> None:
     if not 0 <= manifest["seconds"] < 1e10:
         raise ValueError(f"seconds is {manifest['seconds']}")
     for name, form in manifest["arrays"].items():
-        if not isinstance(form["dtype"], str) or form["shape"][0] != stop - first or {*map(type, form["shape"])} != {int}:
+        if (
+            not isinstance(form["dtype"], str)
+            or form["shape"][0] != stop - first
+            or {*map(type, form["shape"])} != {int}
+        ):
             raise ValueError(f"{name} is {form} of {stop - first} models")
     for parent in manifest.get("parents", []):
-        if not (isinstance(parent["name"], str) and isinstance(parent["sha256"], str) and "edition" in parent):
+        if not (
+            isinstance(parent["name"], str)
+            and isinstance(parent["sha256"], str)
+            and "edition" in parent
+        ):
             raise ValueError(f"it was made from {parent!r}")
 
 
-def write(where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray], manifest: dict) -> Piece:
+def write(
+    where: Path, stem: str, suffix: str, arrays: Mapping[str, np.ndarray], manifest: dict
+) -> Piece:
     """Write a block and, last, its manifest: killed between, there is none, or an older one that does not fit the block.
 
     Raises:
         MiaError: it is too large to be published; it cannot be written, as on a full disk.
     """
-    packed = {name: np.packbits(array, axis=-1) if array.dtype == bool else array for name, array in arrays.items()}
+    packed = {
+        name: np.packbits(array, axis=-1) if array.dtype == bool else array
+        for name, array in arrays.items()
+    }
     content = store.encode(packed, suffix)
     path = where / f"{stem}.json"
-    manifest = {**manifest, "seconds": float(f"{manifest['seconds']:.3g}"),
-                "file": f"{path.stem}{suffix}", "bytes": len(content),
-                "arrays": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()},
-                "sha256": hashlib.sha256(content).hexdigest()}
+    manifest = {
+        **manifest,
+        "seconds": float(f"{manifest['seconds']:.3g}"),
+        "file": f"{path.stem}{suffix}",
+        "bytes": len(content),
+        "arrays": {
+            name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()
+        },
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     if where == folder():
         _check_room(path, len(content))
     try:
         store.write(path.with_name(manifest["file"]), content)
         store.write(path, (json.dumps(manifest, indent=1) + "\n").encode())
     except OSError as error:
-        raise MiaError(f"{path.with_name(manifest['file'])} cannot be written: {error.strerror or error}. What was finished "
-                       "before is kept. Free some space, or set MIA_CACHE to another folder, and run again: it goes on from "
-                       "there.") from error
+        raise MiaError(
+            f"{path.with_name(manifest['file'])} cannot be written: {error.strerror or error}. What was finished "
+            "before is kept. Free some space, or set MIA_CACHE to another folder, and run again: it goes on from "
+            "there."
+        ) from error
     return Piece(path, manifest)
 
 
 def published_bytes(without: str = "") -> int:
     """Of all files in `folder()`, but for those with a name `without`, and those that a process that was killed left."""
-    return sum(file.stat().st_size for file in folder().rglob("[!.]*") if file.is_file() and file.stem != without)
+    return sum(
+        file.stat().st_size
+        for file in folder().rglob("[!.]*")
+        if file.is_file() and file.stem != without
+    )
 
 
 def _check_room(path: Path, size: int) -> None:
     total = size + published_bytes(without=path.stem)
     if size > FILE_LIMIT:
-        raise MiaError(f"{path.stem} would have {size / 1e6:.1f} MB; {FILE_LIMIT / 1e6:.0f} MB is the limit of a published "
-                       "file. Publish blocks of fewer models (`block` of its measurement).")
+        raise MiaError(
+            f"{path.stem} would have {size / 1e6:.1f} MB; {FILE_LIMIT / 1e6:.0f} MB is the limit of a published "
+            "file. Publish blocks of fewer models (`block` of its measurement)."
+        )
     if total > TOTAL_LIMIT:
-        raise MiaError(f"{folder()} would hold {total / 1e6:.1f} MB; {TOTAL_LIMIT / 1e6:.0f} MB is the limit. Publish fewer "
-                       "models, or remove what no page shows.")
+        raise MiaError(
+            f"{folder()} would hold {total / 1e6:.1f} MB; {TOTAL_LIMIT / 1e6:.0f} MB is the limit. Publish fewer "
+            "models, or remove what no page shows."
+        )
 
 
 def device_kind() -> str:
@@ -254,9 +316,18 @@ def circumstances() -> dict:
 
     from mia_lib.training import devices
 
-    return {"device_kind": device_kind(), "device": devices.describe(devices.pick()), "peak_memory_mb": _peak_memory_mb(),
-            "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-            "date": time.strftime("%Y-%m-%d", time.gmtime()), "commit": _commit()}
+    return {
+        "device_kind": device_kind(),
+        "device": devices.describe(devices.pick()),
+        "peak_memory_mb": _peak_memory_mb(),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": _commit(),
+    }
 
 
 def _peak_memory_mb() -> int | None:
@@ -265,15 +336,23 @@ def _peak_memory_mb() -> int | None:
         import resource
     except ImportError:
         return None
-    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    most = max(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     return round(most / 2**10 if platform.system() == "Linux" else most / 2**20)
 
 
 def _commit() -> str:
     """The commit of the repository, with a + where files were changed since; "" outside of one."""
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=REPOSITORY, check=True,
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+            cwd=REPOSITORY,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()

@@ -6,7 +6,13 @@ What asks networks is imported when first used; signals from outputs that are gi
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mia_lib.signals.from_outputs import from_function, from_probabilities, log_odds, loss_of, scalars
+from mia_lib.signals.from_outputs import (
+    from_function,
+    from_probabilities,
+    log_odds,
+    loss_of,
+    scalars,
+)
 
 if TYPE_CHECKING:
     from mia_lib.signals.outputs import (
@@ -24,9 +30,25 @@ if TYPE_CHECKING:
         record_gradients,
     )
 
-__all__ = ["correctness", "features", "from_function", "from_probabilities", "gradient_norm", "least_loss", "log_odds",
-           "logit_scaled_confidence", "logits", "loss", "loss_of", "map_models", "model_outputs", "precise_loss",
-           "probabilities", "record_gradients", "scalars"]
+__all__ = [
+    "correctness",
+    "features",
+    "from_function",
+    "from_probabilities",
+    "gradient_norm",
+    "least_loss",
+    "log_odds",
+    "logit_scaled_confidence",
+    "logits",
+    "loss",
+    "loss_of",
+    "map_models",
+    "model_outputs",
+    "precise_loss",
+    "probabilities",
+    "record_gradients",
+    "scalars",
+]
 
 
 def __getattr__(name: str):

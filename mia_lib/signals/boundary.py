@@ -46,8 +46,19 @@ class Distances(NamedTuple):
 
 
 @torch.no_grad()
-def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, seed: int = 0, low=None, high=None,
-                  signed: bool = False, evaluations: int = 100, starts: int = 100) -> Distances:
+def hop_skip_jump(
+    predict: Callable,
+    x: torch.Tensor,
+    labels,
+    queries: int,
+    *,
+    seed: int = 0,
+    low=None,
+    high=None,
+    signed: bool = False,
+    evaluations: int = 100,
+    starts: int = 100,
+) -> Distances:
     """L2 distance of each record to the nearest point found that a model puts in another class.
 
     Step t goes from z_t, just beyond the boundary of the record x at the distance r = ||z_t - x|| ::
@@ -104,11 +115,20 @@ def hop_skip_jump(predict: Callable, x: torch.Tensor, labels, queries: int, *, s
         noise = torch.randn(probes, model.size, generator=draws, dtype=x.dtype).to(x.device)
         direction = _direction(model, rows, point, torch.nn.functional.normalize(noise, dim=1), box)
         point = _search(model, rows, _step(model, rows, point, direction, t, box))
-    return Distances(torch.where(model.right, distance, 0.0 - distance).cpu().numpy(), model.used.cpu().numpy())
+    return Distances(
+        torch.where(model.right, distance, 0.0 - distance).cpu().numpy(), model.used.cpu().numpy()
+    )
 
 
-def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, signed: bool = False,
-             starts: int = 100, judged: np.ndarray | None = None) -> Distances:
+def distance(
+    models: Ensemble,
+    records: Dataset,
+    queries: int,
+    seed: int = 0,
+    signed: bool = False,
+    starts: int = 100,
+    judged: np.ndarray | None = None,
+) -> Distances:
     """Distance of each record to the decision boundary of each model by `hop_skip_jump`, kept in the store.
 
     Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling`
@@ -127,10 +147,21 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
         MiaError: a budget that does not pay for a walk, or for so many `starts`.
     """
     check_budget(queries, math.prod(records.shape), 100, starts)
-    how = {"queries": int(queries), "seed": check_whole("seed", seed, 0), "signed": check_flag("signed", signed),
-           "starts": int(starts)}
-    results = map_models(_task, models, {"kind": "boundary", **how}, "boundary distances", records=records, judged=judged,
-                         **how)
+    how = {
+        "queries": int(queries),
+        "seed": check_whole("seed", seed, 0),
+        "signed": check_flag("signed", signed),
+        "starts": int(starts),
+    }
+    results = map_models(
+        _task,
+        models,
+        {"kind": "boundary", **how},
+        "boundary distances",
+        records=records,
+        judged=judged,
+        **how,
+    )
     distances, used = (spread(results, name, judged) for name in Distances._fields)
     return Distances(distances, np.nan_to_num(used).astype(np.int64))
 
@@ -138,13 +169,21 @@ def distance(models: Ensemble, records: Dataset, queries: int, seed: int = 0, si
 def _task(networks, x, labels, loss, queries, **how):
     [network] = networks
     device, network = outputs.device_of(network), outputs.in_precision(network, "float32")
-    scaling, ends, bounds = outputs.scaling_of(network, x, None), np.zeros((2, *x.shape[1:]), np.uint8), {}
+    scaling, ends, bounds = (
+        outputs.scaling_of(network, x, None),
+        np.zeros((2, *x.shape[1:]), np.uint8),
+        {},
+    )
     if x.ndim == 4:
         ends[1] = 255
-        bounds = dict(zip(("low", "high"), outputs.inputs(ends, 0, 2, device, scaling=scaling), strict=True))
+        bounds = dict(
+            zip(("low", "high"), outputs.inputs(ends, 0, 2, device, scaling=scaling), strict=True)
+        )
     points, labels = outputs.inputs(x, 0, len(x), device, scaling=scaling), np.array(labels)
     with devices.plain_float32():
-        distances = hop_skip_jump(lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds)
+        distances = hop_skip_jump(
+            lambda z: network(z).argmax(1), points, labels, queries, **how, **bounds
+        )
     return [{"distance": distances.distance.astype(np.float32), "queries": distances.queries}]
 
 
@@ -152,9 +191,17 @@ class _Model:
     """A model that answers, and an account for each record. Points are flat, [n, d]; `rows` [n] are their records."""
 
     def __init__(self, predict, x, labels, budget, shape):
-        self.predict, self.x, self.labels, self.budget, self.shape = predict, x, labels, budget, shape
+        self.predict, self.x, self.labels, self.budget, self.shape = (
+            predict,
+            x,
+            labels,
+            budget,
+            shape,
+        )
         self.size = x.shape[1]
-        self.batch = max(outputs.batch_size(x.device), 2**18 // max(1, self.size))  # inputs at a time, at most
+        self.batch = max(
+            outputs.batch_size(x.device), 2**18 // max(1, self.size)
+        )  # inputs at a time, at most
         self.theta, self.halvings = _tolerance(self.size)
         self.classes = self.ask(x)
         self.right = self.classes == labels
@@ -162,11 +209,15 @@ class _Model:
 
     def ask(self, points: torch.Tensor) -> torch.Tensor:
         def part(i, j):
-            classes = torch.as_tensor(self.predict(points[i:j].view(-1, *self.shape)), device=points.device)
+            classes = torch.as_tensor(
+                self.predict(points[i:j].view(-1, *self.shape)), device=points.device
+            )
             if classes.shape == (j - i,) and not classes.is_floating_point():
                 return classes.long()
-            raise MiaError(f"predict gave an array of shape {tuple(classes.shape)} and type {classes.dtype} for {j - i} "
-                           f"inputs: it must give [{j - i}] integers, the class of each.")
+            raise MiaError(
+                f"predict gave an array of shape {tuple(classes.shape)} and type {classes.dtype} for {j - i} "
+                f"inputs: it must give [{j - i}] integers, the class of each."
+            )
 
         return torch.cat([self.labels[:0], *devices.stream(part, len(points), self.batch)])
 
@@ -194,7 +245,9 @@ def _start(model, rows, trials):
         point[without[hit]], has_start[without[hit]] = trial, True
         without = without[~hit]
     for part in without.split(max(1, 2**24 // len(model.x))):
-        apart = torch.cdist(model.x[part], model.x).masked_fill(~model.beyond(part, model.classes), math.inf)
+        apart = torch.cdist(model.x[part], model.x).masked_fill(
+            ~model.beyond(part, model.classes), math.inf
+        )
         nearest = apart.min(1)
         point[part], has_start[part] = model.x[nearest.indices], nearest.values < math.inf
     rows = rows[has_start[rows]]
@@ -215,15 +268,23 @@ def _search(model, rows, outer):
 
 def _direction(model, rows, point, noise, box):
     """Unit vectors from the boundary to the other side, estimated at points [n, d] with probes along `noise` [B, d]."""
-    reach = (math.sqrt(model.size) * model.theta * model.distance(rows, point)).to(point.dtype)[:, None, None]
+    reach = (math.sqrt(model.size) * model.theta * model.distance(rows, point)).to(point.dtype)[
+        :, None, None
+    ]
 
     def part(i, j):
         probes = point[i:j, None] + reach[i:j] * noise
         probes = probes if box is None else probes.clamp(*box)
         phi = 2 * model.hits(rows[i:j], probes).to(point.dtype) - 1
         mean = phi.mean(1, keepdim=True)
-        phi = torch.where(mean.abs() == 1, phi, phi - mean)  # equal answers tell nothing: as the authors, along the mean
-        return phi @ noise if box is None else (phi[:, None] @ ((probes - point[i:j, None]) / reach[i:j]))[:, 0]
+        phi = torch.where(
+            mean.abs() == 1, phi, phi - mean
+        )  # equal answers tell nothing: as the authors, along the mean
+        return (
+            phi @ noise
+            if box is None
+            else (phi[:, None] @ ((probes - point[i:j, None]) / reach[i:j]))[:, 0]
+        )
 
     together = max(1, model.batch // len(noise))
     directions = [part(i, min(len(rows), i + together)) for i in range(0, len(rows), together)]
@@ -245,7 +306,7 @@ def _step(model, rows, point, direction, t, box):
 
 def _tolerance(size: int) -> tuple[float, int]:
     """Of a bisection, and the queries that it takes."""
-    theta = min(size ** -1.5, 1e-3)
+    theta = min(size**-1.5, 1e-3)
     return theta, math.ceil(-math.log2(theta))
 
 
@@ -255,25 +316,40 @@ def check_budget(queries, size: int, evaluations: int = 100, starts: int = 100) 
     check_whole("starts", starts, 0)
     least = 2 + starts + evaluations + 2 * _tolerance(size)[1]
     if not isinstance(queries, int | np.integer) or queries < least:
-        raise MiaError(f"queries = {brief(queries)}: give the number of predictions to ask for each record, at least {least} "
-                       f"for {size} inputs; 2,500 is usual.")
+        raise MiaError(
+            f"queries = {brief(queries)}: give the number of predictions to ask for each record, at least {least} "
+            f"for {size} inputs; 2,500 is usual."
+        )
 
 
 def _checked(x, labels, queries, low, high, evaluations, starts):
     """Bounds in the shape of a flat record, or None, after all checks."""
     if x.dtype not in outputs.PRECISIONS.values() or x.ndim < 2:
-        raise MiaError(f"x is of type {x.dtype} and shape {tuple(x.shape)}: give float32 or float64, [N, ...].")
+        raise MiaError(
+            f"x is of type {x.dtype} and shape {tuple(x.shape)}: give float32 or float64, [N, ...]."
+        )
     if labels.shape != x.shape[:1]:
-        raise MiaError(f"labels have shape {tuple(labels.shape)}: give [{len(x)}], the class of each record.")
+        raise MiaError(
+            f"labels have shape {tuple(labels.shape)}: give [{len(x)}], the class of each record."
+        )
     if not torch.isfinite(x).all():
-        check_finite("x", x.cpu().numpy(), "records", "Leave them out: random starts are between the values of all.")
+        check_finite(
+            "x",
+            x.cpu().numpy(),
+            "records",
+            "Leave them out: random starts are between the values of all.",
+        )
     check_budget(queries, math.prod(x.shape[1:]), evaluations, starts)
     if low is None and high is None:
         return None
     if low is None or high is None:
         raise MiaError(f"low = {low!r} and high = {high!r}: give both bounds or none.")
-    low, high = (torch.as_tensor(bound).to(x).expand(x.shape[1:]).flatten() for bound in (low, high))
+    low, high = (
+        torch.as_tensor(bound).to(x).expand(x.shape[1:]).flatten() for bound in (low, high)
+    )
     if not ((low <= x.flatten(1)) & (x.flatten(1) <= high)).all():
-        raise MiaError(f"low and high leave records outside, whose values run from {x.min():g} to {x.max():g}: widen the "
-                       "bounds, or give none.")
+        raise MiaError(
+            f"low and high leave records outside, whose values run from {x.min():g} to {x.max():g}: widen the "
+            "bounds, or give none."
+        )
     return low, high

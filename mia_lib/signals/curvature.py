@@ -46,8 +46,18 @@ VARIANTS = ("paper", "released_code")
 CONVERTED = 2000  # records of an ensemble's that are held as numbers at a time
 
 
-def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: float = 1e-3, seed: int = 0, *,
-                     y: Labels = None, variant: str = "paper", batch: int | None = None, first: int = 0) -> np.ndarray:
+def zero_order_trace(
+    loss: Callable,
+    x: torch.Tensor,
+    iterations: int = 10,
+    h: float = 1e-3,
+    seed: int = 0,
+    *,
+    y: Labels = None,
+    variant: str = "paper",
+    batch: int | None = None,
+    first: int = 0,
+) -> np.ndarray:
     """Trace of the Hessian from losses alone (Ravikumar et al. 2024, Eq. 11 and Algorithm 1).
 
     With independent u, v whose entries are +1 or -1, the mean over `iterations` draws of ``q (u . v)``, where ::
@@ -95,7 +105,9 @@ def zero_order_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, h: f
         return _streamed(terms, loss, x, y, batch, first, iterations, products=False) / iterations
 
 
-def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None) -> np.ndarray:
+def limit_trace(
+    loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None
+) -> np.ndarray:
     """What `zero_order_trace` tends to as h shrinks where the loss is smooth: the mean of ``v^T H u (u . v)`` over its probes,
     with products of the Hessian.
 
@@ -114,8 +126,16 @@ def limit_trace(loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int
     return _streamed(terms, loss, x, y, None, 0, iterations) / iterations
 
 
-def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0, *, y: Labels = None,
-                     batch: int | None = None, first: int = 0) -> np.ndarray:
+def hutchinson_trace(
+    loss: Callable,
+    x: torch.Tensor,
+    probes: int,
+    seed: int = 0,
+    *,
+    y: Labels = None,
+    batch: int | None = None,
+    first: int = 0,
+) -> np.ndarray:
     """Trace of the Hessian by Hutchinson's estimator: the mean of v^T H v over `probes` vectors v of +1 and -1.
 
     Unbiased, with variance ``2 (|H|^2 - sum H_ii^2) / probes``: exact for a diagonal H.
@@ -135,7 +155,9 @@ def hutchinson_trace(loss: Callable, x: torch.Tensor, probes: int, seed: int = 0
     return _streamed(terms, loss, x, y, batch, first, probes) / probes
 
 
-def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int | None = None) -> np.ndarray:
+def exact_trace(
+    loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int | None = None
+) -> np.ndarray:
     """Trace of the Hessian, from its products with every unit vector.
 
     Args:
@@ -148,7 +170,9 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 
     def terms(times_hessian, part, start, low, high):
         unit = torch.eye(part[0].numel(), dtype=part.dtype, device=part.device)[low:high]
-        products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(2)
+        products = times_hessian(unit.view(-1, 1, *part.shape[1:]).expand(-1, *part.shape)).flatten(
+            2
+        )
         return products[:, :, low:high].diagonal(dim1=0, dim2=2).mT
 
     return _streamed(terms, loss, x, y, batch, 0, x[0].numel())
@@ -157,8 +181,17 @@ def exact_trace(loss: Callable, x: torch.Tensor, *, y: Labels = None, batch: int
 # ------------------------------------------------------------------------------------------------------------- an ensemble
 
 
-def traces(models: Ensemble, records: Dataset, variant: str = "paper", iterations: int = 10, h: float = 1e-3, seed: int = 0,
-       dtype: str = "float64", warn: bool = True, precise: bool = True) -> np.ndarray:
+def traces(
+    models: Ensemble,
+    records: Dataset,
+    variant: str = "paper",
+    iterations: int = 10,
+    h: float = 1e-3,
+    seed: int = 0,
+    dtype: str = "float64",
+    warn: bool = True,
+    precise: bool = True,
+) -> np.ndarray:
     """`zero_order_trace` of each record's loss under each model, kept in the store.
 
     Inputs are in the unit that networks take: images run from -1 to 1, or as the models' `scaling` has them. All models see
@@ -180,8 +213,21 @@ def traces(models: Ensemble, records: Dataset, variant: str = "paper", iteration
     check_flag("warn", warn), check_flag("precise", precise)
     how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": int(seed)}
     spec = {"kind": "curvature", "dtype": dtype, "precise": precise, **how}
-    return spread(map_models(_task, models, spec, "curvature", records=records, dtype=dtype, how=how, warn=warn,
-                             precise=precise), "curvature", None)
+    return spread(
+        map_models(
+            _task,
+            models,
+            spec,
+            "curvature",
+            records=records,
+            dtype=dtype,
+            how=how,
+            warn=warn,
+            precise=precise,
+        ),
+        "curvature",
+        None,
+    )
 
 
 def between_kinks(models: Ensemble, records: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -199,9 +245,17 @@ def between_kinks(models: Ensemble, records: Dataset) -> tuple[np.ndarray, np.nd
         trace, norm: float64 [M, N].
     """
     if models.config.loss != "cross_entropy":
-        raise MiaError(f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
-                       "exact_trace.")
-    results = map_models(_between_task, models, {"kind": "curvature between kinks"}, "exact curvature", records=records)
+        raise MiaError(
+            f"loss = {models.config.loss!r}: between_kinks knows the Hessian of 'cross_entropy' alone. Take "
+            "exact_trace."
+        )
+    results = map_models(
+        _between_task,
+        models,
+        {"kind": "curvature between kinks"},
+        "exact curvature",
+        records=records,
+    )
     return spread(results, "trace", None), spread(results, "norm", None)
 
 
@@ -211,15 +265,25 @@ def _between_task(networks, x, labels, loss):
     network = outputs.in_precision(network, "float64")
 
     def part(start: int, stop: int) -> np.ndarray:
-        inputs = outputs.inputs(x, start, stop, device, torch.float64, scaling).contiguous().requires_grad_()
+        inputs = (
+            outputs.inputs(x, start, stop, device, torch.float64, scaling)
+            .contiguous()
+            .requires_grad_()
+        )
         logits = network(inputs)
         p = logits.detach().softmax(-1)
-        units = torch.eye(logits.shape[1], dtype=p.dtype, device=device)[:, None].expand(-1, len(p), -1)
+        units = torch.eye(logits.shape[1], dtype=p.dtype, device=device)[:, None].expand(
+            -1, len(p), -1
+        )
         [jacobian] = grad(logits, inputs, units, is_grads_batched=True)
         jacobian = jacobian.flatten(2).transpose(0, 1)  # [B, K, D]
         apart = p.sqrt()[..., None] * (jacobian - (p[:, None] @ jacobian))
         gram = apart @ apart.mT
-        return torch.stack([gram.diagonal(dim1=1, dim2=2).sum(1), torch.linalg.matrix_norm(gram)]).cpu().numpy()
+        return (
+            torch.stack([gram.diagonal(dim1=1, dim2=2).sum(1), torch.linalg.matrix_norm(gram)])
+            .cpu()
+            .numpy()
+        )
 
     batch = max(1, outputs.batch_size(device) // 10)
     trace, norm = np.concatenate([np.empty((2, 0)), *devices.stream(part, len(x), batch)], 1)
@@ -239,8 +303,14 @@ def _task(networks, x, labels, loss, dtype, how, warn, precise):
         if not warn:
             warnings.simplefilter("ignore", UserWarning)
         for start in range(0, len(x), CONVERTED):
-            part = outputs.inputs(x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling)
-            parts.append(zero_order_trace(losses, part, **how, y=labels[start:start + CONVERTED], first=start))
+            part = outputs.inputs(
+                x, start, start + CONVERTED, device, outputs.PRECISIONS[dtype], scaling
+            )
+            parts.append(
+                zero_order_trace(
+                    losses, part, **how, y=labels[start : start + CONVERTED], first=start
+                )
+            )
     return [{"curvature": np.concatenate(parts)}]
 
 
@@ -256,8 +326,16 @@ def _check(name: str, count: int, seed: int, h: float = 1.0) -> float:
     return float(h)
 
 
-def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | None, first: int, probes: int,
-              products: bool = True) -> np.ndarray:
+def _streamed(
+    terms: Callable,
+    loss: Callable,
+    x: torch.Tensor,
+    y,
+    batch: int | None,
+    first: int,
+    probes: int,
+    products: bool = True,
+) -> np.ndarray:
     """Sums over the probes of one slice of records after the other, float64 [N]: `terms(times_hessian, inputs, number of the
     first, first and last probe)` gives their terms [k, B]; without `products` from the losses, four a probe."""
     x, batch = _points(x), outputs.check_batch(batch)
@@ -272,7 +350,10 @@ def _streamed(terms: Callable, loss: Callable, x: torch.Tensor, y, batch: int | 
 
     def part(start: int, stop: int) -> np.ndarray:
         inputs, losses = x[start:stop], _of_points(loss, None if y is None else y[start:stop])
-        given, together = _hessian(losses, inputs) if products else losses, max(1, most // (losses_each * (stop - start)))
+        given, together = (
+            _hessian(losses, inputs) if products else losses,
+            max(1, most // (losses_each * (stop - start))),
+        )
         total = torch.zeros(stop - start, dtype=x.dtype, device=x.device)
         for low in range(0, probes, together):
             total += terms(given, inputs, first + start, low, min(probes, low + together)).sum(0)
@@ -287,22 +368,31 @@ def _points(x) -> torch.Tensor:
     """The records as a tensor of float32 or float64, of which none other is taken."""
     x = torch.as_tensor(outputs.check_records(x))
     if x.dtype not in outputs.PRECISIONS.values():
-        raise MiaError(f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic.")
+        raise MiaError(
+            f"x is of type {x.dtype}: give float64 (or float32), for it decides the arithmetic."
+        )
     return x
 
 
 def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
     """The loss as a function of several points a record, [k, B, ...] -> [k, B]."""
+
     def losses(points: torch.Tensor) -> torch.Tensor:
         if labels is None:
             values = [loss(point) for point in points]
         else:
             values = [loss(points.flatten(0, 1), labels.repeat(len(points)))]
         wanted = points.shape[0] * points.shape[1] // len(values)
-        shape = tuple(values[0].shape) if isinstance(values[0], torch.Tensor) else type(values[0]).__name__
+        shape = (
+            tuple(values[0].shape)
+            if isinstance(values[0], torch.Tensor)
+            else type(values[0]).__name__
+        )
         if shape != (wanted,):
-            raise MiaError(f"loss gave an array of shape {shape} for {wanted} inputs: it must give [{wanted}], a number for "
-                           "each and not their mean.")
+            raise MiaError(
+                f"loss gave an array of shape {shape} for {wanted} inputs: it must give [{wanted}], a number for "
+                "each and not their mean."
+            )
         return torch.cat(values).view(points.shape[:2])
 
     return losses
@@ -325,30 +415,43 @@ def _pairs(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> tuple
     return _probes(x, seed, first, 2 * low, 2 * high).unflatten(0, (-1, 2)).unbind(1)
 
 
-def _difference(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float) -> torch.Tensor:
+def _difference(
+    losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float
+) -> torch.Tensor:
     """The four-point difference of the losses of x [B, ...] along u and v [k, B, ...]: [k, B]."""
     together, apart = h * (u + v), h * (u - v)
-    a, b, c, d = losses(torch.cat([x + together, x + apart, x - apart, x - together])).unflatten(0, (4, -1))
+    a, b, c, d = losses(torch.cat([x + together, x + apart, x - apart, x - together])).unflatten(
+        0, (4, -1)
+    )
     return (a - b) - (c - d)  # differences of numbers so close are exact
 
 
-def _warn_of_rounding(losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, size: float) -> None:
+def _warn_of_rounding(
+    losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float, size: float
+) -> None:
     """Compare with a step so small that all of the difference is rounding; that of the losses does not depend on the step."""
     eps = torch.finfo(x.dtype).eps
     small = min(h, max(h / 1000, 64 * eps * x.abs().max().item()))  # a point must still move
     rounding = _difference(losses, x, u, v, small).abs().mean().item()
     if rounding > 0.1 * size:
         unit = 4 * h * h
-        warnings.warn(f"h = {h:g} is at the rounding floor of {x.dtype} (eps = {eps:.1e}): rounding alone moves a probe by "
-                      f"about {rounding / unit:.1e}, and the probes are of size {size / unit:.1e}. Give x and the loss in "
-                      "float64, or a larger h.", stacklevel=2)
+        warnings.warn(
+            f"h = {h:g} is at the rounding floor of {x.dtype} (eps = {eps:.1e}): rounding alone moves a probe by "
+            f"about {rounding / unit:.1e}, and the probes are of size {size / unit:.1e}. Give x and the loss in "
+            "float64, or a larger h.",
+            stacklevel=2,
+        )
 
 
 def _hessian(losses: Callable, x: torch.Tensor) -> Callable:
     """Function from vectors [k, B, ...] to their products with the Hessian of each record's loss."""
-    x = x.detach().contiguous().requires_grad_()  # channels last, PyTorch cannot batch some second derivatives
+    x = (
+        x.detach().contiguous().requires_grad_()
+    )  # channels last, PyTorch cannot batch some second derivatives
     with torch.enable_grad():
         [slope] = grad(losses(x[None]).sum(), x, create_graph=True)
     if not slope.requires_grad:  # the loss is linear
         return torch.zeros_like
-    return lambda v: grad(slope, x, v, retain_graph=True, is_grads_batched=True, materialize_grads=True)[0]
+    return lambda v: grad(
+        slope, x, v, retain_graph=True, is_grads_batched=True, materialize_grads=True
+    )[0]

@@ -55,11 +55,15 @@ def loss_of(margin: np.ndarray) -> np.ndarray:
 
 def log_odds(loss: np.ndarray) -> np.ndarray:
     """log(p / (1 - p)) of p = exp(-loss), float64; a loss that float32 rounded to zero counts as its smallest number."""
-    loss = np.maximum(check_numbers("loss", loss).astype(np.float64), np.finfo(np.float32).smallest_subnormal)
+    loss = np.maximum(
+        check_numbers("loss", loss).astype(np.float64), np.finfo(np.float32).smallest_subnormal
+    )
     return -(loss + np.log(-np.expm1(-loss)))
 
 
-def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy") -> dict[str, np.ndarray]:
+def scalars(
+    logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy"
+) -> dict[str, np.ndarray]:
     """Every scalar signal from logits.
 
     With p the softmax of the logits z, y the label and j the best other class:
@@ -89,16 +93,20 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
     check_choice("loss", loss, LOSSES)
     z = _check_logits("logits", logits)
     if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
-        raise MiaError(f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
-                       "signals.from_probabilities(probabilities, labels). If they are logits after all, add 1 to each, which "
-                       "changes no softmax.")
+        raise MiaError(
+            f"logits of shape {z.shape} are probabilities: all in [0, 1], and each row has the sum 1. Give "
+            "signals.from_probabilities(probabilities, labels). If they are logits after all, add 1 to each, which "
+            "changes no softmax."
+        )
     labels = check_labels("labels", labels, z.shape[-1], z.shape[-2])
     one_hot = np.arange(z.shape[-1]) == labels[:, None]
     log_p = z - logsumexp(z, -1, keepdims=True)
     truth, others, margin = _margin(z, one_hot)
     signals = {
         "loss": precise_loss(z, np.broadcast_to(labels, z.shape[:-1]), loss),
-        "least_loss": precise_loss(z, z.argmax(-1), loss),  # the label with the smallest loss, whichever the loss
+        "least_loss": precise_loss(
+            z, z.argmax(-1), loss
+        ),  # the label with the smallest loss, whichever the loss
         "logit_scaled_confidence": margin,
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),
@@ -106,7 +114,10 @@ def scalars(logits: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy")
         "correctness": z.argmax(-1) == labels,
     }
     wide = ("loss", "least_loss") if loss in ("brier", "double_softmax") else ()
-    return {name: column.astype(np.float64 if name in wide else np.float32) for name, column in signals.items()}
+    return {
+        name: column.astype(np.float64 if name in wide else np.float32)
+        for name, column in signals.items()
+    }
 
 
 def precise_loss(logits: np.ndarray, labels: np.ndarray, kind: str = "cross_entropy") -> np.ndarray:
@@ -134,18 +145,26 @@ def _check_logits(argument: str, values) -> np.ndarray:
     z = check_numbers(argument, values)
     if z.ndim < 2 or z.shape[-1] < 2:
         columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
-        raise MiaError(f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
-                       f"[..., N, K]. Of one sigmoid output s a record, [N, 1], make two: np.concatenate({columns}, 1).")
+        raise MiaError(
+            f"{argument} has shape {z.shape} and type {z.dtype}: numbers of at least two classes are needed, "
+            f"[..., N, K]. Of one sigmoid output s a record, [N, 1], make two: np.concatenate({columns}, 1)."
+        )
     z = z.astype(np.float64)
     if np.isnan(z).any() or (z == np.inf).any():
         bad = (np.isnan(z) | (z == np.inf)).any(-1)
-        raise MiaError(f"{argument} holds NaN or infinity in {bad.sum()} of {bad.size} rows, the first is number "
-                       f"{int(np.flatnonzero(bad)[0])}: leave out the records, or the model whose training diverged.")
+        raise MiaError(
+            f"{argument} holds NaN or infinity in {bad.sum()} of {bad.size} rows, the first is number "
+            f"{int(np.flatnonzero(bad)[0])}: leave out the records, or the model whose training diverged."
+        )
     return z
 
 
-def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str = "cross_entropy",
-                       floor: float | None = None) -> dict[str, np.ndarray]:
+def from_probabilities(
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    loss: str = "cross_entropy",
+    floor: float | None = None,
+) -> dict[str, np.ndarray]:
     """Every scalar signal from probabilities, for models that give no logits: `scalars` of their logarithms.
 
     What a softmax rounded away cannot be had back. A probability below `floor`, zero above all, counts as `floor`, so that
@@ -175,8 +194,10 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])
     if not are_probabilities(p):
         sums = p.sum(-1)
-        raise MiaError(f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
-                       f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars.")
+        raise MiaError(
+            f"probabilities run from {p.min():.4g} to {p.max():.4g}, sums of rows from {sums.min():.4g} to "
+            f"{sums.max():.4g}: numbers in [0, 1] with the sum 1 are needed. Logits go to signals.scalars."
+        )
     coarse = floor is not None
     floor = floor if coarse else float(np.finfo(np.result_type(array.dtype, np.float32)).tiny)
     if not 0 < check_range("floor", floor) < 0.5:
@@ -184,14 +205,24 @@ def from_probabilities(probabilities: np.ndarray, labels: np.ndarray, loss: str 
     one_hot = np.arange(p.shape[-1]) == labels[:, None]
     lost = ((p * one_hot).sum(-1) < floor) | (np.where(one_hot, 0, p).max(-1) < floor)
     if lost.any() and not coarse:
-        warnings.warn(f"probabilities of the true class, or of all others, are below {floor:.2g} in {lost.sum()} of "
-                      f"{lost.size} cases, as a rounded softmax gives them: these tie. Logits, or float64, would tell them "
-                      "apart.", UserWarning, stacklevel=2)
+        warnings.warn(
+            f"probabilities of the true class, or of all others, are below {floor:.2g} in {lost.sum()} of "
+            f"{lost.size} cases, as a rounded softmax gives them: these tie. Logits, or float64, would tell them "
+            "apart.",
+            UserWarning,
+            stacklevel=2,
+        )
     return scalars(np.log(np.maximum(p, floor)), labels, loss)
 
 
-def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1000,
-                  keep: str | Path | None = None, loss: str = "cross_entropy") -> np.ndarray:
+def from_function(
+    function: Callable,
+    x,
+    outputs: str = "logits",
+    batch: int = 1000,
+    keep: str | Path | None = None,
+    loss: str = "cross_entropy",
+) -> np.ndarray:
     """The answers of a model that is a function, one batch of records after the other.
 
     >>> import numpy as np
@@ -221,7 +252,12 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     Warns:
         UserWarning: all records got the same answer.
     """
-    check_type("function", function, Callable, "It answers for records, as model.predict_proba (without brackets) does.")
+    check_type(
+        "function",
+        function,
+        Callable,
+        "It answers for records, as model.predict_proba (without brackets) does.",
+    )
     check_choice("outputs", outputs, OUTPUTS)
     check_choice("loss", loss, LOSSES)
     check_whole("batch", batch, 1)
@@ -229,16 +265,20 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
     if hasattr(x, "toarray"):
         raise MiaError(f"x is a sparse {type(x).__name__}: an array is needed. Give x.toarray().")
     if not hasattr(x, "__len__") or getattr(x, "shape", None) == () or not len(x):
-        raise MiaError(f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list.")
+        raise MiaError(
+            f"x is of type {type(x).__name__}: at least one record is needed, as an array, a DataFrame or a list."
+        )
     check_unmasked("x", x)
-    kept = _Kept(keep, {"of": _content(x) if isinstance(keep, str | Path) else "", "outputs": outputs})
+    kept = _Kept(
+        keep, {"of": _content(x) if isinstance(keep, str | Path) else "", "outputs": outputs}
+    )
     parts = kept.parts
     with progress.Bar("asking the model", len(x)) as bar:
         done = sum(map(len, parts))
         bar.advance(done)
         try:
             while done < len(x):
-                part = x.iloc[done:done + batch] if hasattr(x, "iloc") else x[done:done + batch]
+                part = x.iloc[done : done + batch] if hasattr(x, "iloc") else x[done : done + batch]
                 try:
                     answer = _checked(function(part), len(part), outputs, parts, loss)
                     parts.append(answer.copy())  # a model may use its array again
@@ -253,8 +293,12 @@ def from_function(function: Callable, x, outputs: str = "logits", batch: int = 1
             kept.write()
     answers = np.concatenate(parts)
     if len(answers) > 1 and (answers == answers[0]).all():
-        warnings.warn(f"function gives all {len(answers)} records the same answer: no attack can tell them apart. Does it "
-                      "look at what it is given?", UserWarning, stacklevel=2)
+        warnings.warn(
+            f"function gives all {len(answers)} records the same answer: no attack can tell them apart. Does it "
+            "look at what it is given?",
+            UserWarning,
+            stacklevel=2,
+        )
     return answers
 
 
@@ -263,47 +307,73 @@ def _checked(raw, records: int, outputs: str, before: list[np.ndarray], loss: st
     check_unmasked("answer", raw)
     answer = as_array(raw)
     if answer.shape == (records,):
-        raise MiaError(f"one {'number' if answer.dtype.kind in 'biuf' else 'label'} a record, shape {answer.shape}: "
-                       f"[{records}, K] is needed, a number for each class. Of scikit-learn give model.predict_proba in the "
-                       "place of predict; of one probability p make np.stack([1 - p, p], 1) with outputs = 'probabilities', "
-                       "of one number s before the sigmoid np.stack([0 * s, s], 1) with outputs = 'logits'.")
+        raise MiaError(
+            f"one {'number' if answer.dtype.kind in 'biuf' else 'label'} a record, shape {answer.shape}: "
+            f"[{records}, K] is needed, a number for each class. Of scikit-learn give model.predict_proba in the "
+            "place of predict; of one probability p make np.stack([1 - p, p], 1) with outputs = 'probabilities', "
+            "of one number s before the sigmoid np.stack([0 * s, s], 1) with outputs = 'logits'."
+        )
     if answer.dtype.kind not in "biuf" or answer.ndim != 2 or len(answer) != records:
-        raise MiaError(f"shape {answer.shape} and type {answer.dtype} for {records} records: numbers [{records}, K] are "
-                       "needed.")
+        raise MiaError(
+            f"shape {answer.shape} and type {answer.dtype} for {records} records: numbers [{records}, K] are "
+            "needed."
+        )
     if answer.shape[1] < 2:
-        remedy = explain_single_output(answer, "np.concatenate([0 * s, s], 1) with outputs = 'logits'",
-                            "np.concatenate([1 - s, s], 1) with outputs = 'probabilities'")
+        remedy = explain_single_output(
+            answer,
+            "np.concatenate([0 * s, s], 1) with outputs = 'logits'",
+            "np.concatenate([1 - s, s], 1) with outputs = 'probabilities'",
+        )
         raise MiaError(f"shape {answer.shape}: at least two classes are needed. {remedy}")
     if before and before[0].shape[1] != answer.shape[1]:
-        raise MiaError(f"{answer.shape[1]} classes, where {before[0].shape[1]} were answered before.")
+        raise MiaError(
+            f"{answer.shape[1]} classes, where {before[0].shape[1]} were answered before."
+        )
     answer = answer if answer.dtype.kind == "f" else answer.astype(np.float64)
     bad = (np.isnan(answer) | (answer == np.inf)).any(1)
     if bad.any():
-        raise MiaError(f"NaN or infinity for {bad.sum()} of {records} records, the first is number {int(np.argmax(bad))} of "
-                       "the batch.")
-    if outputs == "logits" and loss != "squared_error" and (
-            kind := explain_not_logits(answer) if not before or are_probabilities(answer) else ""):
+        raise MiaError(
+            f"NaN or infinity for {bad.sum()} of {records} records, the first is number {int(np.argmax(bad))} of "
+            "the batch."
+        )
+    if (
+        outputs == "logits"
+        and loss != "squared_error"
+        and (kind := explain_not_logits(answer) if not before or are_probabilities(answer) else "")
+    ):
         raise MiaError(f"no logits, though outputs = 'logits': these seem to be {kind}.")
     if outputs == "probabilities" and not are_probabilities(answer):
         sums = answer.sum(1)
-        raise MiaError(f"numbers from {answer.min():.4g} to {answer.max():.4g} with sums of rows from {sums.min():.4g} to "
-                       f"{sums.max():.4g}, where outputs = 'probabilities'. "
-                       f"{explain_not_probabilities(answer) or 'Of logits say so, outputs = ' + repr('logits')}.")
+        raise MiaError(
+            f"numbers from {answer.min():.4g} to {answer.max():.4g} with sums of rows from {sums.min():.4g} to "
+            f"{sums.max():.4g}, where outputs = 'probabilities'. "
+            f"{explain_not_probabilities(answer) or 'Of logits say so, outputs = ' + repr('logits')}."
+        )
     return answer
 
 
-def _stopped(error: Exception, parts: list, done: int, size: int, records: int, kept: _Kept) -> MiaError:
+def _stopped(
+    error: Exception, parts: list, done: int, size: int, records: int, kept: _Kept
+) -> MiaError:
     """What to say when asking stops before the end."""
-    what = f"answered with {error}" if isinstance(error, MiaError) else f"failed: {type(error).__name__}: {error}"
+    what = (
+        f"answered with {error}"
+        if isinstance(error, MiaError)
+        else f"failed: {type(error).__name__}: {error}"
+    )
     if not done:
         then = ""
     elif kept.path and not kept.unwritten:
         then = f" The {done} answers before are in {kept.path}: call it again with the same keep, and it goes on there."
     else:
         then = f" The {done} answers before are this error's `answered`; " + (
-            f"they could not be written to {kept.path}." if kept.path else
-            "with keep = 'answers.npz' they would be in a file, and the next call would go on there.")
-    stopped = MiaError(f"function, asked about records {done} to {done + size - 1} of {records}, {what}{then}")
+            f"they could not be written to {kept.path}."
+            if kept.path
+            else "with keep = 'answers.npz' they would be in a file, and the next call would go on there."
+        )
+    stopped = MiaError(
+        f"function, asked about records {done} to {done + size - 1} of {records}, {what}{then}"
+    )
     stopped.answered = np.concatenate(parts) if parts else None
     return stopped
 
@@ -317,8 +387,12 @@ def _content(x) -> str:
         if not isinstance(array, list | tuple) and array.dtype.kind != "O":
             return store.fingerprint(array)
         parts = list(array)
-    contents = [_content(part) if isinstance(part, list | tuple | np.ndarray) or hasattr(part, "detach") else repr(part)
-                for part in parts]
+    contents = [
+        _content(part)
+        if isinstance(part, list | tuple | np.ndarray) or hasattr(part, "detach")
+        else repr(part)
+        for part in parts
+    ]
     return hashlib.sha256(repr(contents).encode()).hexdigest()[:40]
 
 
@@ -327,33 +401,51 @@ class _Kept:
 
     def __init__(self, path: str | Path | None, about: dict[str, str]):
         if not isinstance(path, str | Path | None):
-            raise MiaError(f"keep is of type {type(path).__name__}: the name of a file that ends in .npz is needed.")
+            raise MiaError(
+                f"keep is of type {type(path).__name__}: the name of a file that ends in .npz is needed."
+            )
         self.path, self.about, self.parts = Path(path).expanduser() if path else None, about, []
         self.written, self.unwritten = time.monotonic(), False
         if self.path is None:
             return
         if self.path.suffix != ".npz" or not self.path.parent.is_dir():
-            raise MiaError(f"keep = {str(path)!r}: the name of a file that ends in .npz is needed, in a folder that exists.")
+            raise MiaError(
+                f"keep = {str(path)!r}: the name of a file that ends in .npz is needed, in a folder that exists."
+            )
         if not self.path.is_file():
             return
-        contents = read_npz(self.path, f"keep = {str(path)!r}", ("answers", *about), (), "Delete it, or give another name.")
+        contents = read_npz(
+            self.path,
+            f"keep = {str(path)!r}",
+            ("answers", *about),
+            (),
+            "Delete it, or give another name.",
+        )
         for name, value in about.items():
             if str(contents[name]) != value:
                 what = "other records" if name == "of" else f"{contents[name]}, not {value}"
-                raise MiaError(f"keep = {str(path)!r} holds answers about {what}: give another name, or delete it.")
+                raise MiaError(
+                    f"keep = {str(path)!r} holds answers about {what}: give another name, or delete it."
+                )
         self.parts = [contents["answers"]] if len(contents["answers"]) else []
 
     def write(self) -> None:
         if self.path is not None and self.parts:
             self.parts[:] = [np.concatenate(self.parts)]
             buffer = io.BytesIO()
-            np.savez(buffer, answers=self.parts[0], **{name: np.array(value) for name, value in self.about.items()})
+            np.savez(
+                buffer,
+                answers=self.parts[0],
+                **{name: np.array(value) for name, value in self.about.items()},
+            )
             self.written = time.monotonic()
             try:
                 store.write(self.path, buffer.getvalue())
                 self.unwritten = False
             except OSError as error:
                 if not self.unwritten:
-                    progress.say(f"The answers cannot be written to {self.path} ({error.strerror}): they are kept in memory, "
-                                 "and written there once there is room.")
+                    progress.say(
+                        f"The answers cannot be written to {self.path} ({error.strerror}): they are kept in memory, "
+                        "and written there once there is room."
+                    )
                 self.unwritten = True

@@ -41,8 +41,15 @@ VECTORS = 16  # at a time
 # ---------------------------------------------------------------------------------------------------- products with vectors
 
 
-def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-             batch: int | None = None, scaling: str | tuple | None = None) -> Callable[[np.ndarray], np.ndarray]:
+def operator(
+    model: nn.Module,
+    x,
+    y: np.ndarray,
+    loss: str = "cross_entropy",
+    dtype: str = "float64",
+    batch: int | None = None,
+    scaling: str | tuple | None = None,
+) -> Callable[[np.ndarray], np.ndarray]:
     """H as a function of vectors, where H is the Hessian of the mean loss over the records, without weight decay.
 
     H v is the derivative of the gradient along v (forward over reverse mode, Pearlmutter 1994), summed over batches of
@@ -66,7 +73,11 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
             parameters or of one output; the function: vectors of another shape.
     """
     check_choice("loss", loss, LOSSES)
-    network, x, batch = signals.in_precision(model, dtype), signals.check_records(x), signals.check_batch(batch)
+    network, x, batch = (
+        signals.in_precision(model, dtype),
+        signals.check_records(x),
+        signals.check_batch(batch),
+    )
     device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
     sizes = [w.numel() for w in weights.values()]
@@ -74,7 +85,9 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
     def summed(weights: dict, part: torch.Tensor, part_labels: torch.Tensor) -> torch.Tensor:
         return precise_loss(functional_call(network, weights, (part,)), part_labels, loss).sum()
 
-    def product(vector: torch.Tensor, part: torch.Tensor, part_labels: torch.Tensor) -> torch.Tensor:
+    def product(
+        vector: torch.Tensor, part: torch.Tensor, part_labels: torch.Tensor
+    ) -> torch.Tensor:
         pieces = zip(weights.items(), vector.split(sizes), strict=True)
         direction = {name: piece.view_as(w) for (name, w), piece in pieces}
         along = jvp(lambda w: grad(summed)(w, part, part_labels), (weights,), (direction,))[1]
@@ -85,11 +98,14 @@ def operator(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dt
     def apply(vectors: np.ndarray) -> np.ndarray:
         vectors = check_numbers("vectors", vectors)
         if vectors.ndim != 2 or vectors.shape[1] != sum(sizes):
-            raise MiaError(f"vectors has shape {vectors.shape}: [k, {sum(sizes)}] is needed, a column for each parameter.")
+            raise MiaError(
+                f"vectors has shape {vectors.shape}: [k, {sum(sizes)}] is needed, a column for each parameter."
+            )
         vectors = torch.tensor(vectors, dtype=signals.PRECISIONS[dtype], device=device)
         total = torch.zeros_like(vectors)
         size = batch or max(1, 8 * signals.batch_size(device) // max(4, min(len(vectors), VECTORS)))
         for k in range(0, len(vectors), VECTORS):
+
             def add(start: int, stop: int, some: slice = slice(k, k + VECTORS)) -> None:
                 part = signals.inputs(x, start, stop, device, signals.PRECISIONS[dtype], scaling)
                 total[some] += several(vectors[some], part, labels[start:stop])
@@ -109,8 +125,15 @@ def _labels(network: nn.Module, x, y, device: torch.device, scaling: str | tuple
 # ------------------------------------------------------------------------------------------------------------ H itself
 
 
-def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float64",
-          batch: int | None = None, scaling: str | tuple | None = None) -> np.ndarray:
+def exact(
+    model: nn.Module,
+    x: Records,
+    y: np.ndarray,
+    loss: str = "cross_entropy",
+    dtype: str = "float64",
+    batch: int | None = None,
+    scaling: str | tuple | None = None,
+) -> np.ndarray:
     r"""H, the Hessian of the mean loss over the records with respect to all parameters, without weight decay.
 
     Of networks of linear layers with at most one hidden ReLU layer it is computed in closed form. With a record
@@ -141,7 +164,11 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
         MiaError: what `operator` raises; a matrix that would not fit into memory together with its decomposition.
     """
     check_choice("loss", loss, LOSSES)
-    network, x, batch = signals.in_precision(model, dtype), signals.check_records(x), signals.check_batch(batch)
+    network, x, batch = (
+        signals.in_precision(model, dtype),
+        signals.check_records(x),
+        signals.check_batch(batch),
+    )
     device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     labels, layers = _labels(network, x, y, device, scaling), shallow(network)
     size = sum(w.numel() for w in network.parameters())
@@ -167,7 +194,7 @@ def exact(model: nn.Module, x: Records, y: np.ndarray, loss: str = "cross_entrop
 def _from_products(product: Callable, size: int, dtype: str) -> np.ndarray:
     matrix = np.empty((size, size), dtype)
     for k in range(0, size, VECTORS):
-        matrix[k:k + VECTORS] = product(np.eye(min(VECTORS, size - k), size, k))
+        matrix[k : k + VECTORS] = product(np.eye(min(VECTORS, size - k), size, k))
     matrix += matrix.T
     matrix /= 2
     return matrix
@@ -185,7 +212,11 @@ def shallow(network: nn.Module) -> _Shallow | None:
     """A network's layers, or None when it is of another kind."""
     if type(network) is not models.Network:
         return None
-    parts = [part for half in (network.body, network.head) for part in (half if type(half) is nn.Sequential else [half])]
+    parts = [
+        part
+        for half in (network.body, network.head)
+        for part in (half if type(half) is nn.Sequential else [half])
+    ]
     tail = parts.pop() if type(parts[-1]) is models.FromZero else nn.Identity()
     if any(part.bias is None for part in parts if type(part) is nn.Linear):
         return None
@@ -203,7 +234,10 @@ def _batch(layers: _Shallow, device: torch.device) -> int:
     each = outputs * (outputs + inputs + 1) + 2 * (inputs + 1)
     if layers.hidden is not None:
         each += inputs * inputs + 2 * layers.hidden.in_features
-    return max(1, min(8 * signals.batch_size(device), (2**27 if devices.is_card(device) else 2**24) // each))
+    return max(
+        1,
+        min(8 * signals.batch_size(device), (2**27 if devices.is_card(device) else 2**24) // each),
+    )
 
 
 def _with_one(x: torch.Tensor) -> torch.Tensor:
@@ -242,7 +276,10 @@ def _sums(layers: _Shallow, x: torch.Tensor, labels: torch.Tensor, kind: str) ->
     return [outer, inner, cross]
 
 
-NARROW, COLUMNS = 40, 256  # features up to which products of all pairs are formed at once; columns of a product otherwise
+NARROW, COLUMNS = (
+    40,
+    256,
+)  # features up to which products of all pairs are formed at once; columns of a product otherwise
 
 
 def _grams(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -256,7 +293,7 @@ def _grams(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         chosen = x[rows]
         weighted = chosen * weight[rows, None]
         for c in range(0, features, COLUMNS):  # leaves out nearly half of a symmetric product
-            torch.mm(weighted[:, c:c + COLUMNS].T, chosen[:, c:], out=gram[c:c + COLUMNS, c:])
+            torch.mm(weighted[:, c : c + COLUMNS].T, chosen[:, c:], out=gram[c : c + COLUMNS, c:])
     return grams
 
 
@@ -267,7 +304,11 @@ def _assembled(layers: _Shallow, sums: list[torch.Tensor], size: int) -> torch.T
         if layer is not None:  # rows: where a unit's weights and its bias are among the parameters
             end = start + layer.weight.numel()
             number = torch.arange(start, end + layer.out_features, device=matrix.device)
-            places.append(torch.cat([number[:end - start].view_as(layer.weight), number[end - start:, None]], 1))
+            places.append(
+                torch.cat(
+                    [number[: end - start].view_as(layer.weight), number[end - start :, None]], 1
+                )
+            )
             start = end + layer.out_features
     for place, grams in zip(reversed(places), sums, strict=False):
         for gram, j, k in zip(grams, *_pairs(len(place), matrix.device), strict=True):
@@ -288,9 +329,11 @@ def _check_memory(size: int, dtype: str, device: torch.device) -> None:
     nbytes, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
     if 4 * nbytes > free:
         shorter = "dtype = 'float32' (half of that), " if dtype == "float64" else ""
-        raise MiaError(f"The Hessian of {size:,} parameters takes {nbytes / 1e9:,.1f} GB in {dtype}, {4 * nbytes / 1e9:,.1f} "
-                       f"GB with its decomposition; {free / 1e9:,.1f} GB are free on {device}. Use {shorter}"
-                       "conjugate_gradient with hessian.operator, which hold no matrix, or a network of fewer parameters.")
+        raise MiaError(
+            f"The Hessian of {size:,} parameters takes {nbytes / 1e9:,.1f} GB in {dtype}, {4 * nbytes / 1e9:,.1f} "
+            f"GB with its decomposition; {free / 1e9:,.1f} GB are free on {device}. Use {shorter}"
+            "conjugate_gradient with hessian.operator, which hold no matrix, or a network of fewer parameters."
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------- its inverse
@@ -314,13 +357,19 @@ class Inverse:
         if self._on_card is None:
             return v @ self.vectors
         with devices.plain_float32():
-            return (torch.from_numpy(np.ascontiguousarray(v)).to(self._on_card) @ self._on_card).cpu().numpy()
+            return (
+                (torch.from_numpy(np.ascontiguousarray(v)).to(self._on_card) @ self._on_card)
+                .cpu()
+                .numpy()
+            )
 
     def apply(self, v: np.ndarray) -> np.ndarray:
         """The inverse times each vector, [..., P] -> [..., P]."""
         v = check_numbers("v", v)
         if not v.ndim or v.shape[-1] != len(self.weights):
-            raise MiaError(f"v has shape {v.shape}: [..., {len(self.weights)}] is needed, a column for each parameter.")
+            raise MiaError(
+                f"v has shape {v.shape}: [..., {len(self.weights)}] is needed, a column for each parameter."
+            )
         return (v @ self.vectors * self.weights) @ self.vectors.T
 
     def matrix(self) -> np.ndarray:
@@ -347,21 +396,29 @@ class Spectrum:
                 H + epsilon I is singular or not the curvature of a minimum; a threshold that leaves no direction.
         """
         if (damping is None) == (rank_threshold is None):
-            raise MiaError(f"damping = {damping!r} and rank_threshold = {rank_threshold!r}: give one of the two.")
+            raise MiaError(
+                f"damping = {damping!r} and rank_threshold = {rank_threshold!r}: give one of the two."
+            )
         size = np.abs(self.values)
         if damping is None:
             check_range("rank_threshold", rank_threshold, 0.0)
             kept = size > max(rank_threshold, _rounding(size))
             if not kept.any():
-                raise MiaError(f"rank_threshold = {rank_threshold!r} leaves no direction: the largest absolute eigenvalue is "
-                               f"{size.max():.4g}. Give a smaller one.")
-            return Inverse(np.divide(1, self.values, out=np.zeros_like(size), where=kept), self.vectors)
+                raise MiaError(
+                    f"rank_threshold = {rank_threshold!r} leaves no direction: the largest absolute eigenvalue is "
+                    f"{size.max():.4g}. Give a smaller one."
+                )
+            return Inverse(
+                np.divide(1, self.values, out=np.zeros_like(size), where=kept), self.vectors
+            )
         check_range("damping", damping, 0.0)
         least = self.values[0] + damping
         if not least > _rounding(size):
-            raise MiaError(f"damping = {damping!r} leaves H singular or indefinite: its smallest eigenvalue is "
-                           f"{self.values[0]:.4g}, with damping {least:.4g}. Give more than {max(0.0, -self.values[0]):.4g}, "
-                           "or a rank_threshold.")
+            raise MiaError(
+                f"damping = {damping!r} leaves H singular or indefinite: its smallest eigenvalue is "
+                f"{self.values[0]:.4g}, with damping {least:.4g}. Give more than {max(0.0, -self.values[0]):.4g}, "
+                "or a rank_threshold."
+            )
         return Inverse((1 / (self.values + damping)).astype(self.values.dtype), self.vectors)
 
 
@@ -370,7 +427,9 @@ def _rounding(size: np.ndarray) -> float:
     return 10 * float(np.finfo(size.dtype).eps) * float(size.max())
 
 
-def spectrum(matrix: np.ndarray, device: str | int | None = None, overwrite: bool = False) -> Spectrum:
+def spectrum(
+    matrix: np.ndarray, device: str | int | None = None, overwrite: bool = False
+) -> Spectrum:
     """The eigendecomposition of a Hessian: the one costly step, about 9 P^3 operations, for every damping and every rank.
 
     Args:
@@ -379,10 +438,18 @@ def spectrum(matrix: np.ndarray, device: str | int | None = None, overwrite: boo
         overwrite: let the eigenvectors take the memory of the matrix, which must be symmetric to the last bit, as of `exact`;
             a fourth of what this needs.
     """
-    matrix, where, overwrite = _checked(matrix), devices.pick(device), check_flag("overwrite", overwrite)
-    if where.type == "cpu":  # measured on 4,780 parameters: two thirds of PyTorch's time, a quarter of driver "evr"
+    matrix, where, overwrite = (
+        _checked(matrix),
+        devices.pick(device),
+        check_flag("overwrite", overwrite),
+    )
+    if (
+        where.type == "cpu"
+    ):  # measured on 4,780 parameters: two thirds of PyTorch's time, a quarter of driver "evr"
         matrix = matrix.T if overwrite else matrix  # in Fortran's order it is not copied
-        return Spectrum(*linalg.eigh(matrix, driver="evd", check_finite=False, overwrite_a=overwrite))
+        return Spectrum(
+            *linalg.eigh(matrix, driver="evd", check_finite=False, overwrite_a=overwrite)
+        )
     values, vectors = torch.linalg.eigh(torch.tensor(matrix, device=where))
     return Spectrum(values.cpu().numpy(), vectors.cpu().numpy())
 
@@ -393,20 +460,28 @@ def _checked(matrix: np.ndarray) -> np.ndarray:
         raise MiaError(f"matrix has shape {matrix.shape}: a square one [P, P] is needed.")
     matrix = np.ascontiguousarray(matrix, np.float32 if matrix.dtype == np.float32 else np.float64)
     apart, largest = 0.0, 0.0
-    for k in range(0, len(matrix), 1024):  # in blocks of rows, for a large matrix must not be copied
-        rows = matrix[k:k + 1024]
+    for k in range(
+        0, len(matrix), 1024
+    ):  # in blocks of rows, for a large matrix must not be copied
+        rows = matrix[k : k + 1024]
         if not np.isfinite(rows).all():
-            raise MiaError(f"matrix has {(~np.isfinite(matrix)).sum():,} entries that are not finite: did the training "
-                           "diverge?")
+            raise MiaError(
+                f"matrix has {(~np.isfinite(matrix)).sum():,} entries that are not finite: did the training "
+                "diverge?"
+            )
         largest = max(largest, float(np.abs(rows).max()))
-        apart = max(apart, float(np.abs(rows - matrix[:, k:k + 1024].T).max()))
+        apart = max(apart, float(np.abs(rows - matrix[:, k : k + 1024].T).max()))
     if apart > np.sqrt(np.finfo(matrix.dtype).eps) * largest:
-        raise MiaError(f"matrix is not symmetric: it differs from its transpose by up to {apart:.3g}, its largest entry is "
-                       f"{largest:.3g}. Give a Hessian, or the mean of the matrix and its transpose.")
+        raise MiaError(
+            f"matrix is not symmetric: it differs from its transpose by up to {apart:.3g}, its largest entry is "
+            f"{largest:.3g}. Give a Hessian, or the mean of the matrix and its transpose."
+        )
     return matrix
 
 
-def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold: float | None = None) -> Inverse:
+def inverse(
+    matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold: float | None = None
+) -> Inverse:
     """(H + damping I)^-1, or with `rank_threshold` the pseudo-inverse of H's large directions (Suri et al. 2024, Table 8).
 
     Args:
@@ -415,7 +490,11 @@ def inverse(matrix: np.ndarray | Spectrum, damping: float = 0.2, rank_threshold:
             used when a threshold is given.
     """
     decomposed = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
-    return decomposed.inverse(damping) if rank_threshold is None else decomposed.inverse(rank_threshold=rank_threshold)
+    return (
+        decomposed.inverse(damping)
+        if rank_threshold is None
+        else decomposed.inverse(rank_threshold=rank_threshold)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- without a matrix
@@ -436,15 +515,25 @@ class Solution:
         failed = np.flatnonzero(~self.converged)
         if len(failed):
             worst = failed[np.argsort(-self.residuals[failed])][:3]
-            shown = ", ".join(f"{self.residuals[k]:.3g} after {self.iterations[k]} iterations (number {k})" for k in worst)
-            raise MiaError(f"{len(failed)} of {len(self.converged)} systems did not converge; relative residuals: {shown}. A "
-                           "system that stopped before the limit of iterations met a direction in which H + damping I does "
-                           "not curve upwards: give more damping. Others need more iterations, or more damping.")
+            shown = ", ".join(
+                f"{self.residuals[k]:.3g} after {self.iterations[k]} iterations (number {k})"
+                for k in worst
+            )
+            raise MiaError(
+                f"{len(failed)} of {len(self.converged)} systems did not converge; relative residuals: {shown}. A "
+                "system that stopped before the limit of iterations met a direction in which H + damping I does "
+                "not curve upwards: give more damping. Others need more iterations, or more damping."
+            )
         return self
 
 
-def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray], right: np.ndarray, damping: float = 0.2,
-                       tolerance: float = 1e-5, iterations: int = 200) -> Solution:
+def conjugate_gradient(
+    product: np.ndarray | Callable[[np.ndarray], np.ndarray],
+    right: np.ndarray,
+    damping: float = 0.2,
+    tolerance: float = 1e-5,
+    iterations: int = 200,
+) -> Solution:
     """Solve (H + damping I) x = b for several b at once, from products with H alone.
 
     Each system takes steps of its own length (Hestenes and Stiefel 1952); one that has converged is multiplied no more, and
@@ -465,15 +554,25 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
     check_range("damping", damping, 0.0)
     check_count("iterations", iterations)
     if not 0 < check_range("tolerance", tolerance) < 1:
-        raise MiaError(f"tolerance = {tolerance!r} is out of range: allowed is above 0 and below 1.")
+        raise MiaError(
+            f"tolerance = {tolerance!r} is out of range: allowed is above 0 and below 1."
+        )
     right = check_numbers("right", right)
     right = right if right.dtype == np.float32 else right.astype(np.float64)
     if right.ndim != 2 or not np.isfinite(right).all():
-        raise MiaError(f"right has shape {right.shape} and {(~np.isfinite(right)).sum():,} entries that are not finite: rows "
-                       "of finite numbers [k, P] are needed.")
-    multiply, size = (product, right.shape[1]) if callable(product) else (_checked(product).__rmatmul__, len(product))
+        raise MiaError(
+            f"right has shape {right.shape} and {(~np.isfinite(right)).sum():,} entries that are not finite: rows "
+            "of finite numbers [k, P] are needed."
+        )
+    multiply, size = (
+        (product, right.shape[1])
+        if callable(product)
+        else (_checked(product).__rmatmul__, len(product))
+    )
     if size != right.shape[1]:
-        raise MiaError(f"right has shape {right.shape}, product {np.shape(product)}: as many columns are needed.")
+        raise MiaError(
+            f"right has shape {right.shape}, product {np.shape(product)}: as many columns are needed."
+        )
     x, residual, direction = np.zeros_like(right), right.copy(), right.copy()
     square = _dot(residual, residual)
     size, taken, active = np.sqrt(square), np.zeros(len(right), int), square > 0
@@ -484,7 +583,9 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
             break
         along = check_numbers("product", multiply(direction[rows])).astype(right.dtype)
         if along.shape != direction[rows].shape:
-            raise MiaError(f"product gave {along.shape} for vectors {direction[rows].shape}: H v of each is needed.")
+            raise MiaError(
+                f"product gave {along.shape} for vectors {direction[rows].shape}: H v of each is needed."
+            )
         along += right.dtype.type(damping) * direction[rows]
         taken[rows] += 1
         curvature = _dot(direction[rows], along)
@@ -495,7 +596,9 @@ def conjugate_gradient(product: np.ndarray | Callable[[np.ndarray], np.ndarray],
         x[rows] += step * direction[rows]
         residual[rows] -= step * along
         new = _dot(residual[rows], residual[rows])
-        direction[rows] = residual[rows] + (new / square[rows]).astype(right.dtype)[:, None] * direction[rows]
+        direction[rows] = (
+            residual[rows] + (new / square[rows]).astype(right.dtype)[:, None] * direction[rows]
+        )
         square[rows], active[rows] = new, np.sqrt(new) > goal[rows]
     residuals = np.sqrt(square) / np.where(size > 0, size, 1.0)
     return Solution(x, residuals, taken, residuals <= tolerance)

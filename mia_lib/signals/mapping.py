@@ -32,9 +32,19 @@ from mia_lib.training.stacking import stackable
 CPU = torch.device("cpu")
 
 
-def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict], label: str, *,
-               records: Dataset | None = None, index: Sequence[int] | None = None, judged: np.ndarray | None = None,
-               each: Callable[[int], dict] | None = None, at_once: int = 1, **arguments) -> list[dict[str, np.ndarray]]:
+def map_models(
+    function: Callable,
+    models: Ensemble,
+    spec: dict | Sequence[dict],
+    label: str,
+    *,
+    records: Dataset | None = None,
+    index: Sequence[int] | None = None,
+    judged: np.ndarray | None = None,
+    each: Callable[[int], dict] | None = None,
+    at_once: int = 1,
+    **arguments,
+) -> list[dict[str, np.ndarray]]:
     """What a function makes of each of T models: looked up in the store, or computed and kept there.
 
     Args:
@@ -62,54 +72,103 @@ def map_models(function: Callable, models: Ensemble, spec: dict | Sequence[dict]
     if records is not None:
         check_type("records", records, Dataset, "data.from_arrays makes one.")
     index = ensemble.numbers_of(range(len(models)) if index is None else index, len(models))
-    specs, rows = [spec] * len(index) if isinstance(spec, dict) else spec, [slice(None)] * len(index)
+    specs, rows = (
+        [spec] * len(index) if isinstance(spec, dict) else spec,
+        [slice(None)] * len(index),
+    )
     records, label = models.records if records is None else records, f"{label} of {models.label}"
     if records.shape != models.records.shape:
-        raise MiaError(f"records of {records.name} have shape {records.shape}; the models were trained on "
-                       f"{models.records.shape}.")
+        raise MiaError(
+            f"records of {records.name} have shape {records.shape}; the models were trained on "
+            f"{models.records.shape}."
+        )
     code = store.code_of(store.PIECES, *models.modules(), Path(inspect.getfile(function)).resolve())
-    specs = [{**one, "code": code, "records": records.fingerprint, "model": store.address(models.spec(m))}
-             for one, m in zip(specs, index, strict=True)]
+    specs = [
+        {
+            **one,
+            "code": code,
+            "records": records.fingerprint,
+            "model": store.address(models.spec(m)),
+        }
+        for one, m in zip(specs, index, strict=True)
+    ]
     where = CPU if models.executor or pool.cluster() else devices.pick(models.device)
     if judged is not None:
         judged = check_mask("judged", judged, "asked about")
         if np.shape(judged) != (len(index), len(records)):
-            raise MiaError(f"judged has shape {np.shape(judged)}: {(len(index), len(records))} is needed, as [M, N].")
+            raise MiaError(
+                f"judged has shape {np.shape(judged)}: {(len(index), len(records))} is needed, as [M, N]."
+            )
         rows = [np.flatnonzero(row) for row in judged]
-        specs = [{**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)]
+        specs = [
+            {**one, "judged": store.fingerprint(row)} for one, row in zip(specs, rows, strict=True)
+        ]
 
     def compute(missing: list[int], done: Callable) -> None:
         models.fit()
-        tasks = [(k, index[k], rows[k], partial(function, **arguments, **(each(k) if each else {}))) for k in missing]
+        tasks = [
+            (k, index[k], rows[k], partial(function, **arguments, **(each(k) if each else {})))
+            for k in missing
+        ]
         how = _in_pool if where.type == "cpu" else _in_process
-        how(tasks, models, records, where, at_once if judged is None and each is None else 1, label, done)
+        how(
+            tasks,
+            models,
+            records,
+            where,
+            at_once if judged is None and each is None else 1,
+            label,
+            done,
+        )
 
     return store.cached_many(specs, compute, device=devices.describe(where))
 
 
 def _in_pool(tasks, models, records, where, at_once, label, keep):
-    recipe, path = (models.config, models.records.shape, len(models.records.classes)), ensemble.records_file(records)
-    calls = ((call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks)
-    pool.run_tasks(_task, calls, lambda place, result: keep(tasks[place][0], *result), label, models.workers, models.executor,
-                   [1] * len(tasks), models.config.architecture)
+    recipe, path = (
+        (models.config, models.records.shape, len(models.records.classes)),
+        ensemble.records_file(records),
+    )
+    calls = (
+        (call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks
+    )
+    pool.run_tasks(
+        _task,
+        calls,
+        lambda place, result: keep(tasks[place][0], *result),
+        label,
+        models.workers,
+        models.executor,
+        [1] * len(tasks),
+        models.config.architecture,
+    )
 
 
 def _task(call, network, path, labels, rows):
     torch.set_num_threads(1)  # an executor's process may not be one of ours
     start = time.perf_counter()
-    [arrays] = call([ensemble.rebuilt(*network)], training.open_records(path)[rows], labels[rows], network[0].loss)
+    [arrays] = call(
+        [ensemble.rebuilt(*network)],
+        training.open_records(path)[rows],
+        labels[rows],
+        network[0].loss,
+    )
     return arrays, time.perf_counter() - start
 
 
 def _in_process(tasks, models, records, where, at_once, label, keep):
     x = _resident(records.x, where)
     if architectures.parameter_count(models.untrained()) >= STACKED_BELOW or not stackable(
-            models.config.architecture, models.records.shape, len(models.records.classes)):
+        models.config.architecture, models.records.shape, len(models.records.classes)
+    ):
         at_once = 1
     with progress.Bar(label, len(tasks)) as bar:
         for first in range(0, len(tasks), at_once):
-            group, start = tasks[first:first + at_once], time.perf_counter()
-            (_, _, rows, call), networks = group[0], [models.model(m).to(where) for _, m, *_ in group]
+            group, start = tasks[first : first + at_once], time.perf_counter()
+            (_, _, rows, call), networks = (
+                group[0],
+                [models.model(m).to(where) for _, m, *_ in group],
+            )
             results = call(networks, x[rows], records.y[rows], models.config.loss)
             seconds = (time.perf_counter() - start) / len(group)
             for (k, *_), arrays in zip(group, results, strict=True):
@@ -127,7 +186,9 @@ def _resident(x: np.ndarray, where: torch.device):
     return x
 
 
-def spread(results: list[dict[str, np.ndarray]], name: str, judged: np.ndarray | None) -> np.ndarray:
+def spread(
+    results: list[dict[str, np.ndarray]], name: str, judged: np.ndarray | None
+) -> np.ndarray:
     """An array of each model's as [M, N]: not a number for records that a model was not asked about."""
     values = [arrays[name] for arrays in results]
     if judged is None:

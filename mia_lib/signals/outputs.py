@@ -64,15 +64,23 @@ def check_batch(batch: int | None) -> int | None:
     return None if batch is None else check_whole("batch", batch, 1)
 
 
-def inputs(x, start: int, stop: int, device: torch.device, dtype: torch.dtype = torch.float32,
-           scaling: str | tuple = "-1 to 1") -> torch.Tensor:
+def inputs(
+    x,
+    start: int,
+    stop: int,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    scaling: str | tuple = "-1 to 1",
+) -> torch.Tensor:
     """Records `start` to `stop` of `x` as networks on `device` take them: bytes go there before they become numbers.
 
     Args:
         x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor.
         scaling: as for `models.to_input`, of uint8 images.
     """
-    part = x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
+    part = (
+        x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
+    )
     return architectures.to_input(part.to(device), scaling).to(dtype)
 
 
@@ -85,17 +93,25 @@ def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
     bytes_in = len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", ""))
     if scaling is None and bytes_in and architectures.fed(model) is not None:
         return architectures.fed(model)
-    if scaling is None and bytes_in and not any(
-            isinstance(part, architectures.Network | Stacked) for part in model.modules()):
-        warnings.warn(f"{type(model).__name__} is not a network of models.build, and is fed with pixels from -1 to 1. If it "
-                      "was trained on others, its outputs are wrong: give scaling = '0 to 1' (torchvision's ToTensor), "
-                      "'0 to 255', (mean, spread) or, if that is right, '-1 to 1'; or images as floats.", UserWarning,
-                      stacklevel=3)
+    if (
+        scaling is None
+        and bytes_in
+        and not any(isinstance(part, architectures.Network | Stacked) for part in model.modules())
+    ):
+        warnings.warn(
+            f"{type(model).__name__} is not a network of models.build, and is fed with pixels from -1 to 1. If it "
+            "was trained on others, its outputs are wrong: give scaling = '0 to 1' (torchvision's ToTensor), "
+            "'0 to 255', (mean, spread) or, if that is right, '-1 to 1'; or images as floats.",
+            UserWarning,
+            stacklevel=3,
+        )
     return "-1 to 1" if scaling is None else scaling
 
 
 @torch.no_grad()
-def _batched(function: Callable, model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
+def _batched(
+    function: Callable, model: nn.Module, x, scaling: str | tuple = "-1 to 1"
+) -> torch.Tensor:
     device = device_of(model)
 
     def part(start: int, stop: int) -> torch.Tensor:
@@ -124,16 +140,27 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
     x = check_records(x)
     model.eval()
     try:
-        return _batched(lambda part: architectures.logits_of(model, model(part)), model, x,
-                        scaling_of(model, x, scaling)).numpy()
+        return _batched(
+            lambda part: architectures.logits_of(model, model(part)),
+            model,
+            x,
+            scaling_of(model, x, scaling),
+        ).numpy()
     except MiaError:
         raise
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError) as error:
-        half = sorted({str(weight.dtype)[6:] for weight in model.parameters()} & {"float16", "bfloat16"})
-        remedy = (f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()." if half else
-                  "Give the network that was trained on such records, or wrap it in a function that prepares them.")
-        raise MiaError(f"model = {type(model).__name__} does not take records of shape {getattr(x, 'shape', ())[1:]} "
-                       f"({first_line(error)}). {remedy}") from error
+        half = sorted(
+            {str(weight.dtype)[6:] for weight in model.parameters()} & {"float16", "bfloat16"}
+        )
+        remedy = (
+            f"Its parameters are {' and '.join(half)}, and records come in float32: give model.float()."
+            if half
+            else "Give the network that was trained on such records, or wrap it in a function that prepares them."
+        )
+        raise MiaError(
+            f"model = {type(model).__name__} does not take records of shape {getattr(x, 'shape', ())[1:]} "
+            f"({first_line(error)}). {remedy}"
+        ) from error
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
@@ -143,18 +170,26 @@ def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndar
         MiaError: a model without a `body`, the part that gives them.
     """
     if not hasattr(model, "body"):
-        raise MiaError(f"model = {type(model).__name__} has no body, the part that gives features [B, F]: wrap it as "
-                       "models.Network(body, head), or give model_outputs the body alone.")
+        raise MiaError(
+            f"model = {type(model).__name__} has no body, the part that gives features [B, F]: wrap it as "
+            "models.Network(body, head), or give model_outputs the body alone."
+        )
     x = check_records(x)
     model.eval()
-    return _batched(lambda part: architectures.features(model, part), model, x, scaling_of(model, x, scaling)).numpy()
+    return _batched(
+        lambda part: architectures.features(model, part), model, x, scaling_of(model, x, scaling)
+    ).numpy()
 
 
 def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
     """Logits float32 [G, N, K] of G equal networks, each batch through all of them at once."""
     together = Stacked(networks).eval()
-    return _batched(lambda part: together(part.expand(len(networks), *part.shape)), together, x,
-                    scaling_of(networks[0], x, None)).numpy()
+    return _batched(
+        lambda part: together(part.expand(len(networks), *part.shape)),
+        together,
+        x,
+        scaling_of(networks[0], x, None),
+    ).numpy()
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
@@ -162,37 +197,71 @@ def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
     [1, K] with K >= 2 are refused, and a model without parameters."""
     weight = next(model.parameters(), None)
     if weight is None:
-        raise MiaError(f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
-                       "network itself, with its layers as attributes.")
+        raise MiaError(
+            f"model = {type(model).__name__} has no parameters: there is nothing to take derivatives of. Give the "
+            "network itself, with its layers as attributes."
+        )
     with torch.no_grad():
-        outputs = architectures.logits_of(model, model(inputs(x, 0, 1, weight.device, weight.dtype, scaling)))
+        outputs = architectures.logits_of(
+            model, model(inputs(x, 0, 1, weight.device, weight.dtype, scaling))
+        )
     if outputs.ndim != 2 or outputs.shape[1] < 2:
-        raise MiaError(f"model = {type(model).__name__} gives outputs of shape {tuple(outputs.shape)} for one record: logits "
-                       "[1, K] of at least two classes are needed. Of one sigmoid output s [N, 1] make two, "
-                       "torch.cat([0 * s, s], 1).")
+        raise MiaError(
+            f"model = {type(model).__name__} gives outputs of shape {tuple(outputs.shape)} for one record: logits "
+            "[1, K] of at least two classes are needed. Of one sigmoid output s [N, 1] make two, "
+            "torch.cat([0 * s, s], 1)."
+        )
     return outputs.shape[1]
 
 
 def in_precision(model: nn.Module, dtype: str) -> nn.Module:
     """A copy of a model that computes in float32 or float64, in evaluation mode, its parameters constant."""
     check_choice("dtype", dtype, PRECISIONS)
-    check_type("model", model, nn.Module, "models.build makes one, and models.model(0) is the first of an ensemble.")
-    return architectures.give_logits(copy.deepcopy(model).eval()).to(PRECISIONS[dtype]).requires_grad_(False)
+    check_type(
+        "model",
+        model,
+        nn.Module,
+        "models.build makes one, and models.model(0) is the first of an ensemble.",
+    )
+    return (
+        architectures.give_logits(copy.deepcopy(model).eval())
+        .to(PRECISIONS[dtype])
+        .requires_grad_(False)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- from logits
 
 
 def _outputs_task(networks, x, labels, loss, full):
-    outputs = _outputs_stacked(networks, x) if len(networks) > 1 else [model_outputs(networks[0], x)]
+    outputs = (
+        _outputs_stacked(networks, x) if len(networks) > 1 else [model_outputs(networks[0], x)]
+    )
     return [{"logits": z} if full else scalars(z, labels, loss) for z in outputs]
 
 
-def _gather(models: Ensemble, records: Dataset, name: str, full: bool = False,
-            judged: np.ndarray | None = None) -> np.ndarray:
+def _gather(
+    models: Ensemble,
+    records: Dataset,
+    name: str,
+    full: bool = False,
+    judged: np.ndarray | None = None,
+) -> np.ndarray:
     spec = {"kind": "logits" if full else "signals"}
-    return spread(map_models(_outputs_task, models, spec, "signals", records=records, judged=judged,
-                             at_once=ensemble.MOST_AT_ONCE, full=full), name, judged)
+    return spread(
+        map_models(
+            _outputs_task,
+            models,
+            spec,
+            "signals",
+            records=records,
+            judged=judged,
+            at_once=ensemble.MOST_AT_ONCE,
+            full=full,
+        ),
+        name,
+        judged,
+    )
 
 
 def loss(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
@@ -241,14 +310,22 @@ def probabilities(models: Ensemble, records: Dataset) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- from gradients
 
 
-def gradient_norm(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
+def gradient_norm(
+    models: Ensemble, records: Dataset, judged: np.ndarray | None = None
+) -> np.ndarray:
     """Euclidean norm of the gradient of each record's loss with respect to all parameters, float32 [M, N].
 
     ``||grad l(theta, z)||_2``, whose negative is the gradient-norm score of Watson et al. (2022, Eq. 2). Squares are summed in
     float64, for those of confident records would vanish in float32. `judged` as for `loss`.
     """
-    results = map_models(_gradient_norm_task, models, {"kind": "gradient_norm"}, "gradient norms", records=records,
-                         judged=judged)
+    results = map_models(
+        _gradient_norm_task,
+        models,
+        {"kind": "gradient_norm"},
+        "gradient norms",
+        records=records,
+        judged=judged,
+    )
     return spread(results, "norm", judged)
 
 
@@ -259,9 +336,17 @@ def _gradient_norm_task(networks, x, labels, loss):
         return [{"norm": _norms(network, x, labels, loss, scaling)}]
 
     def norm(gradients: dict) -> torch.Tensor:
-        return torch.linalg.vector_norm(torch.stack([_norm(g) for g in gradients.values()]), 2, 0).float()
+        return torch.linalg.vector_norm(
+            torch.stack([_norm(g) for g in gradients.values()]), 2, 0
+        ).float()
 
-    return [{"norm": np.concatenate(list(_gradients(network, x, labels, loss, "float32", norm, scaling=scaling)))}]
+    return [
+        {
+            "norm": np.concatenate(
+                list(_gradients(network, x, labels, loss, "float32", norm, scaling=scaling))
+            )
+        }
+    ]
 
 
 def _norms(network, x, labels, loss, scaling) -> np.ndarray:
@@ -277,8 +362,15 @@ def _norms(network, x, labels, loss, scaling) -> np.ndarray:
         return np.concatenate(devices.stream(part, len(x), batch_size(device) // 8))
 
 
-def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entropy", dtype: str = "float32",
-                     batch: int | None = None, scaling: str | tuple | None = None) -> Iterator[np.ndarray]:
+def record_gradients(
+    model: nn.Module,
+    x,
+    y: np.ndarray,
+    loss: str = "cross_entropy",
+    dtype: str = "float32",
+    batch: int | None = None,
+    scaling: str | tuple | None = None,
+) -> Iterator[np.ndarray]:
     """Gradients of each record's loss with respect to the parameters, a block of records after the other.
 
     Args:
@@ -303,14 +395,25 @@ def record_gradients(model: nn.Module, x, y: np.ndarray, loss: str = "cross_entr
     network, x, batch = in_precision(model, dtype), check_records(x), check_batch(batch)
     scaling = scaling_of(model, x, scaling)
     labels = check_labels("y", y, classes_of(network, x, scaling), len(x))
-    return _gradients(network, x, labels, loss, dtype, lambda named: torch.cat([g.flatten(1) for g in named.values()], 1),
-                      batch, scaling)
+    return _gradients(
+        network,
+        x,
+        labels,
+        loss,
+        dtype,
+        lambda named: torch.cat([g.flatten(1) for g in named.values()], 1),
+        batch,
+        scaling,
+    )
 
 
 def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
     """`use` of the gradients by name, each [B, ...], of one block after the other, as NumPy arrays; model `in_precision`."""
     device = device_of(model)
-    weights, labels = dict(model.named_parameters()), torch.from_numpy(np.array(y, np.int64)).to(device)
+    weights, labels = (
+        dict(model.named_parameters()),
+        torch.from_numpy(np.array(y, np.int64)).to(device),
+    )
     if batch is None:
         block = 2**32 if devices.is_card(device) else 2**27
         batch = max(1, min(batch_size(device), block // sum(w.nbytes for w in weights.values())))
@@ -320,10 +423,13 @@ def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
 
     each, start = vmap(grad(record), in_dims=(None, 0, 0)), 0
     while start < len(x):
+
         def part(i: int, j: int, start: int = start) -> np.ndarray:
             # channels last, PyTorch cannot batch some convolutions over records
-            records = inputs(x, start + i, start + j, device, PRECISIONS[dtype], scaling).contiguous()
-            return use(each(weights, records, labels[start + i:start + j])).cpu().numpy()
+            records = inputs(
+                x, start + i, start + j, device, PRECISIONS[dtype], scaling
+            ).contiguous()
+            return use(each(weights, records, labels[start + i : start + j])).cpu().numpy()
 
         with devices.plain_float32():
             blocks = devices.stream(part, min(batch, len(x) - start), batch)
@@ -347,23 +453,34 @@ def _norm(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _linear(layer: nn.Linear, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    if inputs.ndim > 2:  # the layer serves several places of a record, over which its gradient is a sum
+    if (
+        inputs.ndim > 2
+    ):  # the layer serves several places of a record, over which its gradient is a sum
         back = back.flatten(1, -2)
         weight = _norm(torch.bmm(back.transpose(1, 2), inputs.flatten(1, -2)))
         return weight if layer.bias is None else torch.hypot(weight, _norm(back.sum(1)))
     length = _norm(inputs)
-    return _norm(back) * (length if layer.bias is None else torch.hypot(length, torch.ones_like(length)))
+    return _norm(back) * (
+        length if layer.bias is None else torch.hypot(length, torch.ones_like(length))
+    )
 
 
 def _convolution(layer: nn.Conv2d, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    patches = functional.unfold(inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    patches = functional.unfold(
+        inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride
+    )
     weight = _norm(torch.bmm(back.flatten(2), patches.transpose(1, 2)))
     return weight if layer.bias is None else torch.hypot(weight, _norm(back.sum((2, 3))))
 
 
 def _normalisation(layer: nn.BatchNorm2d, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    mean, spread = (statistic[:, None, None] for statistic in (layer.running_mean, torch.sqrt(layer.running_var + layer.eps)))
-    return torch.hypot(_norm((back * (inputs - mean) / spread).sum((2, 3))), _norm(back.sum((2, 3))))
+    mean, spread = (
+        statistic[:, None, None]
+        for statistic in (layer.running_mean, torch.sqrt(layer.running_var + layer.eps))
+    )
+    return torch.hypot(
+        _norm((back * (inputs - mean) / spread).sum((2, 3))), _norm(back.sum((2, 3)))
+    )
 
 
 LAYERS = {nn.Linear: _linear, nn.Conv2d: _convolution, nn.BatchNorm2d: _normalisation}
@@ -374,26 +491,48 @@ def has_norms(model: nn.Module) -> bool:
     weights is a layer of `LAYERS` in its usual form. Modules of the user's own might use a weight elsewhere, too."""
     places = [module for _, module in model.named_modules(remove_duplicate=False)]
     weights = [weight for _, weight in model.named_parameters(remove_duplicate=False)]
-    return (len(places) == len(set(places)) and len(weights) == len(set(weights))
-            and all(type(module).__module__.startswith(("torch.nn.", "mia_lib.models")) for module in places)
-            and all(type(module) in LAYERS
-                    and {name for name, _ in module.named_parameters(recurse=False)} <= {"weight", "bias"}
-                    and not module._forward_pre_hooks  # by which spectral_norm makes a weight of another
-                    for module in places if next(module.parameters(recurse=False), None) is not None)
-            and all(module.groups == 1 and module.padding_mode == "zeros" and not isinstance(module.padding, str)
-                    for module in places if type(module) is nn.Conv2d)
-            and all(module.running_mean is not None for module in places if type(module) is nn.BatchNorm2d))
+    return (
+        len(places) == len(set(places))
+        and len(weights) == len(set(weights))
+        and all(
+            type(module).__module__.startswith(("torch.nn.", "mia_lib.models")) for module in places
+        )
+        and all(
+            type(module) in LAYERS
+            and {name for name, _ in module.named_parameters(recurse=False)} <= {"weight", "bias"}
+            and not module._forward_pre_hooks  # by which spectral_norm makes a weight of another
+            for module in places
+            if next(module.parameters(recurse=False), None) is not None
+        )
+        and all(
+            module.groups == 1
+            and module.padding_mode == "zeros"
+            and not isinstance(module.padding, str)
+            for module in places
+            if type(module) is nn.Conv2d
+        )
+        and all(
+            module.running_mean is not None for module in places if type(module) is nn.BatchNorm2d
+        )
+    )
 
 
-def norms_of_batch(model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss: str) -> torch.Tensor:
+def norms_of_batch(
+    model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss: str
+) -> torch.Tensor:
     """``||grad l(theta, z)||_2`` of each record of a batch, float64 [B], under a model with `has_norms` in evaluation mode."""
     calls = []
 
     def keep(layer: nn.Module, inputs: tuple, output: torch.Tensor) -> None:
-        calls.append((layer, inputs[0].detach(), get_gradient_edge(output)))  # of the output before it is written over
+        calls.append(
+            (layer, inputs[0].detach(), get_gradient_edge(output))
+        )  # of the output before it is written over
 
-    hooks = [layer.register_forward_hook(keep) for layer in model.modules()
-             if next(layer.parameters(recurse=False), None) is not None]
+    hooks = [
+        layer.register_forward_hook(keep)
+        for layer in model.modules()
+        if next(layer.parameters(recurse=False), None) is not None
+    ]
     try:
         losses = precise_loss(model(x.detach().requires_grad_()), labels, loss)
     finally:
@@ -401,5 +540,7 @@ def norms_of_batch(model: nn.Module, x: torch.Tensor, labels: torch.Tensor, loss
             hook.remove()
     layers, inputs, edges = zip(*calls, strict=True)
     back = torch.autograd.grad(losses.sum(), edges)
-    parts = [LAYERS[type(layer)](layer, *pair) for layer, *pair in zip(layers, inputs, back, strict=True)]
+    parts = [
+        LAYERS[type(layer)](layer, *pair) for layer, *pair in zip(layers, inputs, back, strict=True)
+    ]
     return torch.linalg.vector_norm(torch.stack(parts), 2, 0)

@@ -26,12 +26,18 @@ def one_view_each(records: Dataset, augmentation: str, views: torch.Tensor) -> D
     return replace(records, x=pixels.contiguous().numpy())
 
 
-def augmented(records: Dataset, augmentation: str, count: int, seed: int = 0) -> tuple[Dataset, ...]:
+def augmented(
+    records: Dataset, augmentation: str, count: int, seed: int = 0
+) -> tuple[Dataset, ...]:
     """The records `count` times, each time augmented at random as in training; with "none", as they are."""
     check_count("count", count, 0, records.x.nbytes)
     generator = torch.Generator().manual_seed(seed)
-    return tuple(one_view_each(records, augmentation, recipe.draw_views(augmentation, len(records), generator))
-                 for _ in range(count))
+    return tuple(
+        one_view_each(
+            records, augmentation, recipe.draw_views(augmentation, len(records), generator)
+        )
+        for _ in range(count)
+    )
 
 
 def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
@@ -41,10 +47,20 @@ def shifted(records: Dataset, reach: int = 4) -> tuple[Dataset, ...]:
     second its mirror image; edges are repeated.
     """
     check_whole("reach", reach, 1, 64)
-    steps = [(0, 0), *((down, right) for down in (-reach, 0, reach) for right in (-reach, 0, reach) if down or right)]
+    steps = [
+        (0, 0),
+        *(
+            (down, right)
+            for down in (-reach, 0, reach)
+            for right in (-reach, 0, reach)
+            if down or right
+        ),
+    ]
     views = []
     for down, right in steps:
         for mirrored in (0, 1):
-            view = torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(len(records), 5)
+            view = torch.tensor([[mirrored, down, right, 0, 0]], dtype=torch.float32).expand(
+                len(records), 5
+            )
             views.append(one_view_each(records, f"flip_crop:{reach}", view))
     return tuple(views)

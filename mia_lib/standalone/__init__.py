@@ -30,8 +30,16 @@ def _environment(folder: Path) -> jinja2.Environment:
     """One a folder, which keeps what it has compiled."""
     import jinja2
 
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader([folder, Path(__file__).parent]), trim_blocks=True,
-                              lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-                              autoescape=lambda name: name.endswith(".html"))
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "sort_keys": True, "ensure_ascii": False}
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, Path(__file__).parent]),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=lambda name: name.endswith(".html"),
+    )
+    made.policies["json.dumps_kwargs"] = {
+        "separators": (",", ":"),
+        "sort_keys": True,
+        "ensure_ascii": False,
+    }
     return made

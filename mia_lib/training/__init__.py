@@ -17,7 +17,10 @@ __all__ = ["EDITION", "Ensemble", "TrainConfig", "fit", "open_records", "train"]
 def __getattr__(name: str):
     if name in __all__:
         import_module("mia_lib._torch")
-        return getattr(import_module(f"mia_lib.training.{'recipe' if name == 'TrainConfig' else 'ensemble'}"), name)
+        return getattr(
+            import_module(f"mia_lib.training.{'recipe' if name == 'TrainConfig' else 'ensemble'}"),
+            name,
+        )
     raise AttributeError(f"module 'mia_lib.training' has no attribute {name!r}")
 
 

@@ -29,14 +29,24 @@ def pick(device: str | int | None = None) -> torch.device:
     name = f"cuda:{name}" if str(name).isdecimal() else str(name)
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
-        raise MiaError(f"{argument} = {brief(name)}: allowed are 'cpu', 'cuda', 'cuda:NUMBER' and the number of a card.")
+        raise MiaError(
+            f"{argument} = {brief(name)}: allowed are 'cpu', 'cuda', 'cuda:NUMBER' and the number of a card."
+        )
     if kind == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        why = "PyTorch was built without it" if torch.version.cuda is None else "PyTorch finds no NVIDIA driver or card"
-        raise MiaError(f"{argument} = {name!r}, but there is no CUDA here: {why}. Say 'cpu', or leave it out.")
+        why = (
+            "PyTorch was built without it"
+            if torch.version.cuda is None
+            else "PyTorch finds no NVIDIA driver or card"
+        )
+        raise MiaError(
+            f"{argument} = {name!r}, but there is no CUDA here: {why}. Say 'cpu', or leave it out."
+        )
     if number and int(number) >= torch.cuda.device_count():
-        raise MiaError(f"{argument} = {name!r}: this machine has {torch.cuda.device_count()} card(s), counted from 0.")
+        raise MiaError(
+            f"{argument} = {name!r}: this machine has {torch.cuda.device_count()} card(s), counted from 0."
+        )
     return torch.device("cuda", int(number or 0))
 
 
@@ -73,13 +83,20 @@ def describe(device: torch.device) -> str:
     return f"{os.cpu_count()} CPU cores ({platform.machine()})"
 
 
-_NO_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED", "HOST_ALLOCATION_FAILED", "unable to find an engine")
+_NO_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "ALLOC_FAILED",
+    "HOST_ALLOCATION_FAILED",
+    "unable to find an engine",
+)
 
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the device, or the machine, has no memory left."""
     return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY))
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+    )
 
 
 def release() -> None:
@@ -103,8 +120,10 @@ def stream(function: Callable, count: int, batch: int) -> list:
             if not out_of_memory(error):
                 raise
             if stop - start == 1:
-                raise MiaError(f"Memory ran out on a single record (number {start} of {count}): use a smaller network, fewer "
-                               "probes, or a device with more memory.") from error
+                raise MiaError(
+                    f"Memory ran out on a single record (number {start} of {count}): use a smaller network, fewer "
+                    "probes, or a device with more memory."
+                ) from error
             batch = (stop - start + 1) // 2
         else:
             start = stop
@@ -117,11 +136,17 @@ def stream(function: Callable, count: int, batch: int) -> list:
 def plain_float32(tf32: bool = False):
     """Sums and products in true float32: the short TF32 format of newer cards would set them apart from the CPU. With `tf32`
     in that format, for a recipe that asks for it."""
-    if hasattr(torch.backends.cudnn, "conv"):  # newer versions of PyTorch refuse a mixture of this and the older way
+    if hasattr(
+        torch.backends.cudnn, "conv"
+    ):  # newer versions of PyTorch refuse a mixture of this and the older way
         switches = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]
         name, wanted = "fp32_precision", "tf32" if tf32 else "ieee"
     else:
-        switches, name, wanted = [torch.backends.cuda.matmul, torch.backends.cudnn], "allow_tf32", tf32
+        switches, name, wanted = (
+            [torch.backends.cuda.matmul, torch.backends.cudnn],
+            "allow_tf32",
+            tf32,
+        )
     before = [getattr(switch, name) for switch in switches]
     for switch in switches:
         setattr(switch, name, wanted)

@@ -31,12 +31,21 @@ from mia_lib.training import devices, gpu, pool
 from mia_lib.training.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
 from mia_lib.training.recipe import TrainConfig
 
-MOST_AT_ONCE = 32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
-NOT_WEIGHTS = ("history", "validation", "epsilon", "noise_multiplier")  # what is kept with a model besides its state
+MOST_AT_ONCE = (
+    32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
+)
+NOT_WEIGHTS = (
+    "history",
+    "validation",
+    "epsilon",
+    "noise_multiplier",
+)  # what is kept with a model besides its state
 PROCESSES_ELSEWHERE = 16  # so many share the work when an executor does not say how many it has
 
 
-def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: int = 0) -> tuple[nn.Module, np.ndarray]:
+def fit(
+    x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: int = 0
+) -> tuple[nn.Module, np.ndarray]:
     """Train one model in this process, on the CPU.
 
     Args:
@@ -59,9 +68,13 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, index: 
     return rebuilt(config, x.shape[1:], classes, outcome.arrays), outcome.arrays["history"]
 
 
-def rebuilt(config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]) -> nn.Module:
+def rebuilt(
+    config: TrainConfig, shape: tuple, classes: int, arrays: dict[str, np.ndarray]
+) -> nn.Module:
     model = architectures.build(config.architecture, shape, classes, seed=0)
-    model.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in weights_among(arrays).items()})
+    model.load_state_dict(
+        {name: torch.from_numpy(np.array(a)) for name, a in weights_among(arrays).items()}
+    )
     return architectures.feed(model, config.scaling).eval()
 
 
@@ -73,19 +86,31 @@ def weights_among(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def numbers_of(rows: Sequence[int], count: int) -> list[int]:
     """Numbers of some of so many models, which may be given as a mask."""
     rows = check_numbers("models", rows)
-    if rows.ndim != 1 or rows.dtype.kind == "f" and rows.size or rows.dtype == bool and rows.shape != (count,):
-        raise MiaError(f"models are named by an array of shape {rows.shape} and type {rows.dtype}: numbers of some of {count} "
-                       f"models are needed, or a mask of shape ({count},).")
+    if (
+        rows.ndim != 1
+        or rows.dtype.kind == "f"
+        and rows.size
+        or rows.dtype == bool
+        and rows.shape != (count,)
+    ):
+        raise MiaError(
+            f"models are named by an array of shape {rows.shape} and type {rows.dtype}: numbers of some of {count} "
+            f"models are needed, or a mask of shape ({count},)."
+        )
     return [int(row) for row in (np.flatnonzero(rows) if rows.dtype == bool else rows)]
 
 
 def _check_names(config: TrainConfig, network: nn.Module) -> None:
     if taken := sorted({*NOT_WEIGHTS} & {*network.state_dict()}):
-        raise MiaError(f"architecture = {config.architecture!r} has weights called {taken[0]}, the name of what is kept with "
-                       "each model: give them another name.")
+        raise MiaError(
+            f"architecture = {config.architecture!r} has weights called {taken[0]}, the name of what is kept with "
+            "each model: give them another name."
+        )
 
 
-_verified: set[Path] = set()  # files of records that this process has compared with what they should hold
+_verified: set[Path] = (
+    set()
+)  # files of records that this process has compared with what they should hold
 
 
 def records_file(records: Dataset) -> str:
@@ -107,8 +132,10 @@ def records_file(records: Dataset) -> str:
 def open_records(path: str) -> np.ndarray:
     """The records in a file of the store, mapped into memory."""
     if not Path(path).is_file():
-        raise MiaError(f"A process on {platform.node()} does not see {path}: set MIA_CACHE to a folder on a file system that "
-                       "all machines share.")
+        raise MiaError(
+            f"A process on {platform.node()} does not see {path}: set MIA_CACHE to a folder on a file system that "
+            "all machines share."
+        )
     return np.load(path, mmap_mode="r")
 
 
@@ -146,8 +173,10 @@ class Ensemble:
 
     def __repr__(self) -> str:
         many = "1 model" if len(self) == 1 else f"{len(self)} models"
-        return (f"{many} of {self.config.architecture} on {self.records.name} ({len(self.records)} records), "
-                f"label {self.label!r}")
+        return (
+            f"{many} of {self.config.architecture} on {self.records.name} ({len(self.records)} records), "
+            f"label {self.label!r}"
+        )
 
     def __len__(self) -> int:
         return len(self.members)
@@ -157,8 +186,13 @@ class Ensemble:
         rows = numbers_of(rows, len(self))
         start = self.start and (self.start[0], [self.start[1][row] for row in rows])
         validation = None if self.validation is None else self.validation[rows]
-        return replace(self, members=self.members[rows], validation=validation, start=start,
-                       numbers=tuple(self.numbers[row] for row in rows))
+        return replace(
+            self,
+            members=self.members[rows],
+            validation=validation,
+            start=start,
+            numbers=tuple(self.numbers[row] for row in rows),
+        )
 
     def spec(self, index: int) -> dict:
         """What determines model `index`: data, training set, recipe and code."""
@@ -167,9 +201,15 @@ class Ensemble:
             further["validation"] = store.fingerprint(self.validation[index])
         if self.start is not None:
             further["start"] = store.address(self.start[0].spec(self.start[1][index]))
-        return {"kind": "model", "data": self.records.fingerprint, "members": store.fingerprint(self.members[index]),
-                "classes": len(self.records.classes), "config": self.config.spec(), "index": self.numbers[index],
-                **further}
+        return {
+            "kind": "model",
+            "data": self.records.fingerprint,
+            "members": store.fingerprint(self.members[index]),
+            "classes": len(self.records.classes),
+            "config": self.config.spec(),
+            "index": self.numbers[index],
+            **further,
+        }
 
     @cached_property
     def _code(self) -> str:
@@ -178,7 +218,10 @@ class Ensemble:
 
     def modules(self) -> set[Path]:
         """Files with the code of architectures of the user's own."""
-        return {*custom.sources(self.config.architecture), *(self.start[0].modules() if self.start else ())}
+        return {
+            *custom.sources(self.config.architecture),
+            *(self.start[0].modules() if self.start else ()),
+        }
 
     def missing(self) -> list[int]:
         """Models that no layer of the store holds undamaged."""
@@ -200,30 +243,63 @@ class Ensemble:
             train = self._fit_on_card if devices.is_card(where) else self._fit_in_pool
             diverged = train(where, todo) if todo else []
         if diverged:
-            raise MiaError(diverged[0] + (f" ({len(diverged)} models diverged; the others are kept.)" if diverged[1:] else ""))
+            raise MiaError(
+                diverged[0]
+                + (
+                    f" ({len(diverged)} models diverged; the others are kept.)"
+                    if diverged[1:]
+                    else ""
+                )
+            )
         return self
 
     def _keep(self, index: int, outcome: Outcome, where: torch.device, diverged: list[str]) -> None:
         if outcome.diverged:
             diverged.append(outcome.diverged)
         else:
-            store.keep(self.spec(index), outcome.arrays, outcome.seconds, torch=torch.__version__,
-                       device=devices.describe(where))
+            store.keep(
+                self.spec(index),
+                outcome.arrays,
+                outcome.seconds,
+                torch=torch.__version__,
+                device=devices.describe(where),
+            )
 
     def _checkpoint(self, indices: list[int], device: str = "cpu") -> dict:
-        return {"kind": "checkpoint", "models": [store.address(self.spec(m)) for m in indices], "device": device,
-                "code": self._code}
+        return {
+            "kind": "checkpoint",
+            "models": [store.address(self.spec(m)) for m in indices],
+            "device": device,
+            "code": self._code,
+        }
 
     def _task(self, models: list[int], x: np.ndarray | str) -> Task:
         """Models to be trained, with their records or the file that holds them."""
-        start = self.start and [weights_among(self.start[0].arrays(self.start[1][m])) for m in models]
-        rows, validation = (None if masks is None else [np.flatnonzero(masks[m]) for m in models]
-                            for masks in (self.members, self.validation))
-        return Task(x, self.records.y, len(self.records.classes), self.config, rows, [self.numbers[m] for m in models], start,
-                    validation)
+        start = self.start and [
+            weights_among(self.start[0].arrays(self.start[1][m])) for m in models
+        ]
+        rows, validation = (
+            None if masks is None else [np.flatnonzero(masks[m]) for m in models]
+            for masks in (self.members, self.validation)
+        )
+        return Task(
+            x,
+            self.records.y,
+            len(self.records.classes),
+            self.config,
+            rows,
+            [self.numbers[m] for m in models],
+            start,
+            validation,
+        )
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
-        path, diverged, lacking, groups = records_file(self.records), [], set(todo), self._groups(todo)
+        path, diverged, lacking, groups = (
+            records_file(self.records),
+            [],
+            set(todo),
+            self._groups(todo),
+        )
         tasks = ((self._task(group, path), self._checkpoint(group)) for group in groups)
 
         def finished(position: int, outcomes: list[Outcome]) -> None:
@@ -233,8 +309,16 @@ class Ensemble:
             for slot in checkpoint_slots(self._checkpoint(groups[position])):
                 store.discard(slot)
 
-        pool.run_tasks(_fit_task, tasks, finished, f"training {self.label}", self.workers, self.executor,
-                       [len(group) for group in groups], self.config.architecture)
+        pool.run_tasks(
+            _fit_task,
+            tasks,
+            finished,
+            f"training {self.label}",
+            self.workers,
+            self.executor,
+            [len(group) for group in groups],
+            self.config.architecture,
+        )
         return diverged
 
     def _groups(self, todo: list[int]) -> list[list[int]]:
@@ -245,23 +329,36 @@ class Ensemble:
         """
         together = 1
         if stacks(self.config.architecture, self.records.shape, len(self.records.classes)):
-            processes = PROCESSES_ELSEWHERE if self.executor or pool.cluster() else self.workers or pool.default_workers()
+            processes = (
+                PROCESSES_ELSEWHERE
+                if self.executor or pool.cluster()
+                else self.workers or pool.default_workers()
+            )
             together = min(MOST_AT_ONCE, SIMD_LANES * -(-len(self) // (SIMD_LANES * processes)))
         sizes, groups, lacking = self.members.sum(1), [], set(todo)
         for size in np.unique(sizes[todo]):
             same = [int(m) for m in np.flatnonzero(sizes == size)]
-            groups += [same[k:k + together] for k in range(0, len(same), together)]
-        stopped = [any(store.look_up(slot) for slot in checkpoint_slots(self._checkpoint(group))) for group in groups]
-        wanted = [group if again else [m for m in group if m in lacking] for group, again in zip(groups, stopped, strict=True)]
+            groups += [same[k : k + together] for k in range(0, len(same), together)]
+        stopped = [
+            any(store.look_up(slot) for slot in checkpoint_slots(self._checkpoint(group)))
+            for group in groups
+        ]
+        wanted = [
+            group if again else [m for m in group if m in lacking]
+            for group, again in zip(groups, stopped, strict=True)
+        ]
         return [group for group in wanted if lacking & set(group)]
 
     def _fit_on_card(self, where: torch.device, todo: list[int]) -> list[str]:
         diverged: list[str] = []
         model_of = {self.numbers[m]: m for m in todo}
-        gpu.fit_on_gpu(self._task(todo, self.records.x), where,
-                       lambda number, outcome: self._keep(model_of[number], outcome, where, diverged),
-                       f"training {self.label}",
-                       lambda numbers: self._checkpoint([model_of[number] for number in numbers], str(where)))
+        gpu.fit_on_gpu(
+            self._task(todo, self.records.x),
+            where,
+            lambda number, outcome: self._keep(model_of[number], outcome, where, diverged),
+            f"training {self.label}",
+            lambda numbers: self._checkpoint([model_of[number] for number in numbers], str(where)),
+        )
         return diverged
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:
@@ -271,12 +368,16 @@ class Ensemble:
 
     def untrained(self) -> nn.Module:
         """The network as it is before training, for its shape."""
-        network = architectures.build(self.config.architecture, self.records.shape, len(self.records.classes), seed=0)
+        network = architectures.build(
+            self.config.architecture, self.records.shape, len(self.records.classes), seed=0
+        )
         return architectures.feed(network, self.config.scaling)
 
     def model(self, index: int) -> nn.Module:
         """Model `index`, trained, in evaluation mode."""
-        return rebuilt(self.config, self.records.shape, len(self.records.classes), self.arrays(index))
+        return rebuilt(
+            self.config, self.records.shape, len(self.records.classes), self.arrays(index)
+        )
 
     def parameters(self, index: int) -> np.ndarray:
         """All parameters of model `index` as one vector float32 [P], in the order of `nn.Module.parameters`."""
@@ -288,9 +389,18 @@ class Ensemble:
         return np.stack([self.arrays(m)["history"] for m in range(len(self))])
 
 
-def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: str = "models",
-          workers: int | None = None, executor: Executor | None = None, device: str | int | None = None,
-          validation: np.ndarray | None = None, start: tuple[Ensemble, Sequence[int]] | None = None) -> Ensemble:
+def train(
+    records: Dataset,
+    members: np.ndarray,
+    config: TrainConfig,
+    *,
+    label: str = "models",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    device: str | int | None = None,
+    validation: np.ndarray | None = None,
+    start: tuple[Ensemble, Sequence[int]] | None = None,
+) -> Ensemble:
     """Describe an ensemble; nothing is trained before it is needed.
 
     Args:
@@ -312,7 +422,12 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
             start of another kind.
     """
     check_type("records", records, Dataset, "data.from_arrays makes one.")
-    check_type("config", config, TrainConfig, "Of the name of an architecture make training.TrainConfig(name).")
+    check_type(
+        "config",
+        config,
+        TrainConfig,
+        "Of the name of an architecture make training.TrainConfig(name).",
+    )
     if workers is not None:
         check_whole("workers", workers, 1, 1024)
     if executor is not None:
@@ -321,48 +436,83 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, *, label: 
     if members.ndim != 2:
         raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
     if members.shape[1] != len(records):
-        raise MiaError(f"members has {members.shape[1]} columns, but there are {len(records)} records: they must agree.")
+        raise MiaError(
+            f"members has {members.shape[1]} columns, but there are {len(records)} records: they must agree."
+        )
     if not members.any(1).all():
-        raise MiaError(f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one.")
+        raise MiaError(
+            f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one."
+        )
     if len(records.classes) < 2:
-        raise MiaError(f"{records.name} has {len(records.classes)} class; a classifier needs at least 2.")
-    _check_names(config, architectures.build(config.architecture, records.shape, len(records.classes), seed=0))
+        raise MiaError(
+            f"{records.name} has {len(records.classes)} class; a classifier needs at least 2."
+        )
+    _check_names(
+        config,
+        architectures.build(config.architecture, records.shape, len(records.classes), seed=0),
+    )
     if config.scaling != "-1 to 1":
         if not records.is_image:
-            raise MiaError(f"scaling = {config.scaling!r} is of images; {records.name} is a table, which is fed as it is. "
-                           "Leave it out.")
+            raise MiaError(
+                f"scaling = {config.scaling!r} is of images; {records.name} is a table, which is fed as it is. "
+                "Leave it out."
+            )
         architectures.to_input(records.x[:1], config.scaling)
-    architectures.try_out(config.architecture, records.x, len(records.classes), config.scaling, config.loss)
+    architectures.try_out(
+        config.architecture, records.x, len(records.classes), config.scaling, config.loss
+    )
     if config.augmentation != "none" and not records.is_image:
-        raise MiaError(f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'.")
+        raise MiaError(
+            f"augmentation = {config.augmentation!r} needs images; {records.name} is a table. Use 'none'."
+        )
     devices.pick(device)
     if workers is not None:
         check_whole("workers", workers, 1, 1024)
     if validation is not None:
         validation = np.atleast_2d(check_mask("validation", validation, "a record to validate on"))
         if validation.shape != members.shape or not validation.any() or np.ptp(validation.sum(1)):
-            raise MiaError(f"validation has shape {validation.shape} and {np.unique(validation.sum(-1))} records a model: it "
-                           f"needs the shape of members, {members.shape}, and equally many for each model, at least one.")
+            raise MiaError(
+                f"validation has shape {validation.shape} and {np.unique(validation.sum(-1))} records a model: it "
+                f"needs the shape of members, {members.shape}, and equally many for each model, at least one."
+            )
         if (validation & members).any():
-            raise MiaError(f"validation: {int((validation & members).sum())} records are in the training set that they are to "
-                           "validate. Leave them out.")
+            raise MiaError(
+                f"validation: {int((validation & members).sum())} records are in the training set that they are to "
+                "validate. Leave them out."
+            )
     if start is not None:
-        if not isinstance(start, list | tuple) or len(start) != 2 or not isinstance(start[0], Ensemble):
-            raise MiaError(f"start = {brief(start)}: a pair is needed, an ensemble and the numbers of its models.")
+        if (
+            not isinstance(start, list | tuple)
+            or len(start) != 2
+            or not isinstance(start[0], Ensemble)
+        ):
+            raise MiaError(
+                f"start = {brief(start)}: a pair is needed, an ensemble and the numbers of its models."
+            )
         start = start[0], numbers_of(start[1], len(start[0]))
         _check_start(*start, members, records, config)
     return Ensemble(records, members, config, label, workers, executor, device, validation, start)
 
 
-def _check_start(models: Ensemble, numbers: Sequence[int], members: np.ndarray, records: Dataset, config: TrainConfig) -> None:
+def _check_start(
+    models: Ensemble,
+    numbers: Sequence[int],
+    members: np.ndarray,
+    records: Dataset,
+    config: TrainConfig,
+) -> None:
     if len(numbers) != len(members) or not all(0 <= m < len(models) for m in numbers):
-        raise MiaError(f"start names {len(numbers)} models, {min(numbers, default=0)} to {max(numbers, default=0)}, of "
-                       f"{len(models)}: one of them is needed for each of the {len(members)} models.")
+        raise MiaError(
+            f"start names {len(numbers)} models, {min(numbers, default=0)} to {max(numbers, default=0)}, of "
+            f"{len(models)}: one of them is needed for each of the {len(members)} models."
+        )
     ours = config.architecture, records.shape, len(records.classes)
     theirs = models.config.architecture, models.records.shape, len(models.records.classes)
     if ours != theirs:
-        raise MiaError("start: models go on from weights of their own architecture, shape of records and number of classes, "
-                       f"{ours}; given were {theirs}.")
+        raise MiaError(
+            "start: models go on from weights of their own architecture, shape of records and number of classes, "
+            f"{ours}; given were {theirs}."
+        )
 
 
 # Models whose weights are given, such as those of a published bank, in the place of trained ones
@@ -378,7 +528,10 @@ class Loaded(Ensemble):
     def spec(self, index: int) -> dict:
         """What determines model `index`: its weights, besides what it was trained on."""
         own = self.weights[self.numbers[index]]
-        return {**super().spec(index), "weights": {name: store.fingerprint(array) for name, array in sorted(own.items())}}
+        return {
+            **super().spec(index),
+            "weights": {name: store.fingerprint(array) for name, array in sorted(own.items())},
+        }
 
     def missing(self) -> list[int]:
         """None: there is nothing to train."""
@@ -387,19 +540,33 @@ class Loaded(Ensemble):
     def arrays(self, index: int) -> dict[str, np.ndarray]:
         """Weights of model `index` by name."""
         start = {name: tensor.numpy() for name, tensor in self.untrained().state_dict().items()}
-        return start | {name: array.astype(np.float32) for name, array in self.weights[self.numbers[index]].items()}
+        return start | {
+            name: array.astype(np.float32)
+            for name, array in self.weights[self.numbers[index]].items()
+        }
 
 
 def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> Loaded:
     """The models, described by `training.train`, with these weights, of each its `state_dict` by name but for counts of
     batches of batch normalisation; none is trained. Weights that do not fit are refused."""
     if len(weights) != len(models):
-        raise MiaError(f"weights of {len(weights)} models, for an ensemble of {len(models)}: one a model is needed.")
-    shapes = {name: tuple(tensor.shape) for name, tensor in models.untrained().state_dict().items()
-              if tensor.is_floating_point()}
+        raise MiaError(
+            f"weights of {len(weights)} models, for an ensemble of {len(models)}: one a model is needed."
+        )
+    shapes = {
+        name: tuple(tensor.shape)
+        for name, tensor in models.untrained().state_dict().items()
+        if tensor.is_floating_point()
+    }
     for own in weights:
         if (own_shapes := {name: array.shape for name, array in own.items()}) != shapes:
-            wrong = sorted(name for name in own_shapes.keys() | shapes.keys() if own_shapes.get(name) != shapes.get(name))
-            raise MiaError(f"weights do not fit {models.config.architecture}: {', '.join(wrong)} differ in name or shape.")
+            wrong = sorted(
+                name
+                for name in own_shapes.keys() | shapes.keys()
+                if own_shapes.get(name) != shapes.get(name)
+            )
+            raise MiaError(
+                f"weights do not fit {models.config.architecture}: {', '.join(wrong)} differ in name or shape."
+            )
     same = {attribute.name: getattr(models, attribute.name) for attribute in fields(models)}
     return Loaded(**same, weights=dict(zip(models.numbers, weights, strict=True)))

@@ -14,7 +14,9 @@ from mia_lib.training.loop import Group, Outcome, Task, checkpoint_slots, fit_gr
 from mia_lib.training.stacking import stackable
 
 MAX_STACKED = 64  # models at once
-MIN_SPEEDUP = 1.15  # twice as many at once must train this many times faster, else the smaller number is kept
+MIN_SPEEDUP = (
+    1.15  # twice as many at once must train this many times faster, else the smaller number is kept
+)
 TIMED_STEPS = 8  # for each number
 
 
@@ -43,7 +45,9 @@ def _models_per_second(task: Task, device: torch.device) -> float:
     group = Group(task, device, len(task) > 1)
     size = min(group.size, task.config.batch_size)
     picked = group.rows[:, :size]
-    views = torch.zeros(len(task), size, 0 if task.config.augmentation == "none" else 5, device=device)
+    views = torch.zeros(
+        len(task), size, 0 if task.config.augmentation == "none" else 5, device=device
+    )
     step = group.recorded_step if devices.replays(device) else group.step
     for timed in (False, True):  # the first round chooses algorithms and records
         devices.wait(device)
@@ -54,8 +58,13 @@ def _models_per_second(task: Task, device: torch.device) -> float:
     return len(task) * TIMED_STEPS / max(time.perf_counter() - start, 1e-9)
 
 
-def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcome], None], label: str,
-               checkpoint: Callable[[list[int]], dict]) -> None:
+def fit_on_gpu(
+    task: Task,
+    device: torch.device,
+    finished: Callable[[int, Outcome], None],
+    label: str,
+    checkpoint: Callable[[list[int]], dict],
+) -> None:
     """Train models in this process, several at once; where memory runs out, half as many.
 
     Args:
@@ -64,11 +73,13 @@ def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcom
         checkpoint: from the numbers of models in training to the store spec of their state.
     """
     sizes = [len(rows) for rows in task.rows]
-    together = stack_size(task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device)
+    together = stack_size(
+        task.part([k for k, size in enumerate(sizes) if size == sizes[0]]), device
+    )
     waiting: list[list[int]] = []  # places, equally large training sets together
     for size in sorted(set(sizes)):
         same = [k for k, count in enumerate(sizes) if count == size]
-        waiting += [same[k:k + together] for k in range(0, len(same), together)]
+        waiting += [same[k : k + together] for k in range(0, len(same), together)]
     kept: list[Group] = []
     with progress.Bar(label, len(task)) as bar:
         while waiting:
@@ -80,10 +91,16 @@ def fit_on_gpu(task: Task, device: torch.device, finished: Callable[[int, Outcom
                 if not devices.out_of_memory(error):
                     raise
                 if len(part) == 1:
-                    raise MiaError(f"{devices.describe(device)} has too little memory for one {task.config.architecture} "
-                                   f"with batch_size = {task.config.batch_size}: lower it, or take device='cpu'.") from error
+                    raise MiaError(
+                        f"{devices.describe(device)} has too little memory for one {task.config.architecture} "
+                        f"with batch_size = {task.config.batch_size}: lower it, or take device='cpu'."
+                    ) from error
                 half = -(-len(part) // 2)  # for those that wait, too: they would not fit either
-                waiting = [group[k:k + half] for group in [places, *waiting] for k in range(0, len(group), half)]
+                waiting = [
+                    group[k : k + half]
+                    for group in [places, *waiting]
+                    for k in range(0, len(group), half)
+                ]
                 outcomes = []
                 kept.clear()
             if not outcomes:

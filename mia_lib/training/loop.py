@@ -22,7 +22,9 @@ from mia_lib.training.stacking import Stacked, stackable
 STACKED_BELOW = 30_000
 CHECKPOINT_SECONDS = 60.0
 VALIDATED_AT_ONCE = 1000  # records
-HELD_WHOLE = 2 << 30  # bytes: data sets up to this size lie on a card whole, so that models to come find their records there
+HELD_WHOLE = (
+    2 << 30
+)  # bytes: data sets up to this size lie on a card whole, so that models to come find their records there
 SIMD_LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
 
 
@@ -56,8 +58,10 @@ class Task:
 
     def part(self, places: Sequence[int]) -> Task:
         """The models at some places, in the order given."""
-        rows, indices, start, validation = (of_models and [of_models[k] for k in places] for of_models in (
-            self.rows, self.indices, self.start, self.validation))
+        rows, indices, start, validation = (
+            of_models and [of_models[k] for k in places]
+            for of_models in (self.rows, self.indices, self.start, self.validation)
+        )
         return replace(self, rows=rows, indices=indices, start=start, validation=validation)
 
     def records(self) -> np.ndarray:
@@ -85,7 +89,11 @@ def stacks(architecture: str, shape: tuple, classes: int) -> bool:
     """Whether networks of this architecture train faster together on a CPU: small ones, without convolutions."""
     network = architectures.build(architecture, shape, classes, seed=0)
     convolves = any(isinstance(layer, torch.nn.Conv2d) for layer in network.modules())
-    return not convolves and architectures.parameter_count(network) < STACKED_BELOW and stackable(architecture, shape, classes)
+    return (
+        not convolves
+        and architectures.parameter_count(network) < STACKED_BELOW
+        and stackable(architecture, shape, classes)
+    )
 
 
 class Group:
@@ -94,11 +102,18 @@ class Group:
 
     def __init__(self, task: Task, device: torch.device, stacked: bool):
         x, self.config, self.device, self._stacked = task.x, task.config, device, stacked
-        self._used = np.arange(len(x)) if devices.is_card(device) and x.nbytes <= HELD_WHOLE else task.records()
+        self._used = (
+            np.arange(len(x))
+            if devices.is_card(device) and x.nbytes <= HELD_WHOLE
+            else task.records()
+        )
         raw = torch.from_numpy(np.ascontiguousarray(x[self._used]))
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
-        self._x = raw.to(device) if devices.is_card(device) else _channels_last(
-            architectures.to_input(raw, self.config.scaling))
+        self._x = (
+            raw.to(device)
+            if devices.is_card(device)
+            else _channels_last(architectures.to_input(raw, self.config.scaling))
+        )
         self._y = torch.from_numpy(np.array(task.y, np.int64)[self._used]).to(device)
         self.network = self._fresh(task).to(device).train()
         if not stacked and x.ndim == 4 and not custom.is_own(self.config.architecture):
@@ -112,19 +127,33 @@ class Group:
 
     def _fresh(self, task: Task) -> torch.nn.Module:
         """The models as they are before training."""
-        networks = [architectures.build(self.config.architecture, task.x.shape[1:], task.classes,
-                                        seed=recipe.seed_of(self.config, index)) for index in task.indices]
+        networks = [
+            architectures.build(
+                self.config.architecture,
+                task.x.shape[1:],
+                task.classes,
+                seed=recipe.seed_of(self.config, index),
+            )
+            for index in task.indices
+        ]
         for network, weights in zip(networks, task.start or (), strict=bool(task.start)):
-            network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+            network.load_state_dict(
+                {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
+            )
         return Stacked(networks) if self._stacked else networks[0]
 
     def _begin(self, task: Task) -> None:
         self.indices, self.size = list(task.indices), len(task.rows[0])
-        places = torch.from_numpy(np.searchsorted(self._used, np.concatenate([*task.rows, *(task.validation or [])])))
+        places = torch.from_numpy(
+            np.searchsorted(self._used, np.concatenate([*task.rows, *(task.validation or [])]))
+        )
         places, count = places.to(self.device), len(task) * self.size
         self.rows = places[:count].view(len(task), -1)
         self._validation = places[count:].view(len(task), -1) if task.validation else None
-        self._generators = [torch.Generator().manual_seed(recipe.seed_of(self.config, index)) for index in task.indices]
+        self._generators = [
+            torch.Generator().manual_seed(recipe.seed_of(self.config, index))
+            for index in task.indices
+        ]
         self.history = np.zeros((len(task), self.config.epochs_trained, 2), np.float32)
         self.validated = np.zeros((len(task), self.config.epochs_trained), np.float32)
         self._best = self._states() if task.validation else None
@@ -146,12 +175,26 @@ class Group:
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         config, weights = self.config, list(self.network.parameters())
-        on_card = devices.is_card(self.device)  # there the rate is a tensor, which a recorded step reads anew
-        rate = torch.tensor(config.learning_rate, device=self.device) if on_card else config.learning_rate
+        on_card = devices.is_card(
+            self.device
+        )  # there the rate is a tensor, which a recorded step reads anew
+        rate = (
+            torch.tensor(config.learning_rate, device=self.device)
+            if on_card
+            else config.learning_rate
+        )
         if config.optimizer == "adam":
-            return torch.optim.Adam(weights, rate, weight_decay=config.weight_decay, fused=True, capturable=on_card)
-        return torch.optim.SGD(weights, rate, momentum=config.momentum, nesterov=config.nesterov,
-                               weight_decay=config.weight_decay, fused=True)
+            return torch.optim.Adam(
+                weights, rate, weight_decay=config.weight_decay, fused=True, capturable=on_card
+            )
+        return torch.optim.SGD(
+            weights,
+            rate,
+            momentum=config.momentum,
+            nesterov=config.nesterov,
+            weight_decay=config.weight_decay,
+            fused=True,
+        )
 
     def step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
         """One step of every model, on records at places [G, B] among those held here, in views [G, B, V] of the
@@ -160,7 +203,9 @@ class Group:
         outputs, labels = self._outputs(x, picked), self._y[picked]
         losses = record_loss(outputs, labels, self.config.loss)
         self.optimizer.zero_grad(set_to_none=True)
-        losses.mean(1).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
+        losses.mean(
+            1
+        ).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
         self.optimizer.step()
         self._total += losses.detach().sum(1)
         self._right += (outputs.detach().argmax(-1) == labels).sum(1)
@@ -168,20 +213,36 @@ class Group:
     def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
         """The records [G * B, ...] at the places [G, B]."""
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
-        return architectures.to_input(x, self.config.scaling) if devices.is_card(self.device) else _channels_second(x)
+        return (
+            architectures.to_input(x, self.config.scaling)
+            if devices.is_card(self.device)
+            else _channels_second(x)
+        )
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
-        short = (torch.autocast(self.device.type, torch.bfloat16) if self.config.precision == "bfloat16" else nullcontext())
+        short = (
+            torch.autocast(self.device.type, torch.bfloat16)
+            if self.config.precision == "bfloat16"
+            else nullcontext()
+        )
         with short:
-            outputs = self.network(x.unflatten(0, picked.shape)) if self._stacked else self.network(x)[None]
+            outputs = (
+                self.network(x.unflatten(0, picked.shape))
+                if self._stacked
+                else self.network(x)[None]
+            )
         return outputs.float()
 
     def run_epoch(self) -> None:
         """Pass once over every training set."""
         config = self.config
-        orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(self.device)
-        views = torch.stack([recipe.draw_views(config.augmentation, self.size, g) for g in self._generators])
+        orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(
+            self.device
+        )
+        views = torch.stack(
+            [recipe.draw_views(config.augmentation, self.size, g) for g in self._generators]
+        )
         everything, views = self.rows.gather(1, orders), views.to(self.device)
         self._total.zero_()
         self._right.zero_()
@@ -193,7 +254,9 @@ class Group:
                 self._set_rate(recipe.learning_rate(config, self.epoch + start / self.size))
             part = slice(start, start + config.batch_size)
             picked = everything[:, part]
-            (self.recorded_step if devices.replays(self.device) else self.step)(picked, views[:, part])
+            (self.recorded_step if devices.replays(self.device) else self.step)(
+                picked, views[:, part]
+            )
             trained += picked.shape[1]
         self.history[:, self.epoch, 0] = self._total.cpu().numpy() / trained
         self.history[:, self.epoch, 1] = self._right.cpu().numpy() / trained
@@ -214,15 +277,20 @@ class Group:
         right, count = torch.zeros_like(self._right), self._validation.shape[1]
         self.network.eval()
         for start in range(0, count, VALIDATED_AT_ONCE):
-            picked = self._validation[:, start:start + VALIDATED_AT_ONCE]
-            right += (self._outputs(self._inputs(picked), picked).argmax(-1) == self._y[picked]).sum(1)
+            picked = self._validation[:, start : start + VALIDATED_AT_ONCE]
+            right += (
+                self._outputs(self._inputs(picked), picked).argmax(-1) == self._y[picked]
+            ).sum(1)
         self.network.train()
         self.validated[:, self.epoch] = right.cpu().numpy() / count
-        earlier = self.validated[:, :self.epoch].max(1, initial=-1)
+        earlier = self.validated[:, : self.epoch].max(1, initial=-1)
         better = self.validated[:, self.epoch] > earlier
         if better.any():
             now = self._states()
-            self._best = [new if is_better else old for new, old, is_better in zip(now, self._best, better, strict=True)]
+            self._best = [
+                new if is_better else old
+                for new, old, is_better in zip(now, self._best, better, strict=True)
+            ]
 
     def recorded_step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
         """A step replayed from a recording (a CUDA graph): a small network's operations take less time than starting them.
@@ -235,7 +303,9 @@ class Group:
             self._recorded[picked.shape[1]] = *batch, replay
             # Recording took steps. What the optimiser had not held before starts from zero, as it would have.
             tensors = self._tensors()
-            for tensor, value in zip(tensors, before + [None] * (len(tensors) - len(before)), strict=True):
+            for tensor, value in zip(
+                tensors, before + [None] * (len(tensors) - len(before)), strict=True
+            ):
                 tensor.zero_() if value is None else tensor.copy_(value)
         own_picked, own_views, replay = self._recorded[picked.shape[1]]
         own_picked.copy_(picked)
@@ -244,34 +314,70 @@ class Group:
 
     def _tensors(self) -> list[torch.Tensor]:
         """All that a step changes: weights, buffers, counts, and what the optimiser keeps."""
-        kept = [value for entry in self.optimizer.state.values() for _, value in sorted(entry.items())
-                if isinstance(value, torch.Tensor)]
-        return [*(p.data for p in self.network.parameters()), *self.network.buffers(), self._total, self._right, *kept]
+        kept = [
+            value
+            for entry in self.optimizer.state.values()
+            for _, value in sorted(entry.items())
+            if isinstance(value, torch.Tensor)
+        ]
+        return [
+            *(p.data for p in self.network.parameters()),
+            *self.network.buffers(),
+            self._total,
+            self._right,
+            *kept,
+        ]
 
     def state(self) -> dict[str, np.ndarray]:
         """All that is needed to go on later, as arrays."""
-        kept = {f"optimizer.{i}.{name}": value for i, weight in enumerate(self.network.parameters())  # some may be frozen
-                for name, value in self.optimizer.state.get(weight, {}).items() if isinstance(value, torch.Tensor)}
+        kept = {
+            f"optimizer.{i}.{name}": value
+            for i, weight in enumerate(self.network.parameters())  # some may be frozen
+            for name, value in self.optimizer.state.get(weight, {}).items()
+            if isinstance(value, torch.Tensor)
+        }
         kept |= {f"network.{name}": value for name, value in self.network.state_dict().items()}
         arrays = {name: value.detach().cpu().numpy().copy() for name, value in kept.items()}
         generators = np.stack([g.get_state().numpy() for g in self._generators])
-        best = {f"best.{g}.{name}": value.numpy() for g, state in enumerate(self._best or []) for name, value in state.items()}
-        return {**arrays, **best, "generators": generators, "history": self.history, "validated": self.validated,
-                "epoch": np.array(self.epoch)}
+        best = {
+            f"best.{g}.{name}": value.numpy()
+            for g, state in enumerate(self._best or [])
+            for name, value in state.items()
+        }
+        return {
+            **arrays,
+            **best,
+            "generators": generators,
+            "history": self.history,
+            "validated": self.validated,
+            "epoch": np.array(self.epoch),
+        }
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `state` returned."""
         self._recorded = {}  # they know the optimiser's tensors, which are others from here on
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
-        self.network.load_state_dict({name.removeprefix("network."): value for name, value in tensors.items()
-                                      if name.startswith("network.")})
+        self.network.load_state_dict(
+            {
+                name.removeprefix("network."): value
+                for name, value in tensors.items()
+                if name.startswith("network.")
+            }
+        )
         for i, weight in enumerate(self.network.parameters()):
-            entry = {name.split(".", 2)[2]: value for name, value in tensors.items() if name.startswith(f"optimizer.{i}.")}
+            entry = {
+                name.split(".", 2)[2]: value
+                for name, value in tensors.items()
+                if name.startswith(f"optimizer.{i}.")
+            }
             if entry:
                 # In the weight's own order of memory: the fused optimisers walk through both side by side.
                 self.optimizer.state[weight] = {
-                    name: torch.empty_like(weight.data).copy_(value) if value.shape == weight.shape else
-                    value.to(self.device) for name, value in entry.items()}
+                    name: torch.empty_like(weight.data).copy_(value)
+                    if value.shape == weight.shape
+                    else value.to(self.device)
+                    for name, value in entry.items()
+                }
         for generator, state in zip(self._generators, arrays["generators"], strict=True):
             generator.set_state(torch.from_numpy(np.array(state)))
         self.history, self.validated = np.array(arrays["history"]), np.array(arrays["validated"])
@@ -283,23 +389,40 @@ class Group:
         """The `state_dict` of each model as it is, copied to the CPU."""
         if self._stacked:
             return self.network.states()
-        return [{name: value.detach().cpu().contiguous().clone() for name, value in self.network.state_dict().items()}]
+        return [
+            {
+                name: value.detach().cpu().contiguous().clone()
+                for name, value in self.network.state_dict().items()
+            }
+        ]
 
     def outcomes(self, seconds: float) -> list[Outcome]:
         """The models as they are, or were at their best."""
         states = self._best or self._states()
         validated = [{"validation": row} if self._best else {} for row in self.validated]
-        return [Outcome({**{name: value.numpy() for name, value in state.items()}, "history": self.history[g], **validated[g]},
-                        seconds / len(states), self._divergence(g)) for g, state in enumerate(states)]
+        return [
+            Outcome(
+                {
+                    **{name: value.numpy() for name, value in state.items()},
+                    "history": self.history[g],
+                    **validated[g],
+                },
+                seconds / len(states),
+                self._divergence(g),
+            )
+            for g, state in enumerate(states)
+        ]
 
     def _divergence(self, g: int) -> str:
-        config, losses = self.config, self.history[g, :self.epoch, 0]
+        config, losses = self.config, self.history[g, : self.epoch, 0]
         if np.isfinite(losses).all():
             return ""
         epoch = int(np.argmin(np.isfinite(losses)))
-        return (f"Model {self.indices[g]} ({config.architecture}) diverged: its loss is {losses[epoch]} in epoch {epoch + 1} "
-                f"of {config.epochs}. Lower learning_rate ({config.learning_rate:g} was given)"
-                f"{' or momentum (' + format(config.momentum, 'g') + ')' if config.momentum else ''}.")
+        return (
+            f"Model {self.indices[g]} ({config.architecture}) diverged: its loss is {losses[epoch]} in epoch {epoch + 1} "
+            f"of {config.epochs}. Lower learning_rate ({config.learning_rate:g} was given)"
+            f"{' or momentum (' + format(config.momentum, 'g') + ')' if config.momentum else ''}."
+        )
 
 
 def _channels_last(x: torch.Tensor) -> torch.Tensor:
@@ -310,7 +433,9 @@ def _channels_second(x: torch.Tensor) -> torch.Tensor:
     return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
 
-def capture_graph(step: Callable[[], None], device: torch.device, pool: tuple | None = None) -> Callable[[], None]:
+def capture_graph(
+    step: Callable[[], None], device: torch.device, pool: tuple | None = None
+) -> Callable[[], None]:
     """A function that replays the work `step` gives the card, without Python in between.
 
     Recordings of one pool (`torch.cuda.graph_pool_handle`) use the same memory: none may count on what another left in it.
@@ -319,7 +444,9 @@ def capture_graph(step: Callable[[], None], device: torch.device, pool: tuple | 
         usual, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(usual)
         try:
-            with torch.cuda.stream(side):  # libraries choose their algorithms in the first runs, which must not be recorded
+            with torch.cuda.stream(
+                side
+            ):  # libraries choose their algorithms in the first runs, which must not be recorded
                 for _ in range(3):
                     step()
             usual.wait_stream(side)
@@ -336,8 +463,13 @@ def checkpoint_slots(checkpoint: dict) -> list[dict]:
     return [{**checkpoint, "slot": slot} for slot in (0, 1)]
 
 
-def fit_group(task: Task, device: torch.device | None = None, stacked: bool | None = None, checkpoint: dict | None = None,
-              kept: list[Group] | None = None) -> list[Outcome]:
+def fit_group(
+    task: Task,
+    device: torch.device | None = None,
+    stacked: bool | None = None,
+    checkpoint: dict | None = None,
+    kept: list[Group] | None = None,
+) -> list[Outcome]:
     """Train models whose training sets are equally large.
 
     Args:
@@ -367,15 +499,33 @@ def fit_group(task: Task, device: torch.device | None = None, stacked: bool | No
             group = Group(task, device, stacked)
             if kept is not None:
                 kept.append(group)
-        entries = [store.look_up(slot) for slot in checkpoint_slots(checkpoint)] if checkpoint else []
-        stopped = max(filter(None, entries), key=lambda entry: int(entry.arrays["epoch"]), default=None)
+        entries = (
+            [store.look_up(slot) for slot in checkpoint_slots(checkpoint)] if checkpoint else []
+        )
+        stopped = max(
+            filter(None, entries), key=lambda entry: int(entry.arrays["epoch"]), default=None
+        )
         if stopped:
             group.load(stopped.arrays)
-        last_write, written = time.perf_counter(), int(bool(stopped) and stopped is entries[1])  # the other is next
-        while group.epoch < config.epochs_trained and np.isfinite(group.history[:, :group.epoch, 0]).all(1).any():
+        last_write, written = (
+            time.perf_counter(),
+            int(bool(stopped) and stopped is entries[1]),
+        )  # the other is next
+        while (
+            group.epoch < config.epochs_trained
+            and np.isfinite(group.history[:, : group.epoch, 0]).all(1).any()
+        ):
             group.run_epoch()
-            if checkpoint and group.epoch < config.epochs_trained and time.perf_counter() - last_write > CHECKPOINT_SECONDS:
-                spent = time.perf_counter() - started + (stopped.manifest["seconds"] if stopped else 0.0)
+            if (
+                checkpoint
+                and group.epoch < config.epochs_trained
+                and time.perf_counter() - last_write > CHECKPOINT_SECONDS
+            ):
+                spent = (
+                    time.perf_counter()
+                    - started
+                    + (stopped.manifest["seconds"] if stopped else 0.0)
+                )
                 written += 1
                 store.keep(checkpoint_slots(checkpoint)[written % 2], group.state(), spent)
                 last_write = time.perf_counter()

@@ -37,9 +37,13 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
         if kind in ("brier", "double_softmax"):
             outputs = outputs.softmax(-1)
         if kind in ("squared_error", "brier"):
-            return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(-1)
+            return 0.5 * (outputs - nn.functional.one_hot(labels, outputs.shape[-1])).square().sum(
+                -1
+            )
         # PyTorch would give a record of class -100 the loss 0
-        losses = nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=NO_CLASS)
+        losses = nn.functional.cross_entropy(
+            outputs.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=NO_CLASS
+        )
         return losses.view(labels.shape)
     except (IndexError, RuntimeError):  # PyTorch's own look at the labels costs nothing
         if labels.device.type == "cpu":
@@ -50,16 +54,24 @@ def record_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str) -> torch
 def check_outputs(outputs: torch.Tensor, labels: torch.Tensor) -> None:
     """Refuse outputs, logits [..., K] of two classes at least, and labels, whole numbers [...], that do not fit each other."""
     if outputs.ndim < 2 or outputs.shape[-1] < 2:
-        raise MiaError(f"outputs have shape {tuple(outputs.shape)}: logits of at least two classes are needed, [..., K]. Of "
-                       "one sigmoid output s [N, 1] make two: torch.cat([0 * s, s], 1).")
+        raise MiaError(
+            f"outputs have shape {tuple(outputs.shape)}: logits of at least two classes are needed, [..., K]. Of "
+            "one sigmoid output s [N, 1] make two: torch.cat([0 * s, s], 1)."
+        )
     if labels.shape != outputs.shape[:-1]:
-        raise MiaError(f"labels have shape {tuple(labels.shape)} and outputs {tuple(outputs.shape)}: "
-                       f"{tuple(outputs.shape[:-1])} is needed, the number of each record's class.")
+        raise MiaError(
+            f"labels have shape {tuple(labels.shape)} and outputs {tuple(outputs.shape)}: "
+            f"{tuple(outputs.shape[:-1])} is needed, the number of each record's class."
+        )
     if labels.is_floating_point() or labels.dtype == torch.bool:
-        raise MiaError(f"labels are of type {labels.dtype}: the number of each record's class is needed, as labels.long().")
+        raise MiaError(
+            f"labels are of type {labels.dtype}: the number of each record's class is needed, as labels.long()."
+        )
 
 
-def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross_entropy") -> torch.Tensor:
+def precise_loss(
+    outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross_entropy"
+) -> torch.Tensor:
     """`record_loss` in a form whose derivatives, and values near zero, are exact relative to their size.
 
     All of it follows from the margin log(p_y / (1 - p_y)) and the other classes: the usual log-sum-exp less z_y, and the
@@ -69,13 +81,17 @@ def precise_loss(outputs: torch.Tensor, labels: torch.Tensor, kind: str = "cross
     """
     check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
-    with suppress(RuntimeError):  # within torch.func.vmap there are no values to look at; whoever maps has looked before
+    with suppress(
+        RuntimeError
+    ):  # within torch.func.vmap there are no values to look at; whoever maps has looked before
         if not ((labels >= 0) & (labels < outputs.shape[-1])).all():
             check_labels("labels", labels.cpu().flatten(), outputs.shape[-1])
     one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]
     if kind == "squared_error":
         return 0.5 * (outputs - one_hot.to(outputs.dtype)).square().sum(-1)
-    margin = torch.where(one_hot, outputs, 0.0).sum(-1) - outputs.masked_fill(one_hot, -math.inf).logsumexp(-1)
+    margin = torch.where(one_hot, outputs, 0.0).sum(-1) - outputs.masked_fill(
+        one_hot, -math.inf
+    ).logsumexp(-1)
     if kind == "cross_entropy":
         return -nn.functional.logsigmoid(margin)
     missing, others = torch.sigmoid(-margin), outputs.softmax(-1).masked_fill(one_hot, 0.0)

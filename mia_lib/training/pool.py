@@ -24,8 +24,10 @@ from mia_lib.errors import MiaError, first_line
 CONNECT_SECONDS = 20
 MOST_QUEUED = 64  # tasks that have been handed out and are not finished, at most, where it is not known how many run at once
 UNGUARDED = 77  # how a process ends that would train when it imports the script
-GUARD = ("This script trains models when it is imported, which the processes that train them do. Put what it does under "
-         "`if __name__ == '__main__':`.")
+GUARD = (
+    "This script trains models when it is imported, which the processes that train them do. Put what it does under "
+    "`if __name__ == '__main__':`."
+)
 
 _pools: dict[int, ProcessPoolExecutor] = {}
 
@@ -69,22 +71,32 @@ def _why_died(processes: list, label: str) -> str:
     """What to say of a pool of which a process has died."""
     for process in processes:
         process.join(5)
-    codes = {process.exitcode for process in processes} - {None, 0, -signal.SIGTERM}  # which the pool itself sends to the rest
+    codes = {process.exitcode for process in processes} - {
+        None,
+        0,
+        -signal.SIGTERM,
+    }  # which the pool itself sends to the rest
     kept = "What was finished is kept: run again"
     if UNGUARDED in codes:
         return GUARD
     if codes == {1}:  # that of an exception, which tasks hand over instead
-        return (f"The processes for '{label}' could not start: their error stands above. If it is the script's, put what it "
-                f"does under `if __name__ == '__main__':`. {kept}.")
+        return (
+            f"The processes for '{label}' could not start: their error stands above. If it is the script's, put what it "
+            f"does under `if __name__ == '__main__':`. {kept}."
+        )
     if not codes or -signal.SIGKILL in codes:
-        return (f"A process died during '{label}' (out of memory?). {kept}, with fewer processes if memory is short "
-                "(MIA_WORKERS=1).")
+        return (
+            f"A process died during '{label}' (out of memory?). {kept}, with fewer processes if memory is short "
+            "(MIA_WORKERS=1)."
+        )
     return f"A process died during '{label}' (exit code {', '.join(map(str, sorted(codes)))}). {kept}, or with MIA_WORKERS=1."
 
 
 def default_workers() -> int:
     """Processes of the pool: `$MIA_WORKERS`, or one a core this process may use, at most 16."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return environment.workers() or min(16, cores)
 
 
@@ -92,8 +104,12 @@ def pool(workers: int | None = None) -> ProcessPoolExecutor:
     """The pool of single-threaded processes, started once and kept for the life of this process."""
     workers = workers or default_workers()
     if workers not in _pools:
-        _pools[workers] = ProcessPoolExecutor(workers, mp_context=processes.context(), initializer=_start_worker,
-                                              initargs=(dict(os.environ),))
+        _pools[workers] = ProcessPoolExecutor(
+            workers,
+            mp_context=processes.context(),
+            initializer=_start_worker,
+            initargs=(dict(os.environ),),
+        )
     return _pools[workers]
 
 
@@ -123,17 +139,29 @@ def versions(architecture: str = "") -> dict[str, str]:
         store.check_unedited(code)
     except MiaError:
         code += ", edited since this process began"
-    own = {architecture: store.code_of((), *files)} if (files := custom.sources(architecture)) else {}
-    return {"Python": ".".join(platform.python_version_tuple()[:2]), "PyTorch": torch.__version__.partition("+")[0],
-            "NumPy": np.__version__, "mia_lib": f"{__version__} (code {code})", **own}
+    own = (
+        {architecture: store.code_of((), *files)} if (files := custom.sources(architecture)) else {}
+    )
+    return {
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "PyTorch": torch.__version__.partition("+")[0],
+        "NumPy": np.__version__,
+        "mia_lib": f"{__version__} (code {code})",
+        **own,
+    }
 
 
 def _refuse_others(where: str, found: dict[str, str], wanted: dict[str, str]) -> None:
     """Refuse a process, `where`, of other versions than are wanted."""
     if different := [name for name in wanted if found.get(name) != wanted[name]]:
-        theirs, ours = (", ".join(f"{name} {of.get(name, 'none')}" for name in different) for of in (found, wanted))
-        raise MiaError(f"{where} has {theirs}, and who gives it work has {ours}: install the same there and start it again, "
-                       "for models are to come out the same.")
+        theirs, ours = (
+            ", ".join(f"{name} {of.get(name, 'none')}" for name in different)
+            for of in (found, wanted)
+        )
+        raise MiaError(
+            f"{where} has {theirs}, and who gives it work has {ours}: install the same there and start it again, "
+            "for models are to come out the same."
+        )
 
 
 def _alike(wanted: dict[str, str], architecture: str, function: Callable, *task):
@@ -142,9 +170,16 @@ def _alike(wanted: dict[str, str], architecture: str, function: Callable, *task)
     return function(*task)
 
 
-def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[int, object], None], label: str,
-              workers: int | None = None, executor: Executor | None = None, weights: list[int] | None = None,
-              architecture: str = "") -> None:
+def run_tasks(
+    function: Callable,
+    tasks: Iterable[tuple],
+    finished: Callable[[int, object], None],
+    label: str,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    weights: list[int] | None = None,
+    architecture: str = "",
+) -> None:
     """Run `function(*task)` for every task and hand each result over as it comes.
 
     Args:
@@ -171,8 +206,11 @@ def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[in
         with progress.Bar(label, sum(weights)) as bar:
             while True:
                 for position, task in itertools.islice(numbered_tasks, ahead - len(futures)):
-                    futures[elsewhere.submit(_alike, wanted, architecture, function, *task) if elsewhere else
-                            pool(workers).submit(_with_paths, paths, function, *task)] = position
+                    futures[
+                        elsewhere.submit(_alike, wanted, architecture, function, *task)
+                        if elsewhere
+                        else pool(workers).submit(_with_paths, paths, function, *task)
+                    ] = position
                 if not futures:
                     break
                 for future in wait(futures, return_when=FIRST_COMPLETED).done:
@@ -185,16 +223,22 @@ def run_tasks(function: Callable, tasks: Iterable[tuple], finished: Callable[[in
         raise MiaError(_why_died(processes, label)) from None
     except CancelledError as error:
         _clusters.pop(environment.cluster(), None)
-        raise MiaError(f"The scheduler of the cluster went away during '{label}'. What was finished is kept: start it again, "
-                       "and run again.") from error
+        raise MiaError(
+            f"The scheduler of the cluster went away during '{label}'. What was finished is kept: start it again, "
+            "and run again."
+        ) from error
     except BaseException as error:
         if elsewhere is None:
             close_pools()
         for future in futures:
             future.cancel()
-        if type(error).__name__ == "KilledWorker":  # of dask.distributed, which need not be installed
-            raise MiaError(f"Workers of the cluster died again and again during '{label}' (out of memory?). What was finished "
-                           "is kept: run again, with more memory for each worker.") from error
+        if (
+            type(error).__name__ == "KilledWorker"
+        ):  # of dask.distributed, which need not be installed
+            raise MiaError(
+                f"Workers of the cluster died again and again during '{label}' (out of memory?). What was finished "
+                "is kept: run again, with more memory for each worker."
+            ) from error
         raise
 
 
@@ -233,13 +277,17 @@ def connect(address: str):
     try:
         from distributed import Client
     except ImportError as error:
-        raise MiaError(f"The cluster {address} needs dask.distributed: install the extra, pip install "
-                       "'mia_lib[cluster]' (in a clone: pip install -e '.[cluster]').") from error
+        raise MiaError(
+            f"The cluster {address} needs dask.distributed: install the extra, pip install "
+            "'mia_lib[cluster]' (in a clone: pip install -e '.[cluster]')."
+        ) from error
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise MiaError(f"No dask scheduler answers at {address!r} ({error}). Give the address it prints when it starts, "
-                       "such as tcp://10.0.0.1:8786.") from error
+        raise MiaError(
+            f"No dask scheduler answers at {address!r} ({error}). Give the address it prints when it starts, "
+            "such as tcp://10.0.0.1:8786."
+        ) from error
     try:
         _meet(client, address)
     except BaseException:
@@ -256,19 +304,27 @@ def _sees(path: str) -> tuple[bool, dict[str, str]]:
 def _meet(client, address: str) -> None:
     """Refuse a cluster that would fail, or give other models, later."""
     if not client.scheduler_info()["workers"]:
-        raise MiaError(f"The scheduler at {address} has no workers yet. Start some (dask worker {address} --nthreads 1) and "
-                       "run again.")
+        raise MiaError(
+            f"The scheduler at {address} has no workers yet. Start some (dask worker {address} --nthreads 1) and "
+            "run again."
+        )
     mark = store.cache_dir() / "seen-by-workers"
     store.write(mark, b"")
     try:
         answers = client.run(_sees, str(mark))
-    except Exception as error:  # whatever dask makes of one that lacks this module, or has it in an older form
-        raise MiaError(f"Workers of {address} cannot answer ({first_line(error)}): install mia_lib {__version__}, the same as "
-                       "here, where they run, too.") from error
+    except (
+        Exception
+    ) as error:  # whatever dask makes of one that lacks this module, or has it in an older form
+        raise MiaError(
+            f"Workers of {address} cannot answer ({first_line(error)}): install mia_lib {__version__}, the same as "
+            "here, where they run, too."
+        ) from error
     finally:
         mark.unlink(missing_ok=True)
     for worker, (sees, found) in answers.items():
         if not sees:
-            raise MiaError(f"Worker {worker} does not see {store.cache_dir()}: set MIA_CACHE to a folder on a file system "
-                           "that all machines share, here and for the workers.")
+            raise MiaError(
+                f"Worker {worker} does not see {store.cache_dir()}: set MIA_CACHE to a folder on a file system "
+                "that all machines share, here and for the workers."
+            )
         _refuse_others(f"Worker {worker}", found, versions())

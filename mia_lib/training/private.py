@@ -57,7 +57,11 @@ class Privacy:
             if name == "delta" and value is None:
                 continue
             if not isinstance(value, Real) or not 0 < value < below:
-                span = "between 0 and 1 (neither included), or None for 1/n," if name == "delta" else "above 0 and finite"
+                span = (
+                    "between 0 and 1 (neither included), or None for 1/n,"
+                    if name == "delta"
+                    else "above 0 and finite"
+                )
                 raise MiaError(f"{name} = {value!r}: a number {span} is needed.")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are to have one key
 
@@ -70,7 +74,10 @@ class Privacy:
 def _calm():
     """Without two warnings: the accountant's grid of orders ends (its bound holds, if loosely); inputs need no gradient."""
     with warnings.catch_warnings():
-        for words in ("Optimal order is the (largest|smallest) alpha", "Full backward hook is firing"):
+        for words in (
+            "Optimal order is the (largest|smallest) alpha",
+            "Full backward hook is firing",
+        ):
             warnings.filterwarnings("ignore", words, UserWarning)
         yield
 
@@ -96,12 +103,25 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
     steps, delta = config.epochs_trained * -(-size // config.batch_size), privacy.delta_for(size)
     try:
         with _calm():
-            return 0.0 if not steps else float(get_noise_multiplier(
-                target_epsilon=privacy.epsilon, target_delta=delta, sample_rate=config.batch_size / size, steps=steps,
-                accountant="rdp", epsilon_tolerance=0.01 * privacy.epsilon))
+            return (
+                0.0
+                if not steps
+                else float(
+                    get_noise_multiplier(
+                        target_epsilon=privacy.epsilon,
+                        target_delta=delta,
+                        sample_rate=config.batch_size / size,
+                        steps=steps,
+                        accountant="rdp",
+                        epsilon_tolerance=0.01 * privacy.epsilon,
+                    )
+                )
+            )
     except ValueError as error:
-        raise MiaError(f"epsilon = {privacy.epsilon:g} is less than the accountant can show with delta = {delta:g}, however "
-                       "much noise there is. Raise epsilon or delta.") from error
+        raise MiaError(
+            f"epsilon = {privacy.epsilon:g} is less than the accountant can show with delta = {delta:g}, however "
+            "much noise there is. Raise epsilon or delta."
+        ) from error
 
 
 @lru_cache
@@ -121,25 +141,34 @@ def _check_layers(models: Ensemble) -> None:
     from opacus.utils.module_utils import trainable_modules
     from opacus.validators import ModuleValidator
 
-    network, refused = models.untrained(), f"architecture = {models.config.architecture!r} cannot be trained privately"
+    network, refused = (
+        models.untrained(),
+        f"architecture = {models.config.architecture!r} cannot be trained privately",
+    )
     for name, layer in trainable_modules(network):
         validate = ModuleValidator.VALIDATORS.get(type(layer))
         if validate and (problems := validate(layer)):
-            raise MiaError(f"{refused}: its layer {name} ({type(layer).__name__}) has no gradients of single records. Take an "
-                           "architecture without it, such as watson_cnn, or put another layer in its place: group "
-                           f"normalisation for batch normalisation, opacus.layers for attention. Opacus says: {problems[0]}")
+            raise MiaError(
+                f"{refused}: its layer {name} ({type(layer).__name__}) has no gradients of single records. Take an "
+                "architecture without it, such as watson_cnn, or put another layer in its place: group "
+                f"normalisation for batch normalisation, opacus.layers for attention. Opacus says: {problems[0]}"
+            )
     records = np.resize(models.records.x[:2], (2, *models.records.shape))
     try:
         with _calm():
             watched = GradSampleModule(network, loss_reduction="sum")
             watched(architectures.to_input(records, models.config.scaling)).sum().backward()
     except Exception as error:
-        raise MiaError(f"{refused}: Opacus cannot differentiate it for single records ({type(error).__name__}: "
-                       f"{first_line(error)}). Take another architecture.") from error
+        raise MiaError(
+            f"{refused}: Opacus cannot differentiate it for single records ({type(error).__name__}: "
+            f"{first_line(error)}). Take another architecture."
+        ) from error
     for name, weight in network.named_parameters():
         if weight.requires_grad and getattr(weight, "grad_sample", None) is None:
-            raise MiaError(f"{refused}: its weights {name} have no gradients of single records, for forward does not use the "
-                           "layer, or uses it where Opacus cannot see it. Leave the layer out, or call it in forward.")
+            raise MiaError(
+                f"{refused}: its weights {name} have no gradients of single records, for forward does not use the "
+                "layer, or uses it where Opacus cannot see it. Leave the layer out, or call it in forward."
+            )
 
 
 def _optimizer(weights: list, config: TrainConfig, **private):
@@ -154,21 +183,38 @@ def _optimizer(weights: list, config: TrainConfig, **private):
 
         def add_noise(self):
             for p in self.params:
-                noise = _generate_noise(self.noise_multiplier * self.max_grad_norm, torch.empty(p.shape), self.generator)
+                noise = _generate_noise(
+                    self.noise_multiplier * self.max_grad_norm, torch.empty(p.shape), self.generator
+                )
                 p.grad = p.summed_grad.view_as(p) + noise.to(p.device)
             if self.canary_sum is not None:
-                for p, part in zip(self.params, self.canary_sum.split([p.numel() for p in self.params]), strict=True):
+                for p, part in zip(
+                    self.params,
+                    self.canary_sum.split([p.numel() for p in self.params]),
+                    strict=True,
+                ):
                     p.grad += part.view_as(p).to(p.device)
 
     kind, options = torch.optim.Adam, {}
     if config.optimizer == "sgd":
         kind, options = torch.optim.SGD, {"momentum": config.momentum, "nesterov": config.nesterov}
-    return Private(kind(weights, config.learning_rate, weight_decay=config.weight_decay, **options), **private)
+    return Private(
+        kind(weights, config.learning_rate, weight_decay=config.weight_decay, **options), **private
+    )
 
 
-def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy: Privacy, index: int = 0,
-        device: torch.device | None = None, start: dict[str, np.ndarray] | None = None, size: int | None = None,
-        canaries: Sequence[int] = ()) -> Outcome:
+def fit(
+    x: np.ndarray,
+    y: np.ndarray,
+    classes: int,
+    config: TrainConfig,
+    privacy: Privacy,
+    index: int = 0,
+    device: torch.device | None = None,
+    start: dict[str, np.ndarray] | None = None,
+    size: int | None = None,
+    canaries: Sequence[int] = (),
+) -> Outcome:
     """Train one model privately in this process.
 
     Args:
@@ -189,30 +235,54 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
         MiaError: as for `noise_multiplier`.
     """
     size = len(x) if size is None else check_whole("size", size, 1)
-    began, rate, noise = time.perf_counter(), config.batch_size / size, noise_multiplier(privacy, size, config)
+    began, rate, noise = (
+        time.perf_counter(),
+        config.batch_size / size,
+        noise_multiplier(privacy, size, config),
+    )
     from opacus.grad_sample import GradSampleModule
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
     device, seed = device or torch.device("cpu"), recipe.seed_of(config, index)
     network = architectures.build(config.architecture, x.shape[1:], classes, seed=seed)
     if start:
-        network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in start.items()})
-    generator = torch.Generator().manual_seed(seed + 1)  # other numbers than those that made the weights
+        network.load_state_dict(
+            {name: torch.from_numpy(np.array(value)) for name, value in start.items()}
+        )
+    generator = torch.Generator().manual_seed(
+        seed + 1
+    )  # other numbers than those that made the weights
     inputs = architectures.to_input(torch.from_numpy(np.array(x)), config.scaling).to(device)
-    labels, history = torch.from_numpy(np.array(y, np.int64)).to(device), np.zeros((config.epochs_trained, 2), np.float32)
+    labels, history = (
+        torch.from_numpy(np.array(y, np.int64)).to(device),
+        np.zeros((config.epochs_trained, 2), np.float32),
+    )
     # The loss is summed, for the mean of an empty batch is no number; the optimiser divides by the expected batch size.
     watched = GradSampleModule(network.to(device).train(), loss_reduction="sum")
-    optimizer = _optimizer(list(network.parameters()), config, noise_multiplier=noise, max_grad_norm=privacy.clip,
-                           expected_batch_size=config.batch_size, generator=generator)
+    optimizer = _optimizer(
+        list(network.parameters()),
+        config,
+        noise_multiplier=noise,
+        max_grad_norm=privacy.clip,
+        expected_batch_size=config.batch_size,
+        generator=generator,
+    )
     steps = -(-size // config.batch_size)
-    batches = UniformWithReplacementSampler(num_samples=len(x), sample_rate=rate, generator=generator, steps=steps)
-    canaries, parameters = torch.tensor([*canaries], dtype=torch.long), sum(p.numel() for p in network.parameters())
+    batches = UniformWithReplacementSampler(
+        num_samples=len(x), sample_rate=rate, generator=generator, steps=steps
+    )
+    canaries, parameters = (
+        torch.tensor([*canaries], dtype=torch.long),
+        sum(p.numel() for p in network.parameters()),
+    )
     with devices.plain_float32(), _calm():
         for epoch in range(config.epochs_trained):
             total, drawn_records = torch.zeros(2, device=device), 0
             for step, batch in enumerate(batches):
                 for group in optimizer.param_groups:
-                    group["lr"] = recipe.learning_rate(config, epoch + step * config.batch_size / size)
+                    group["lr"] = recipe.learning_rate(
+                        config, epoch + step * config.batch_size / size
+                    )
                 picked = torch.tensor(batch, dtype=torch.long).to(device)
                 views = recipe.draw_views(config.augmentation, len(picked), generator).to(device)
                 # Of images whose channels lie last in memory Opacus makes wrong gradients; this puts them in order.
@@ -223,26 +293,53 @@ def fit(x: np.ndarray, y: np.ndarray, classes: int, config: TrainConfig, privacy
                 loss.backward()
                 if len(canaries):
                     inside = canaries[torch.rand(len(canaries), generator=generator) < rate]
-                    optimizer.canary_sum = torch.bincount(inside, minlength=parameters) * privacy.clip
+                    optimizer.canary_sum = (
+                        torch.bincount(inside, minlength=parameters) * privacy.clip
+                    )
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
                 drawn_records += len(picked)
             history[epoch] = total.cpu().numpy() / max(drawn_records, 1)
             if not np.isfinite(history[epoch, 0]):
-                return Outcome({}, time.perf_counter() - began, (
-                    f"Model {index} ({config.architecture}) diverged: its loss is {history[epoch, 0]} in epoch {epoch + 1} of "
-                    f"{config.epochs}. Lower learning_rate ({config.learning_rate:g} was given) or clip ({privacy.clip:g})."))
+                return Outcome(
+                    {},
+                    time.perf_counter() - began,
+                    (
+                        f"Model {index} ({config.architecture}) diverged: its loss is "
+                        f"{history[epoch, 0]} in epoch {epoch + 1} of {config.epochs}. Lower learning_rate "
+                        f"({config.learning_rate:g} was given) or clip ({privacy.clip:g})."
+                    ),
+                )
     spent = _epsilon_of_steps(noise, rate, config.epochs_trained * steps, privacy.delta_for(size))
-    arrays = {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}
-    return Outcome({**arrays, "history": history, "epsilon": np.array(spent), "noise_multiplier": np.array(noise)},
-                   time.perf_counter() - began)
+    arrays = {
+        name: value.detach().cpu().contiguous().numpy()
+        for name, value in network.state_dict().items()
+    }
+    return Outcome(
+        {
+            **arrays,
+            "history": history,
+            "epsilon": np.array(spent),
+            "noise_multiplier": np.array(noise),
+        },
+        time.perf_counter() - began,
+    )
 
 
 def _fit_task(task: Task, privacy: Privacy, where: torch.device) -> Outcome:
     if where.type == "cpu":
         torch.set_num_threads(1)  # an executor's process may not be one of ours
     [rows], [index], [start] = task.rows, task.indices, task.start or [None]
-    return fit(ensemble.open_records(task.x)[rows], task.y[rows], task.classes, task.config, privacy, index, where, start)
+    return fit(
+        ensemble.open_records(task.x)[rows],
+        task.y[rows],
+        task.classes,
+        task.config,
+        privacy,
+        index,
+        where,
+        start,
+    )
 
 
 def _run_here(function, tasks, finished, label, *_) -> None:
@@ -265,20 +362,39 @@ class PrivateEnsemble(Ensemble):
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         if lacking():
             raise MiaError(f"{lacking()}.")
-        noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)  # most records: hardest to reach
+        noise_multiplier(
+            self.privacy, int(self.members.sum(1).max()), self.config
+        )  # most records: hardest to reach
         diverged, path = [], ensemble.records_file(self.records)
         tasks = [(self._task([m], path), self.privacy, where) for m in todo]
         run = pool.run_tasks if where.type == "cpu" else _run_here
-        run(_fit_task, tasks, lambda k, outcome: self._keep(todo[k], outcome, where, diverged), f"training {self.label}",
-            self.workers, self.executor, None, self.config.architecture)
+        run(
+            _fit_task,
+            tasks,
+            lambda k, outcome: self._keep(todo[k], outcome, where, diverged),
+            f"training {self.label}",
+            self.workers,
+            self.executor,
+            None,
+            self.config.architecture,
+        )
         return diverged
 
     _fit_on_card = _fit_in_pool
 
 
-def train(records: Dataset, members: np.ndarray, config: TrainConfig, privacy: Privacy, *, label: str = "private models",
-          workers: int | None = None, executor: Executor | None = None, device: str | None = None,
-          start: tuple[Ensemble, Sequence[int]] | None = None) -> PrivateEnsemble:
+def train(
+    records: Dataset,
+    members: np.ndarray,
+    config: TrainConfig,
+    privacy: Privacy,
+    *,
+    label: str = "private models",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    device: str | None = None,
+    start: tuple[Ensemble, Sequence[int]] | None = None,
+) -> PrivateEnsemble:
     """Describe an ensemble of private models; what the store holds needs neither training nor Opacus.
 
     Args:
@@ -292,16 +408,32 @@ def train(records: Dataset, members: np.ndarray, config: TrainConfig, privacy: P
             or no noise suffices, is said before the first model is trained.
     """
     if config.precision != "float32":
-        raise MiaError(f"precision = {config.precision!r}: private training needs 'float32', for clipping is to be exact.")
-    plain = ensemble.train(records, members, config, label=label, workers=workers, executor=executor, device=device,
-                           start=start)
+        raise MiaError(
+            f"precision = {config.precision!r}: private training needs 'float32', for clipping is to be exact."
+        )
+    plain = ensemble.train(
+        records,
+        members,
+        config,
+        label=label,
+        workers=workers,
+        executor=executor,
+        device=device,
+        start=start,
+    )
     least = int(plain.members.sum(1).min())
     if config.batch_size > least:
-        raise MiaError(f"batch_size = {config.batch_size}, but a training set has {least} records: each is drawn with "
-                       f"probability batch_size / n, so at most {least} is allowed.")
+        raise MiaError(
+            f"batch_size = {config.batch_size}, but a training set has {least} records: each is drawn with "
+            f"probability batch_size / n, so at most {least} is allowed."
+        )
     if privacy.delta is None and least == 1:
-        raise MiaError("delta = None means 1/n, which must be below 1, and a training set has 1 record: give delta.")
-    models = PrivateEnsemble(**{f.name: getattr(plain, f.name) for f in fields(plain)}, privacy=privacy)
+        raise MiaError(
+            "delta = None means 1/n, which must be below 1, and a training set has 1 record: give delta."
+        )
+    models = PrivateEnsemble(
+        **{f.name: getattr(plain, f.name) for f in fields(plain)}, privacy=privacy
+    )
     if not lacking():
         _check_layers(models)
     return models

@@ -76,7 +76,9 @@ class TrainConfig:
     stop_epoch: int | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "architecture", architectures.canonical_architecture(self.architecture))
+        object.__setattr__(
+            self, "architecture", architectures.canonical_architecture(self.architecture)
+        )
         object.__setattr__(self, "scaling", architectures.check_scaling(self.scaling))
         check_choice("optimizer", self.optimizer, ("sgd", "adam"))
         check_choice("schedule", self.schedule, SCHEDULES)
@@ -86,14 +88,25 @@ class TrainConfig:
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         if self.stop_epoch is not None:
-            object.__setattr__(self, "stop_epoch", check_whole("stop_epoch", self.stop_epoch, 0, self.epochs))
-        for name, most in (("learning_rate", 1e3), ("momentum", 1.0), ("weight_decay", 1e3), ("step_factor", 1e3)):
-            object.__setattr__(self, name, float(check_range(name, getattr(self, name), 0.0, most)))  # 1 and 1.0: one key
+            object.__setattr__(
+                self, "stop_epoch", check_whole("stop_epoch", self.stop_epoch, 0, self.epochs)
+            )
+        for name, most in (
+            ("learning_rate", 1e3),
+            ("momentum", 1.0),
+            ("weight_decay", 1e3),
+            ("step_factor", 1e3),
+        ):
+            object.__setattr__(
+                self, name, float(check_range(name, getattr(self, name), 0.0, most))
+            )  # 1 and 1.0: one key
         object.__setattr__(self, "nesterov", check_flag("nesterov", self.nesterov))
         custom.parse_augmentation(self.augmentation)
         if self.momentum and self.optimizer == "adam":
-            raise MiaError(f"momentum = {self.momentum!r} is SGD's, and optimizer = 'adam' would not use it: give "
-                           "optimizer = 'sgd', or leave momentum out.")
+            raise MiaError(
+                f"momentum = {self.momentum!r} is SGD's, and optimizer = 'adam' would not use it: give "
+                "optimizer = 'sgd', or leave momentum out."
+            )
         if self.nesterov and not self.momentum:
             raise MiaError("nesterov = True needs momentum > 0; momentum = 0.0 was given.")
 
@@ -120,8 +133,12 @@ def learning_rate(config: TrainConfig, epoch: float) -> float:
     if config.schedule == "one_cycle":
         done = epoch / config.epochs
         if done < WARM_UP:
-            return config.learning_rate * (1 / 25 + (1 - 1 / 25) * 0.5 * (1 - math.cos(math.pi * done / WARM_UP)))
-        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+            return config.learning_rate * (
+                1 / 25 + (1 - 1 / 25) * 0.5 * (1 - math.cos(math.pi * done / WARM_UP))
+            )
+        return (
+            config.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+        )
     epoch = int(epoch)
     if config.schedule == "step":
         return config.learning_rate * config.step_factor ** (epoch // config.step_epochs)
@@ -130,7 +147,9 @@ def learning_rate(config: TrainConfig, epoch: float) -> float:
     return config.learning_rate
 
 
-def draw_views(augmentation: str, count: int, generator: torch.Generator | None = None) -> torch.Tensor:
+def draw_views(
+    augmentation: str, count: int, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """Random numbers that fix a view of each of `count` images, from a generator of the CPU or else the global one.
 
     Returns:
@@ -147,8 +166,14 @@ def draw_views(augmentation: str, count: int, generator: torch.Generator | None 
         area, aspect, down, right = torch.rand(4, count, generator=generator)
         area = strength + (1 - strength) * area
         aspect = torch.exp(math.log(3 / 4) + (math.log(4 / 3) - math.log(3 / 4)) * aspect)
-        views[:, 1], views[:, 2] = (area / aspect).sqrt().clamp(max=1.0), (area * aspect).sqrt().clamp(max=1.0)
-        views[:, 3], views[:, 4] = (2 * down - 1) * (1 - views[:, 1]), (2 * right - 1) * (1 - views[:, 2])
+        views[:, 1], views[:, 2] = (
+            (area / aspect).sqrt().clamp(max=1.0),
+            (area * aspect).sqrt().clamp(max=1.0),
+        )
+        views[:, 3], views[:, 4] = (
+            (2 * down - 1) * (1 - views[:, 1]),
+            (2 * right - 1) * (1 - views[:, 2]),
+        )
     elif "crop" in name:
         reach = int(strength)
         views[:, 1:3] = torch.randint(-reach, reach + 1, (count, 2), generator=generator).float()
@@ -169,7 +194,9 @@ def augment(x: torch.Tensor, augmentation: str, views: torch.Tensor | None = Non
         theta[:, 0, 0] = torch.where(mirrored, -views[:, 2], views[:, 2])
         theta[:, 1, 1], theta[:, 1, 2], theta[:, 0, 2] = views[:, 1], views[:, 3], views[:, 4]
         grid = nn.functional.affine_grid(theta, list(x.shape), align_corners=False)
-        return nn.functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+        return nn.functional.grid_sample(
+            x, grid, mode="bilinear", padding_mode="border", align_corners=False
+        )
     columns = torch.arange(width, device=x.device).expand(batch, width)
     columns = torch.where(mirrored[:, None], columns.flip(1), columns) + views[:, 2:3].long()
     rows = torch.arange(height, device=x.device).expand(batch, height) + views[:, 1:2].long()

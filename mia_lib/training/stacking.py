@@ -38,11 +38,15 @@ class Stacked(nn.Module):
         # A list keeps the skeleton out of the parameters of this module.
         self._skeleton = [copy.deepcopy(networks[0]).to("meta")]
         for layer in self._skeleton[0].modules():
-            layer.__class__ = {nn.Linear: _Linear, nn.BatchNorm2d: _BatchNorm2d}.get(type(layer), type(layer))
+            layer.__class__ = {nn.Linear: _Linear, nn.BatchNorm2d: _BatchNorm2d}.get(
+                type(layer), type(layer)
+            )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs [G, B, K] of inputs [G, B, ...], each network its own batch."""
-        weights, buffers = ({name: getattr(self, _flat(name)) for name in names} for names in self._names)
+        weights, buffers = (
+            {name: getattr(self, _flat(name)) for name in names} for names in self._names
+        )
 
         def apply(weights, buffers, x):
             return functional_call(self._skeleton[0], (weights, buffers), (x,))
@@ -55,8 +59,14 @@ class Stacked(nn.Module):
 
     def states(self) -> list[dict[str, torch.Tensor]]:
         """The `state_dict` of each network, on the CPU."""
-        values = {name: getattr(self, _flat(name)).detach().cpu() for names in self._names for name in names}
-        return [{name: value[g].clone() for name, value in values.items()} for g in range(self.networks)]
+        values = {
+            name: getattr(self, _flat(name)).detach().cpu()
+            for names in self._names
+            for name in names
+        }
+        return [
+            {name: value[g].clone() for name, value in values.items()} for g in range(self.networks)
+        ]
 
 
 class _Linear(nn.Linear):
@@ -110,8 +120,11 @@ def stackable(architecture: str, shape: tuple, classes: int) -> bool:
         alone.append(network.eval()(x[g]))
         own = {name: weight.grad for name, weight in network.named_parameters()}
         theirs = {name: value if value is None else value[g] for name, value in gradients.items()}
-        pairs = [*((a, b[g]) for a, b in zip(alone, stacked, strict=True)), *((own[name], theirs[name]) for name in own),
-                 *((state[name], states[g].get(name)) for name in state)]
+        pairs = [
+            *((a, b[g]) for a, b in zip(alone, stacked, strict=True)),
+            *((own[name], theirs[name]) for name in own),
+            *((state[name], states[g].get(name)) for name in state),
+        ]
         if set(state) != set(states[g]) or not all(_agree(a, b) for a, b in pairs):
             return False
     return True

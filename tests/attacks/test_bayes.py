@@ -31,10 +31,16 @@ def test_best_split_is_what_a_loop_over_thresholds_finds():
 
 
 def test_means_and_softmin_are_what_loops_say():
-    inside, out = ([REFERENCE_LOSS[side[:, i], i] for i in range(N)] for side in (MEMBERS, ~MEMBERS))
-    assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "middle"),
-                    [(a.mean() + b.mean()) / 2 for a, b in zip(inside, out, strict=True)] - LOSS)
-    assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean_out"), [o.mean() for o in out] - LOSS)
+    inside, out = (
+        [REFERENCE_LOSS[side[:, i], i] for i in range(N)] for side in (MEMBERS, ~MEMBERS)
+    )
+    assert_allclose(
+        bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "middle"),
+        [(a.mean() + b.mean()) / 2 for a, b in zip(inside, out, strict=True)] - LOSS,
+    )
+    assert_allclose(
+        bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean_out"), [o.mean() for o in out] - LOSS
+    )
     for t in (0.5, 1.0, 3.0):
         softmin = np.array([-t * np.log(np.mean(np.exp(-o / t))) for o in out])
         assert_allclose(bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", t), softmin - LOSS)
@@ -51,9 +57,16 @@ def test_softmin_is_below_the_mean_and_reaches_it_when_hot_and_the_minimum_when_
 def test_equation_37_with_38_is_39():
     p = 6
     a = RNG.normal(size=(p, p))
-    hessian, g, theta, theta0 = a @ a.T + np.eye(p), RNG.normal(size=(3, p)), RNG.normal(size=p), RNG.normal(size=p)
+    hessian, g, theta, theta0 = (
+        a @ a.T + np.eye(p),
+        RNG.normal(size=(3, p)),
+        RNG.normal(size=p),
+        RNG.normal(size=p),
+    )
     shift = -np.linalg.solve(hessian, g.T).T
-    eq37 = shift @ hessian @ (theta - theta0) - 0.5 * np.einsum("np,pq,nq->n", shift, hessian, shift)
+    eq37 = shift @ hessian @ (theta - theta0) - 0.5 * np.einsum(
+        "np,pq,nq->n", shift, hessian, shift
+    )
     assert_allclose(bayes.matt(theta, theta0, g) + bayes.matt_second_term(g, hessian), eq37)
 
 
@@ -74,19 +87,40 @@ def test_threat_model_table_is_made_from_what_the_attacks_declare():
     assert table["reference models"].tolist() == ["none", "out only"]
 
 
-@pytest.mark.parametrize("call,words", [
-    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean"), "estimator = 'mean' is not known"),
-    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, np.ones((R, N), bool), "mean_out"), "have no reference that left it out"),
-    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, np.zeros((R, N), bool)), "was trained on it"),
-    (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 0.0), "temperature"),
-    (lambda: bayes.matt(np.zeros(3), np.zeros(3), np.zeros((5, 2))), "do not fit"),
-    (lambda: bayes.membership_posterior(0.0, 1.0), "strictly between"),
-    (lambda: baselines.shadow_models(np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 3)), np.zeros(3), np.zeros((2, 3))),
-     "needed"),
-    (lambda: baselines.shadow_models(np.eye(2)[[0, 1, 1, 0]], np.zeros(4), np.full((2, 4, 2), 0.5), np.zeros(4),
-                                     np.eye(2, 4) > 0),
-     "10 of each"),
-    (lambda: attacks.needs("loss", "some", "")(len), "references = 'some'")])
+@pytest.mark.parametrize(
+    "call,words",
+    [
+        (
+            lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "mean"),
+            "estimator = 'mean' is not known",
+        ),
+        (
+            lambda: bayes.mast(LOSS, REFERENCE_LOSS, np.ones((R, N), bool), "mean_out"),
+            "have no reference that left it out",
+        ),
+        (lambda: bayes.mast(LOSS, REFERENCE_LOSS, np.zeros((R, N), bool)), "was trained on it"),
+        (lambda: bayes.mast(LOSS, REFERENCE_LOSS, MEMBERS, "softmin", 0.0), "temperature"),
+        (lambda: bayes.matt(np.zeros(3), np.zeros(3), np.zeros((5, 2))), "do not fit"),
+        (lambda: bayes.membership_posterior(0.0, 1.0), "strictly between"),
+        (
+            lambda: baselines.shadow_models(
+                np.zeros((4, 2)), np.zeros(4), np.zeros((2, 3, 3)), np.zeros(3), np.zeros((2, 3))
+            ),
+            "needed",
+        ),
+        (
+            lambda: baselines.shadow_models(
+                np.eye(2)[[0, 1, 1, 0]],
+                np.zeros(4),
+                np.full((2, 4, 2), 0.5),
+                np.zeros(4),
+                np.eye(2, 4) > 0,
+            ),
+            "10 of each",
+        ),
+        (lambda: attacks.needs("loss", "some", "")(len), "references = 'some'"),
+    ],
+)
 def test_bad_input_says_what_is_wrong(call, words):
     with pytest.raises(MiaError, match=words):
         call()

@@ -47,6 +47,7 @@ def compare(found, expected, **tolerance):
 
 # Forms against a loop that solves
 
+
 def solved(damping, theta=None):
     """Forms of each record, by solving for it."""
     matrix = HESSIAN + damping * np.eye(P)
@@ -76,24 +77,39 @@ def test_forms_are_those_of_a_loop_that_solves(theta):
 
 def test_forms_of_a_low_rank_inverse_are_those_of_the_pseudo_inverse():
     found = iha.forms(GRADIENTS, SPECTRUM.inverse(rank_threshold=0.2), MEAN, THETA)
-    compare(found, iha.forms(GRADIENTS, np.linalg.pinv(HESSIAN, 0.2 / 5, hermitian=True), MEAN, THETA), rtol=1e-9)
+    compare(
+        found,
+        iha.forms(GRADIENTS, np.linalg.pinv(HESSIAN, 0.2 / 5, hermitian=True), MEAN, THETA),
+        rtol=1e-9,
+    )
     assert (found.newton < iha.forms(GRADIENTS, SPECTRUM.inverse(0.0), MEAN).newton).all()
 
 
-@pytest.mark.parametrize("inverse", (INVERSE, INVERSE.matrix(), [INVERSE, SPECTRUM.inverse(1.0)]),
-                         ids=("spectrum", "matrix", "sequence"))
+@pytest.mark.parametrize(
+    "inverse",
+    (INVERSE, INVERSE.matrix(), [INVERSE, SPECTRUM.inverse(1.0)]),
+    ids=("spectrum", "matrix", "sequence"),
+)
 def test_blocks_of_gradients_are_joined_in_their_order(inverse):
     blocks = (GRADIENTS[i:j] for i, j in ((0, 13), (13, 13), (13, 39), (39, N)))
-    found, whole = iha.forms(blocks, inverse, MEAN, THETA), iha.forms(GRADIENTS, inverse, MEAN, THETA)
+    found, whole = (
+        iha.forms(blocks, inverse, MEAN, THETA),
+        iha.forms(GRADIENTS, inverse, MEAN, THETA),
+    )
     compare(found, whole, rtol=1e-12)
     assert found.newton.shape == ((2, N) if isinstance(inverse, list) else (N,))
 
 
-@pytest.mark.parametrize("how", (lambda s: s.inverse(0.2), lambda s: s.inverse(0.2).matrix(), lambda s: [s.inverse(0.2)]),
-                         ids=("spectrum", "matrix", "sequence"))
+@pytest.mark.parametrize(
+    "how",
+    (lambda s: s.inverse(0.2), lambda s: s.inverse(0.2).matrix(), lambda s: [s.inverse(0.2)]),
+    ids=("spectrum", "matrix", "sequence"),
+)
 def test_single_precision_gives_the_same_forms_to_its_rounding(how):
     single = how(hessian.spectrum(HESSIAN.astype(np.float32)))
-    found = iha.forms(GRADIENTS.astype(np.float32), single, MEAN.astype(np.float32), THETA.astype(np.float32))
+    found = iha.forms(
+        GRADIENTS.astype(np.float32), single, MEAN.astype(np.float32), THETA.astype(np.float32)
+    )
     found = found[0] if isinstance(single, list) else found
     expected = solved(0.2, THETA)
     for name in FORMS:
@@ -104,6 +120,7 @@ def test_single_precision_gives_the_same_forms_to_its_rounding(how):
 
 # Scores against a loop that follows the paper
 
+
 def loop(gradients, losses, members, matrix, learning_rate, momentum, weight_decay, undecayed=0.0):
     """l and I1 to I4 of each record, [N] each, in the paper's words."""
     n, a = members.sum(), learning_rate / (1 + momentum)
@@ -111,11 +128,15 @@ def loop(gradients, losses, members, matrix, learning_rate, momentum, weight_dec
     for g, loss, member in zip(gradients, losses, members, strict=True):
         rest = (mean - g / n if member else mean) + undecayed
         x, x0 = inverse @ g, inverse @ rest
-        rows.append([loss / (1 + momentum),
-                     1 / n * (1 - a * weight_decay) * np.linalg.norm(x) ** 2,
-                     2 * (1 - a * weight_decay) * x0 @ x,
-                     weight_decay / (2 * n) * (2 - a * weight_decay) * x @ inverse @ x,
-                     weight_decay * (2 - a * weight_decay) * x0 @ inverse @ x])
+        rows.append(
+            [
+                loss / (1 + momentum),
+                1 / n * (1 - a * weight_decay) * np.linalg.norm(x) ** 2,
+                2 * (1 - a * weight_decay) * x0 @ x,
+                weight_decay / (2 * n) * (2 - a * weight_decay) * x @ inverse @ x,
+                weight_decay * (2 - a * weight_decay) * x0 @ inverse @ x,
+            ]
+        )
     return dict(zip(iha.TERMS, np.array(rows).T, strict=True))
 
 
@@ -126,7 +147,9 @@ SUBSETS = [subset for size in range(1, 6) for subset in itertools.combinations(i
 def test_every_sum_of_terms_is_that_of_a_loop_over_records(rates):
     expected = loop(GRADIENTS, LOSS, MEMBERS, HESSIAN + 0.2 * np.eye(P), *rates)
     for subset in SUBSETS:
-        score, parts = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *rates, terms=subset)
+        score, parts = iha.scores(
+            LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *rates, terms=subset
+        )
         by_hand = sum(expected[term] * (1 if term == "loss" else -1 / rates[0]) for term in subset)
         assert_allclose(score, by_hand, rtol=1e-9, atol=1e-12)
         for name, part in parts.items():
@@ -134,19 +157,32 @@ def test_every_sum_of_terms_is_that_of_a_loop_over_records(rates):
     whole = iha.scores(LOSS, GRADIENTS, INVERSE, MEAN, MEMBERS, SIZE, *rates)[0]
     sgd = iha.Sgd(*rates)
     assert_array_equal(whole, iha.combine(LOSS, parts, sgd, terms=iha.TERMS))
-    assert_array_equal(iha.combine(LOSS, parts, sgd, terms="I2"), iha.combine(LOSS, parts, sgd, terms=("I2",)))
-    assert_array_equal(iha.combine(LOSS, parts, sgd, terms=("I2", "loss", "I2")),
-                       iha.combine(LOSS, parts, sgd, terms=("loss", "I2")))
+    assert_array_equal(
+        iha.combine(LOSS, parts, sgd, terms="I2"), iha.combine(LOSS, parts, sgd, terms=("I2",))
+    )
+    assert_array_equal(
+        iha.combine(LOSS, parts, sgd, terms=("I2", "loss", "I2")),
+        iha.combine(LOSS, parts, sgd, terms=("loss", "I2")),
+    )
 
 
 def test_stationary_terms_are_those_of_a_loop_with_the_decays_gradient():
-    found = iha.split(iha.forms(GRADIENTS, INVERSE, MEAN, THETA), MEMBERS / SIZE, SIZE, iha.Sgd(*RATES), stationary=True)
-    expected = loop(GRADIENTS, LOSS, MEMBERS, HESSIAN + 0.2 * np.eye(P), *RATES, undecayed=RATES[2] * THETA)
+    found = iha.split(
+        iha.forms(GRADIENTS, INVERSE, MEAN, THETA),
+        MEMBERS / SIZE,
+        SIZE,
+        iha.Sgd(*RATES),
+        stationary=True,
+    )
+    expected = loop(
+        GRADIENTS, LOSS, MEMBERS, HESSIAN + 0.2 * np.eye(P), *RATES, undecayed=RATES[2] * THETA
+    )
     for name, part in found.items():
         assert_allclose(part, expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 # What the theory says
+
 
 def test_it_is_the_log_ratio_of_two_laws_of_the_parameters():
     """A quadratic for the records with the one under test, one for the others; equal Hessians and minima (Assumption 3)."""
@@ -155,21 +191,36 @@ def test_it_is_the_log_ratio_of_two_laws_of_the_parameters():
         without, least, batch = THETA + 0.3 * RNG.normal(size=P), 0.4, 16
         including = without + 0.1 * RNG.normal(size=P)
 
-        def quadratic(optimum):
-            return least + 0.5 * (THETA - optimum) @ HESSIAN @ (THETA - optimum), HESSIAN @ (THETA - optimum)  # noqa: B023
+        def quadratic(optimum, least=least):
+            away = THETA - optimum
+            return least + 0.5 * away @ HESSIAN @ away, HESSIAN @ away
 
         (loss0, gradient0), (loss1, gradient1) = quadratic(without), quadratic(including)
         loss, gradient = SIZE * (loss1 - loss0), SIZE * (gradient1 - gradient0)
-        score, _ = iha.scores([loss], gradient[None], SPECTRUM.inverse(0.0), gradient1 if member else gradient0, [member],
-                              SIZE, *RATES)
-        law = [theory.log_density(THETA, optimum, HESSIAN, least, batch, *RATES) for optimum in (including, without)]
-        assert score[0] * batch * (1 - momentum) / (2 * SIZE * least) == pytest.approx(law[0] - law[1], rel=1e-8)
+        score, _ = iha.scores(
+            [loss],
+            gradient[None],
+            SPECTRUM.inverse(0.0),
+            gradient1 if member else gradient0,
+            [member],
+            SIZE,
+            *RATES,
+        )
+        law = [
+            theory.log_density(THETA, optimum, HESSIAN, least, batch, *RATES)
+            for optimum in (including, without)
+        ]
+        assert score[0] * batch * (1 - momentum) / (2 * SIZE * least) == pytest.approx(
+            law[0] - law[1], rel=1e-8
+        )
 
 
 def test_stationarity_asks_which_training_set_leaves_the_smaller_gradient():
     d = MEAN + RATES[2] * THETA
     rest = d - GRADIENTS * MEMBERS[:, None] / SIZE
-    expected = [r @ r - (r + g / SIZE) @ (r + g / SIZE) for r, g in zip(rest, GRADIENTS, strict=True)]
+    expected = [
+        r @ r - (r + g / SIZE) @ (r + g / SIZE) for r, g in zip(rest, GRADIENTS, strict=True)
+    ]
     found = iha.stationarity(GRADIENTS @ d, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
 
@@ -177,7 +228,9 @@ def test_stationarity_asks_which_training_set_leaves_the_smaller_gradient():
 def test_under_large_damping_no_hessian_is_left():
     """epsilon^2 (I1 + I2) tends to the form in gradients alone, which `stationarity` is."""
     damping = 1e7
-    parts = iha.split(iha.forms(GRADIENTS, SPECTRUM.inverse(damping), MEAN), MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
+    parts = iha.split(
+        iha.forms(GRADIENTS, SPECTRUM.inverse(damping), MEAN), MEMBERS / SIZE, SIZE, iha.Sgd(*RATES)
+    )
     limit = iha.stationarity(GRADIENTS @ MEAN, (GRADIENTS**2).sum(1), MEMBERS / SIZE, SIZE)
     once = 1 - RATES[0] / (1 + RATES[1]) * RATES[2]
     newton = -(parts["I1"] + parts["I2"])
@@ -191,7 +244,9 @@ def test_under_large_damping_no_hessian_is_left():
 def test_weight_decay_is_felt_no_more_than_damping_lets_it(damping, decay, seed):
     """I3 / I1 <= alpha (2 - a alpha) / (2 (1 - a alpha) (sigma_min + epsilon))."""
     learning_rate, momentum, _ = RATES
-    gradients = np.vstack([np.random.default_rng(seed).normal(size=(5, P)), TURN[:, 0]])  # the last one attains it
+    gradients = np.vstack(
+        [np.random.default_rng(seed).normal(size=(5, P)), TURN[:, 0]]
+    )  # the last one attains it
     found = iha.forms(gradients, SPECTRUM.inverse(damping), MEAN)
     parts = iha.split(found, 0, SIZE, iha.Sgd(learning_rate, momentum, decay))
     a_alpha = decay * learning_rate / (1 + momentum)
@@ -213,22 +268,36 @@ def optimum():
     members = np.random.default_rng([0, 1]).permutation(np.arange(800) < 400)
     half = theory.LinearWorld(world.x[members], world.y[members])
     theta = half.optimum(DECAY)
-    return SimpleNamespace(theta=theta, members=members, n=400, losses=world.losses(theta), gradients=world.gradients(theta),
-                           spectrum=hessian.spectrum(half.hessian), mean=world.gradients(theta)[members].mean(0))
+    return SimpleNamespace(
+        theta=theta,
+        members=members,
+        n=400,
+        losses=world.losses(theta),
+        gradients=world.gradients(theta),
+        spectrum=hessian.spectrum(half.hessian),
+        mean=world.gradients(theta)[members].mean(0),
+    )
 
 
 @pytest.mark.parametrize("damping", (0.0, 0.2, 100.0))
 def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping):
     members, n, sgd = optimum.members, optimum.n, iha.Sgd(0.1, 0.9, DECAY)
-    found = iha.forms(optimum.gradients, optimum.spectrum.inverse(damping), optimum.mean, optimum.theta)
+    found = iha.forms(
+        optimum.gradients, optimum.spectrum.inverse(damping), optimum.mean, optimum.theta
+    )
 
     def i1_i2(taken_out, stationary):
         parts = iha.split(found, taken_out, n, sgd, stationary=stationary)
         return iha.combine(optimum.losses, parts, sgd, terms=("I1", "I2"))
 
     assert auc(i1_i2(members / n, True), members) == 1
-    assert auc(i1_i2(members / n, False), members) < 0.95  # the paper's: without the decay's gradient
-    for stationary_ in (True, False):  # who does not know that the record was taken out learns next to nothing
+    assert (
+        auc(i1_i2(members / n, False), members) < 0.95
+    )  # the paper's: without the decay's gradient
+    for stationary_ in (
+        True,
+        False,
+    ):  # who does not know that the record was taken out learns next to nothing
         assert auc(i1_i2(0, stationary_), members) == pytest.approx(0.5, abs=0.08)
 
 
@@ -236,27 +305,41 @@ def test_at_an_optimum_no_hessian_is_needed(optimum):
     complete, squares = optimum.mean + DECAY * optimum.theta, (optimum.gradients**2).sum(1)
     assert_allclose(complete, 0, atol=1e-12)
     for direction, least, most in ((complete, 1, 1), (optimum.mean, 0.5, 0.95)):
-        score = iha.stationarity(optimum.gradients @ direction, squares, optimum.members / optimum.n, optimum.n)
+        score = iha.stationarity(
+            optimum.gradients @ direction, squares, optimum.members / optimum.n, optimum.n
+        )
         assert least <= auc(score, optimum.members) <= most
 
 
 # Solutions in place of an inverse
 
+
 def test_solutions_give_the_same_forms():
     x, along = INVERSE.apply(GRADIENTS), INVERSE.apply(MEAN)
     expected = solved(0.2)
     less = iha.from_solutions(x, along, GRADIENTS)
-    compare(replace(less, inverse=expected.inverse, inverse_mean=expected.inverse_mean), expected, rtol=1e-9)
+    compare(
+        replace(less, inverse=expected.inverse, inverse_mean=expected.inverse_mean),
+        expected,
+        rtol=1e-9,
+    )
     parts = iha.split(less, MEMBERS / SIZE, SIZE, iha.Sgd(*RATES))
-    assert not parts["I3"].any() and not parts["I4"].any() and parts["I1"].all() and parts["I2"].all()
+    assert (
+        not parts["I3"].any() and not parts["I4"].any() and parts["I1"].all() and parts["I2"].all()
+    )
 
 
 # Networks
 
+
 def network(architecture, loss):
     """A model, random records of which some count as trained on, and gradients, losses and Hessian by PyTorch alone."""
     rng = np.random.default_rng(1)
-    x, y, members = rng.normal(size=(30, 4)).astype(np.float32), rng.integers(0, 2, 30), np.arange(30) % 3 > 0
+    x, y, members = (
+        rng.normal(size=(30, 4)).astype(np.float32),
+        rng.integers(0, 2, 30),
+        np.arange(30) % 3 > 0,
+    )
     model = models.build(architecture, (4,), 2, seed=3)
     double = outputs.in_precision(model, "float64")
     weights = dict(double.named_parameters())
@@ -265,23 +348,37 @@ def network(architecture, loss):
 
     def losses(vector):
         pieces = vector.split([w.numel() for w in weights.values()])
-        parts = {name: piece.view_as(w) for (name, w), piece in zip(weights.items(), pieces, strict=True)}
+        parts = {
+            name: piece.view_as(w) for (name, w), piece in zip(weights.items(), pieces, strict=True)
+        }
         return record_loss(functional_call(double, parts, (inputs,)), labels, loss)
 
     return SimpleNamespace(
-        model=model, x=x, y=y, members=members, n=int(members.sum()), losses=losses(start).numpy(),
+        model=model,
+        x=x,
+        y=y,
+        members=members,
+        n=int(members.sum()),
+        losses=losses(start).numpy(),
         gradients=jacrev(losses)(start).numpy(),
-        hessian=second_derivative(lambda v: losses(v)[torch.tensor(members)].mean())(start).numpy())
+        hessian=second_derivative(lambda v: losses(v)[torch.tensor(members)].mean())(start).numpy(),
+    )
 
 
-@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
+@pytest.mark.parametrize(
+    "architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")]
+)
 def test_a_networks_scores_are_those_of_autograd_and_a_loop(architecture, loss):
     it = network(architecture, loss)
     damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
-    truth = loop(it.gradients, it.losses, it.members, it.hessian + damping * np.eye(len(it.hessian)), *RATES)
+    truth = loop(
+        it.gradients, it.losses, it.members, it.hessian + damping * np.eye(len(it.hessian)), *RATES
+    )
     expected = truth["loss"] - sum(truth[term] for term in iha.TERMS[1:]) / RATES[0]
     inside = it.x[it.members], it.y[it.members]
-    mean = np.concatenate(list(signals.record_gradients(it.model, *inside, loss, "float64"))).mean(0)
+    mean = np.concatenate(list(signals.record_gradients(it.model, *inside, loss, "float64"))).mean(
+        0
+    )
     for dtype, tolerance in (("float64", 1e-9), ("float32", 1e-4)):
         inverse = hessian.inverse(hessian.exact(it.model, *inside, loss, dtype), damping)
         blocks = signals.record_gradients(it.model, it.x, it.y, loss, dtype, batch=7)
@@ -289,7 +386,9 @@ def test_a_networks_scores_are_those_of_autograd_and_a_loop(architecture, loss):
         assert_allclose(score, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")])
+@pytest.mark.parametrize(
+    "architecture,loss", [("sigmoid_regression", "brier"), ("mlp:3", "cross_entropy")]
+)
 def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, loss):
     it = network(architecture, loss)
     damping = 0.2 + max(0.0, -np.linalg.eigvalsh(it.hessian)[0])
@@ -302,14 +401,20 @@ def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, 
     x = solve(np.vstack([it.gradients, mean]))
     found = iha.from_solutions(x[:-1], x[-1], it.gradients)
     exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
-    exact = replace(exact, inverse=found.inverse, inverse_mean=found.inverse_mean)  # of I3 and I4, which are left out
+    exact = replace(
+        exact, inverse=found.inverse, inverse_mean=found.inverse_mean
+    )  # of I3 and I4, which are left out
     compare(found, exact, rtol=1e-6, atol=1e-8)
     sgd = iha.Sgd(*RATES)
-    scores = [iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, sgd), sgd) for f in (found, exact)]
+    scores = [
+        iha.combine(it.losses, iha.split(f, it.members / it.n, it.n, sgd), sgd)
+        for f in (found, exact)
+    ]
     assert_allclose(*scores, rtol=1e-7, atol=1e-7)
 
 
 # Self-influence
+
 
 @pytest.mark.parametrize("inverse", (INVERSE, INVERSE.matrix()), ids=("spectrum", "matrix"))
 def test_self_influence_is_minus_the_influence_of_a_loop_that_solves(inverse):
@@ -317,21 +422,31 @@ def test_self_influence_is_minus_the_influence_of_a_loop_that_solves(inverse):
     score = baselines.self_influence(GRADIENTS, inverse)
     assert_allclose(score, expected, rtol=1e-9)
     assert_allclose(score, -iha.forms(GRADIENTS, inverse, MEAN).influence, rtol=1e-12)
-    assert_allclose(baselines.self_influence((GRADIENTS[i:i + 13] for i in range(0, N, 13)), inverse), score, rtol=1e-12)
+    assert_allclose(
+        baselines.self_influence((GRADIENTS[i : i + 13] for i in range(0, N, 13)), inverse),
+        score,
+        rtol=1e-12,
+    )
     assert (score < 0).all()
 
 
 def test_self_influence_is_the_change_of_a_records_loss_under_more_of_its_weight():
     world, step = theory.linear_regression(60, 4), 1e-5
-    theta, score = world.optimum(), baselines.self_influence(world.gradients(world.optimum()), np.linalg.inv(world.hessian))
+    theta, score = (
+        world.optimum(),
+        baselines.self_influence(world.gradients(world.optimum()), np.linalg.inv(world.hessian)),
+    )
     for i in range(5):
-        moved = np.linalg.solve(world.hessian + step * np.outer(world.x[i], world.x[i]),
-                                world.x.T @ world.y / 60 + step * world.x[i] * world.y[i])
+        moved = np.linalg.solve(
+            world.hessian + step * np.outer(world.x[i], world.x[i]),
+            world.x.T @ world.y / 60 + step * world.x[i] * world.y[i],
+        )
         change = (world.losses(moved)[i] - world.losses(theta)[i]) / step
         assert change == pytest.approx(score[i], rel=1e-2)
 
 
 # What it needs, and errors
+
 
 def never():
     """Gradients that must not be asked for."""
@@ -340,35 +455,66 @@ def never():
 
 
 def scored(**changes):
-    arguments = {"loss": LOSS, "gradients": GRADIENTS, "inverse_hessian": INVERSE, "mean_gradient": MEAN,
-                 "members_known": MEMBERS, "n": SIZE, "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.05}
+    arguments = {
+        "loss": LOSS,
+        "gradients": GRADIENTS,
+        "inverse_hessian": INVERSE,
+        "mean_gradient": MEAN,
+        "members_known": MEMBERS,
+        "n": SIZE,
+        "learning_rate": 0.1,
+        "momentum": 0.9,
+        "weight_decay": 0.05,
+    }
     return iha.scores(**arguments | changes)
 
 
 FOUND = iha.forms(GRADIENTS, INVERSE, MEAN)
 
 
-@pytest.mark.parametrize("call,words", [
-    (lambda: scored(gradients=never(), n=0), "n = 0 is out of range"),
-    (lambda: scored(gradients=never(), learning_rate=0.0), "learning_rate = 0.0: above 0"),
-    (lambda: scored(gradients=never(), momentum=-0.1), "momentum = -0.1 is out of range"),
-    (lambda: scored(gradients=never(), weight_decay=-1e-3), "weight_decay = -0.001 is out of range"),
-    (lambda: scored(gradients=never(), terms="I5"), "terms = 'I5' .* Allowed: all, loss, I1, I2, I3, I4"),
-    (lambda: scored(gradients=never(), terms=("I1", "los")), "Did you mean 'loss'"),
-    (lambda: scored(gradients=never(), terms=()), "terms is empty"),
-    (lambda: scored(gradients=never(), mean_gradient=MEAN[1:]), r"mean_gradient has shape \(6,\).* P = 7"),
-    (lambda: scored(gradients=GRADIENTS[:, 1:]), r"gradients have shape \(40, 6\): \[N, 7\]"),
-    (lambda: scored(members_known=MEMBERS[1:]), r"members_known has shape \(39,\): \(40,\)"),
-    (lambda: scored(loss=LOSS[1:]), r"loss has shape \(39,\): \(40,\)"),
-    (lambda: scored(inverse_hessian=[INVERSE, hessian.inverse(HESSIAN.copy())]), "different decompositions"),
-    (lambda: scored(inverse_hessian=[]), "empty sequence"),
-    (lambda: scored(inverse_hessian=INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]"),
-    (lambda: iha.forms(never(), INVERSE, MEAN, THETA[1:]), r"theta has shape \(6,\)"),
-    (lambda: iha.split(FOUND, 0, SIZE, iha.Sgd(*RATES), stationary=True), r"needs forms\(\.\.\., theta=w\)"),
-    (lambda: iha.from_solutions(GRADIENTS, MEAN[1:], GRADIENTS), r"along \(6,\)"),
-    (lambda: baselines.self_influence(GRADIENTS[:, 1:], INVERSE), r"gradients have shape \(40, 6\): \[N, 7\]"),
-    (lambda: baselines.self_influence(iter(()), INVERSE), "no record"),
-    (lambda: baselines.self_influence(never(), INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]")])
+@pytest.mark.parametrize(
+    "call,words",
+    [
+        (lambda: scored(gradients=never(), n=0), "n = 0 is out of range"),
+        (lambda: scored(gradients=never(), learning_rate=0.0), "learning_rate = 0.0: above 0"),
+        (lambda: scored(gradients=never(), momentum=-0.1), "momentum = -0.1 is out of range"),
+        (
+            lambda: scored(gradients=never(), weight_decay=-1e-3),
+            "weight_decay = -0.001 is out of range",
+        ),
+        (
+            lambda: scored(gradients=never(), terms="I5"),
+            "terms = 'I5' .* Allowed: all, loss, I1, I2, I3, I4",
+        ),
+        (lambda: scored(gradients=never(), terms=("I1", "los")), "Did you mean 'loss'"),
+        (lambda: scored(gradients=never(), terms=()), "terms is empty"),
+        (
+            lambda: scored(gradients=never(), mean_gradient=MEAN[1:]),
+            r"mean_gradient has shape \(6,\).* P = 7",
+        ),
+        (lambda: scored(gradients=GRADIENTS[:, 1:]), r"gradients have shape \(40, 6\): \[N, 7\]"),
+        (lambda: scored(members_known=MEMBERS[1:]), r"members_known has shape \(39,\): \(40,\)"),
+        (lambda: scored(loss=LOSS[1:]), r"loss has shape \(39,\): \(40,\)"),
+        (
+            lambda: scored(inverse_hessian=[INVERSE, hessian.inverse(HESSIAN.copy())]),
+            "different decompositions",
+        ),
+        (lambda: scored(inverse_hessian=[]), "empty sequence"),
+        (lambda: scored(inverse_hessian=INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]"),
+        (lambda: iha.forms(never(), INVERSE, MEAN, THETA[1:]), r"theta has shape \(6,\)"),
+        (
+            lambda: iha.split(FOUND, 0, SIZE, iha.Sgd(*RATES), stationary=True),
+            r"needs forms\(\.\.\., theta=w\)",
+        ),
+        (lambda: iha.from_solutions(GRADIENTS, MEAN[1:], GRADIENTS), r"along \(6,\)"),
+        (
+            lambda: baselines.self_influence(GRADIENTS[:, 1:], INVERSE),
+            r"gradients have shape \(40, 6\): \[N, 7\]",
+        ),
+        (lambda: baselines.self_influence(iter(()), INVERSE), "no record"),
+        (lambda: baselines.self_influence(never(), INVERSE.matrix()[:, 1:]), r"\(7, 6\): \[P, P\]"),
+    ],
+)
 def test_bad_input_says_what_is_wrong(call, words):
     with warnings.catch_warnings(), pytest.raises(MiaError, match=words):
         warnings.simplefilter("error")

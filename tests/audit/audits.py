@@ -7,7 +7,9 @@ from mia_lib.audit.attacks import MeasuredCosts
 from mia_lib.audit.options import AuditOptions
 from mia_lib.training import TrainConfig
 
-RECIPE = TrainConfig("mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9)
+RECIPE = TrainConfig(
+    "mlp:16", epochs=30, batch_size=50, optimizer="sgd", learning_rate=0.2, momentum=0.9
+)
 COSTS = MeasuredCosts(answer=1e-5, gradient=1e-4, epoch=1e-3, curve=1e-4, regression=1e-5)
 
 

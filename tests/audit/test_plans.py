@@ -33,28 +33,52 @@ def test_more_minutes_and_a_cluster_give_more_references(had, monkeypatch):
 
 
 def test_what_is_lacking_is_said(had):
-    planned = plans.arrange(replace(told(had, recipe=None), public=None), replace(COSTS, epoch=None))
+    planned = plans.arrange(
+        replace(told(had, recipe=None), public=None), replace(COSTS, epoch=None)
+    )
     why = {step.name: step.why for step in planned.steps}
-    assert why["LiRA"] == "needs a training recipe" and why["quantile regression"] == "needs public records"
+    assert (
+        why["LiRA"] == "needs a training recipe"
+        and why["quantile regression"] == "needs public records"
+    )
     assert "needs a training recipe" in why["IHA"] and planned.state("gradient norm") == RUNS
     large = told(had, recipe=replace(RECIPE, optimizer="adam", momentum=0.0))
     assert "is for SGD" in attacks.find_obstacle(attacks.ATTACKS["IHA"], large, COSTS)
-    sets, recipe = (had.members, had.non_members), replace(RECIPE, loss="squared_error")  # of probabilities there is none
+    sets, recipe = (
+        (had.members, had.non_members),
+        replace(RECIPE, loss="squared_error"),
+    )  # of probabilities there is none
     squared = check(had.target.model, *sets, public=had.public, recipe=recipe)
-    of_probabilities = check(lambda x: softmax(had.target.ask(x), 1), *sets, outputs="probabilities", recipe=recipe)
-    assert squared.target.loss == "squared_error" and of_probabilities.target.loss == "cross_entropy"
+    of_probabilities = check(
+        lambda x: softmax(had.target.ask(x), 1), *sets, outputs="probabilities", recipe=recipe
+    )
+    assert (
+        squared.target.loss == "squared_error" and of_probabilities.target.loss == "cross_entropy"
+    )
     one_by_one = (had, squared, of_probabilities)
-    for name, said in (("calibrated loss", "needs one loss"), ("RMIA", "needs one loss"), ("LiRA", "")):
-        *none, obstacle = (attacks.find_obstacle(attacks.ATTACKS[name], one, COSTS) for one in one_by_one)
+    for name, said in (
+        ("calibrated loss", "needs one loss"),
+        ("RMIA", "needs one loss"),
+        ("LiRA", ""),
+    ):
+        *none, obstacle = (
+            attacks.find_obstacle(attacks.ATTACKS[name], one, COSTS) for one in one_by_one
+        )
         assert not any(none) and said in obstacle and bool(said) == bool(obstacle)
     left_out = plans.arrange(told(had, without=("LiRA", "curvature")), COSTS)
-    assert [step.name for step in left_out.steps if step.why == "was left out, as was asked for"] == ["LiRA", "curvature"]
+    assert [
+        step.name for step in left_out.steps if step.why == "was left out, as was asked for"
+    ] == ["LiRA", "curvature"]
     steps = (CONTROL, REFERENCES, RETRAINED)
     left_out = plans.arrange(told(had, without=steps), COSTS)
-    assert [step.name for step in left_out.steps if step.why == "was left out, as was asked for"] == [*steps]
+    assert [
+        step.name for step in left_out.steps if step.why == "was left out, as was asked for"
+    ] == [*steps]
     assert left_out.state("LiRA") == IMPOSSIBLE and left_out.references == 0
     dear = plans.arrange(had, replace(COSTS, gradient=100.0))
-    assert dear.state("gradient norm") == TOO_DEAR and all(step.name in str(dear) for step in dear.steps)
+    assert dear.state("gradient norm") == TOO_DEAR and all(
+        step.name in str(dear) for step in dear.steps
+    )
     assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
 
 
@@ -63,8 +87,14 @@ def test_why_there_is_no_dp_sgd_is_known_before(had):
     pytest.importorskip("opacus")
     wide = told(had, recipe=replace(RECIPE, batch_size=400))
     costs = plans.measure(wide)
-    why = next(step.why for step in plans.arrange(told(wide, minutes=60), costs).steps if step.name == RETRAINED)
-    assert why.startswith("3 changes of the recipe, and not DP-SGD: batch_size = 400, but a training set has 300 records")
+    why = next(
+        step.why
+        for step in plans.arrange(told(wide, minutes=60), costs).steps
+        if step.name == RETRAINED
+    )
+    assert why.startswith(
+        "3 changes of the recipe, and not DP-SGD: batch_size = 400, but a training set has 300 records"
+    )
     assert not any(change.privacy for change in plans.list_changes(wide, costs))
 
 
@@ -72,8 +102,16 @@ class Trained:
     """An ensemble whose models take `seconds` each, by the clock of `execution`, but for the first `kept`; those from number
     `spoilt` on cannot be trained."""
 
-    def __init__(self, clock: list[float], seconds: float, kept: int = 0, spoilt: int = 1000, rows=range(0)):
-        self.clock, self.seconds, self.kept, self.spoilt, self.rows = clock, seconds, kept, spoilt, rows
+    def __init__(
+        self, clock: list[float], seconds: float, kept: int = 0, spoilt: int = 1000, rows=range(0)
+    ):
+        self.clock, self.seconds, self.kept, self.spoilt, self.rows = (
+            clock,
+            seconds,
+            kept,
+            spoilt,
+            rows,
+        )
 
     def part(self, rows):
         return Trained(self.clock, self.seconds, self.kept, self.spoilt, rows)
@@ -93,13 +131,18 @@ class Trained:
 @pytest.fixture
 def train(had, monkeypatch):
     """References of a plan by `costs`, and the plan before and after, where each takes `seconds` and the first are `kept`."""
+
     def train(seconds: float, costs=COSTS, kept: int = 0, spoilt: int = 1000, **options):
         clock, given = [0.0], told(had, **options)
         monkeypatch.setenv("MIA_WORKERS", "1")
         monkeypatch.setattr(execution.time, "perf_counter", lambda: clock[0])
-        monkeypatch.setattr(inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept, spoilt))
+        monkeypatch.setattr(
+            inputs.training, "train", lambda *given, **how: Trained(clock, seconds, kept, spoilt)
+        )
         planned = plans.arrange(given, costs)
-        return planned, *execution.train_references(given, planned, lambda: 60 * given.options.minutes - clock[0])
+        return planned, *execution.train_references(
+            given, planned, lambda: 60 * given.options.minutes - clock[0]
+        )
 
     return train
 
@@ -115,12 +158,23 @@ def test_a_plan_that_was_ten_times_too_slow_is_corrected(train):
 
 def test_a_plan_that_was_too_quick_ends_in_time_or_is_done_without_references(train):
     """A reference was thought to take 0.9 s and takes 9: fewer are trained, and none is thrown away."""
-    planned, references, corrected = train(9.0, replace(COSTS, epoch=1e-4), minutes=3.0, references=64)
-    assert planned.references == 64 and 4 <= len(references) == corrected.references < 20 and corrected.needed <= 3.0
+    planned, references, corrected = train(
+        9.0, replace(COSTS, epoch=1e-4), minutes=3.0, references=64
+    )
+    assert (
+        planned.references == 64
+        and 4 <= len(references) == corrected.references < 20
+        and corrected.needed <= 3.0
+    )
     planned, references, corrected = train(300.0, replace(COSTS, epoch=1e-4), minutes=1.0)
     assert planned.references >= 4 and references is None and corrected.state("LiRA") == TOO_DEAR
-    planned, references, corrected = train(9.0, kept=64, minutes=5.0, references=64)  # which says nothing of what others take
-    assert planned.references == corrected.references == len(references) and corrected.costs == planned.costs
+    planned, references, corrected = train(
+        9.0, kept=64, minutes=5.0, references=64
+    )  # which says nothing of what others take
+    assert (
+        planned.references == corrected.references == len(references)
+        and corrected.costs == planned.costs
+    )
 
 
 def test_references_that_were_trained_before_training_failed_are_used_where_they_are_enough(train):

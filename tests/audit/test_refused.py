@@ -32,14 +32,26 @@ CLASSES = ("a", "b", "c")
 
 def records(count: int, seed: int, name: str = "records", **changes) -> Dataset:
     chance = np.random.default_rng(seed)
-    given = {"x": chance.standard_normal((count, 6)).astype(np.float32), "y": chance.integers(3, size=count), "n_train": count,
-             "classes": CLASSES} | changes
+    given = {
+        "x": chance.standard_normal((count, 6)).astype(np.float32),
+        "y": chance.integers(3, size=count),
+        "n_train": count,
+        "classes": CLASSES,
+    } | changes
     return Dataset(name, **given)
 
 
 MEMBERS, OTHERS, PUBLIC = records(60, 2), records(60, 3), records(80, 4)
-IMAGES = [Dataset("images", np.random.default_rng(k).integers(0, 255, (60, 8, 8, 1), dtype=np.uint8),
-                  np.random.default_rng(k).integers(3, size=60), 60, CLASSES) for k in (5, 6)]
+IMAGES = [
+    Dataset(
+        "images",
+        np.random.default_rng(k).integers(0, 255, (60, 8, 8, 1), dtype=np.uint8),
+        np.random.default_rng(k).integers(3, size=60),
+        60,
+        CLASSES,
+    )
+    for k in (5, 6)
+]
 RECIPE = TrainConfig("mlp:8", epochs=1)
 LABELS = {row.tobytes(): label for row, label in zip(MEMBERS.x, MEMBERS.y, strict=True)}
 
@@ -71,65 +83,145 @@ CASES = {  # what is given differently, and what the message says
     "a path": ({"model": "model.pt"}, "is text"),
     "a state_dict": ({"model": {"weight": torch.zeros(2)}}, "state_dict"),
     "a pickle in memory": ({"model": pickle.dumps(1)}, "pickle"),
-    "an estimator": ({"model": SimpleNamespace(predict_proba=logits)}, "Give model.predict_proba and outputs='probabilities'"),
+    "an estimator": (
+        {"model": SimpleNamespace(predict_proba=logits)},
+        "Give model.predict_proba and outputs='probabilities'",
+    ),
     "nothing callable": ({"model": 3}, "cannot be called"),
-    "training mode": ({"model": nn.Sequential(nn.Linear(6, 3), nn.Dropout(0.5))}, "Call model.eval()"),
+    "training mode": (
+        {"model": nn.Sequential(nn.Linear(6, 3), nn.Dropout(0.5))},
+        "Call model.eval()",
+    ),
     "diverged weights": ({"model": lambda x: np.nan * logits(x)}, "NaN or infinity"),
-    "weights that diverged": ({"model": nn.Linear(6, 3).apply(lambda layer: nn.init.constant_(layer.bias, np.nan)).eval()},
-                              "model, a network, asked about records 0 to 31 of 32, answered with NaN or infinity"),
+    "weights that diverged": (
+        {
+            "model": nn.Linear(6, 3)
+            .apply(lambda layer: nn.init.constant_(layer.bias, np.nan))
+            .eval()
+        },
+        "model, a network, asked about records 0 to 31 of 32, answered with NaN or infinity",
+    ),
     "a network for other records": ({"model": nn.Linear(7, 3).eval()}, "does not take"),
     # its outputs: one or two of those that `signals.from_function` refuses, and what an audit alone sees
-    "a network with a sigmoid": ({"model": nn.Sequential(nn.Linear(6, 1), nn.Sigmoid()).eval()}, "concatenate([1 - s, s]"),
-    "columns that are no classes": ({"model": lambda x: logits(x)[:, :2], "columns": ["a", "z"]}, "['a', 'z']: each"),
+    "a network with a sigmoid": (
+        {"model": nn.Sequential(nn.Linear(6, 1), nn.Sigmoid()).eval()},
+        "concatenate([1 - s, s]",
+    ),
+    "columns that are no classes": (
+        {"model": lambda x: logits(x)[:, :2], "columns": ["a", "z"]},
+        "['a', 'z']: each",
+    ),
     "numbers of columns that are names, too": (
-        {"members": replace(MEMBERS, classes=tuple("123")), "non_members": replace(OTHERS, classes=tuple("123")),
-         "model": lambda x: logits(x)[:, :2], "columns": [1, 2]}, "columns=['1', '2'] or ['2', '3']"),
-    "columns of labels": ({"outputs": "labels", "columns": CLASSES}, "which have no columns: leave it out"),
+        {
+            "members": replace(MEMBERS, classes=tuple("123")),
+            "non_members": replace(OTHERS, classes=tuple("123")),
+            "model": lambda x: logits(x)[:, :2],
+            "columns": [1, 2],
+        },
+        "columns=['1', '2'] or ['2', '3']",
+    ),
+    "columns of labels": (
+        {"outputs": "labels", "columns": CLASSES},
+        "which have no columns: leave it out",
+    ),
     "a tuple": ({"model": lambda x: (logits(x), x)}, "lambda x: model(x)[0]"),
-    "a dictionary without logits": ({"model": lambda x: {"scores": logits(x)}}, "lambda x: model(x)['scores']"),
+    "a dictionary without logits": (
+        {"model": lambda x: {"scores": logits(x)}},
+        "lambda x: model(x)['scores']",
+    ),
     "probabilities for logits": ({"model": probabilities}, "Give outputs = 'probabilities'"),
     "logits for probabilities": ({"outputs": "probabilities"}, "outputs = 'logits'"),
     "a constant": ({"model": lambda x: np.ones((len(x), 3)) * [1, 2, 4]}, "are the same for all"),
-    "random outputs": ({"model": lambda x: logits(x) + np.random.default_rng().random((len(x), 3))}, "from one call to the"),
-    "outputs of the batch": ({"model": lambda x: logits(x) - logits(x).sum(0)}, "other records of its batch"),
+    "random outputs": (
+        {"model": lambda x: logits(x) + np.random.default_rng().random((len(x), 3))},
+        "from one call to the",
+    ),
+    "outputs of the batch": (
+        {"model": lambda x: logits(x) - logits(x).sum(0)},
+        "other records of its batch",
+    ),
     "half precision": ({"model": nn.Linear(6, 3).to(torch.bfloat16).eval()}, "give model.float()"),
-    "an infinite logit": ({"model": lambda x: np.where(x[:, :1] > 0, -np.inf, logits(x))}, "NaN or infinity"),
+    "an infinite logit": (
+        {"model": lambda x: np.where(x[:, :1] > 0, -np.inf, logits(x))},
+        "NaN or infinity",
+    ),
     "columns in another order": (  # wrong about its own members more often than a guess: not the model that it is taken for
-        {"model": lambda x: 9 * np.eye(3)[[LABELS.get(row.tobytes(), 0) - 1 for row in x]]}, "columns of its outputs"),
+        {"model": lambda x: 9 * np.eye(3)[[LABELS.get(row.tobytes(), 0) - 1 for row in x]]},
+        "columns of its outputs",
+    ),
     "an endpoint that is down": ({"model": lambda x: 1 / 0}, "failed: ZeroDivisionError"),
     # records
     "arrays": ({"members": MEMBERS.x}, "data.from_arrays"),
     "no records": ({"non_members": MEMBERS.take(np.zeros(60, bool))}, "non_members has 0 records"),
     "few public records": ({"public": records(30, 4)}, "public has 30 records"),
     "one class": ({"members": records(60, 2, y=np.zeros(60, int), classes=("a",))}, "1 class"),
-    "records of another shape": ({"non_members": records(60, 3, x=np.zeros((60, 5), np.float32))}, "records of shape (5,)"),
-    "records of another type": ({"non_members": replace(OTHERS, x=(10 * OTHERS.x).astype(int))}, "gives membership away"),
-    "other classes": ({"non_members": replace(OTHERS, classes=("a", "c", "b"))}, "in the order a, c, b, members a, b, c"),
-    "another class": ({"non_members": replace(OTHERS, classes=("a", "b", "d"))}, "lacks c, and has d, which members lack"),
-    "members among non-members": ({"non_members": mixed(OTHERS, MEMBERS)}, "2 records of non_members are in members"),
-    "the same with other labels": ({"non_members": replace(mixed(OTHERS, MEMBERS, 1), y=(OTHERS.y + 1) % 3)}, "1 records of"),
-    "the same in float64": ({"non_members": replace(MEMBERS, x=MEMBERS.x.astype(np.float64))}, "60 records of non_members"),
-    "public non-members": ({"public": mixed(PUBLIC, OTHERS)}, "2 records of public are in non_members"),
+    "records of another shape": (
+        {"non_members": records(60, 3, x=np.zeros((60, 5), np.float32))},
+        "records of shape (5,)",
+    ),
+    "records of another type": (
+        {"non_members": replace(OTHERS, x=(10 * OTHERS.x).astype(int))},
+        "gives membership away",
+    ),
+    "other classes": (
+        {"non_members": replace(OTHERS, classes=("a", "c", "b"))},
+        "in the order a, c, b, members a, b, c",
+    ),
+    "another class": (
+        {"non_members": replace(OTHERS, classes=("a", "b", "d"))},
+        "lacks c, and has d, which members lack",
+    ),
+    "members among non-members": (
+        {"non_members": mixed(OTHERS, MEMBERS)},
+        "2 records of non_members are in members",
+    ),
+    "the same with other labels": (
+        {"non_members": replace(mixed(OTHERS, MEMBERS, 1), y=(OTHERS.y + 1) % 3)},
+        "1 records of",
+    ),
+    "the same in float64": (
+        {"non_members": replace(MEMBERS, x=MEMBERS.x.astype(np.float64))},
+        "60 records of non_members",
+    ),
+    "public non-members": (
+        {"public": mixed(PUBLIC, OTHERS)},
+        "2 records of public are in non_members",
+    ),
     "images without a scaling": (of_pixels(), "scaling is missing"),
-    "references that see other pixels": (of_pixels() | {"scaling": "0 to 1", "recipe": RECIPE}, "recipe.scaling = '-1 to 1'"),
-    "a recipe for other pixels": (of_pixels("0 to 1") | {"recipe": replace(RECIPE, scaling="0 to 255")},
-                                  "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'"),
+    "references that see other pixels": (
+        of_pixels() | {"scaling": "0 to 1", "recipe": RECIPE},
+        "recipe.scaling = '-1 to 1'",
+    ),
+    "a recipe for other pixels": (
+        of_pixels("0 to 1") | {"recipe": replace(RECIPE, scaling="0 to 255")},
+        "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'",
+    ),
     # numbers
     "no minutes": ({"minutes": 0}, "a budget above 0"),
     "too few minutes": ({"minutes": 0.001}, "too small for anything"),
     "confidence in percent": ({"confidence": 95}, "confidence = 95 is out of range"),
     "no name": ({"name": " "}, "what the page calls the model"),
     "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
-    "a rate of 0": ({"fpr": 0}, "above 0 and below 1"), "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
+    "a rate of 0": ({"fpr": 0}, "above 0 and below 1"),
+    "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
     "no rate": ({"fpr": ()}, "fpr is empty"),
     "no such attack": ({"without": ["curvatur"]}, "Did you mean 'curvature'"),
-    "labels without the attack on them": ({"outputs": "labels", "without": ["0-1"]}, "without = '0-1' is not known"),
+    "labels without the attack on them": (
+        {"outputs": "labels", "without": ["0-1"]},
+        "without = '0-1' is not known",
+    ),
     # groups and recipe
     "groups of members alone": ({"groups": np.zeros(60)}, "must be a pair"),
-    "groups of another length": ({"groups": (np.zeros(60), np.zeros(59))}, "groups of non_members have shape (59,)"),
+    "groups of another length": (
+        {"groups": (np.zeros(60), np.zeros(59))},
+        "groups of non_members have shape (59,)",
+    ),
     "one group": ({"groups": (np.zeros(60), np.zeros(60))}, "leave groups out"),
     "groups with NaN": ({"groups": (np.full(60, np.nan), np.zeros(60))}, "a name of its own"),
-    "a recipe as dictionary": ({"recipe": {"architecture": "mlp"}}, "a training.TrainConfig is needed"),
+    "a recipe as dictionary": (
+        {"recipe": {"architecture": "mlp"}},
+        "a training.TrainConfig is needed",
+    ),
     "keep is a number": ({"keep": 5}, "the name of a folder"),
     "keep is a file": ({"keep": __file__}, "a folder for the answers"),
 }
@@ -138,7 +230,12 @@ CASES = {  # what is given differently, and what the message says
 @pytest.mark.parametrize("case", CASES)
 def test_refused(case, tmp_path):
     changes, said = CASES[case]
-    asked = {"model": logits, "members": MEMBERS, "non_members": OTHERS, "keep": str(tmp_path / "answers")} | changes
+    asked = {
+        "model": logits,
+        "members": MEMBERS,
+        "non_members": OTHERS,
+        "keep": str(tmp_path / "answers"),
+    } | changes
     with pytest.raises(MiaError) as refused:
         audit.audit(asked.pop("model"), asked.pop("members"), asked.pop("non_members"), **asked)
     assert said in str(refused.value)
@@ -148,10 +245,14 @@ def test_refused(case, tmp_path):
 def test_records_that_are_there_before_are_left_out_on_request(whole):
     """Twice in a set, of both sets (it is a member then), or public and judged; groups and numbers go with the records. Token
     ids, which float32 cannot tell apart, are as they are."""
+
     def table(of: Dataset) -> Dataset:
         return replace(of, x=(1e6 * of.x).astype(np.int64) + 2**40) if whole else of
 
-    members, wide = mixed(records(70, 2), records(70, 2).take(np.arange(69, -1, -1)), 1), records(90, 9)
+    members, wide = (
+        mixed(records(70, 2), records(70, 2).take(np.arange(69, -1, -1)), 1),
+        records(90, 9),
+    )
     others = mixed(mixed(wide, wide.take(np.arange(89, -1, -1)), 1), members.take(np.arange(1, 70)))
     sets, public = (table(members), table(others)), table(mixed(PUBLIC, members))
     groups, asked = (np.arange(70) % 2, np.arange(90) % 3), set()
@@ -160,11 +261,17 @@ def test_records_that_are_there_before_are_left_out_on_request(whole):
         asked.add(x.dtype.name)
         return logits((x - 2**40) / 1e6 if whole else x)
 
-    found = inputs.check_inputs(model, *sets, AuditOptions(deduplicate=True, groups=groups, public=public))
-    assert found.left_out == {"members": 1, "non_members": 2, "public": 2} and asked == {"int64" if whole else "float32"}
+    found = inputs.check_inputs(
+        model, *sets, AuditOptions(deduplicate=True, groups=groups, public=public)
+    )
+    assert found.left_out == {"members": 1, "non_members": 2, "public": 2} and asked == {
+        "int64" if whole else "float32"
+    }
     assert len(found.members) == 69 and len(found.non_members) == 88 and len(found.public) == 78
     rows = found.rows[:69], found.rows[69:]
-    np.testing.assert_array_equal(found.pool.x, np.concatenate([of.x[kept] for of, kept in zip(sets, rows, strict=True)]))
+    np.testing.assert_array_equal(
+        found.pool.x, np.concatenate([of.x[kept] for of, kept in zip(sets, rows, strict=True)])
+    )
     kept = np.concatenate([of[kept] for of, kept in zip(groups, rows, strict=True)])
     np.testing.assert_array_equal(found.groups, kept.astype(str))
     with pytest.raises(MiaError, match="--deduplicate on the command line"):
@@ -175,36 +282,67 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
     """By a process of its own, which then has not loaded what takes seconds."""
     (tmp_path / "m.npz").write_bytes(b"")
     rest = ["my:predict", "--members", "m.npz", "--non-members", "m.npz"]
-    typos = {"outputs = 'label'": [*rest, "--outputs", "label"], "scaling = '0 to 2'": [*rest, "--scaling", "0 to 2"],
-             "confidence = 95.0": [*rest, "--confidence", "95"], "fpr = 5.0": [*rest, "--fpr", "5"],
-             "minutes = 0.0": [*rest, "--minutes", "0"], "n.npz: there is no such file": [*rest, "--public", "n.npz"],
-             "MODEL is missing": ["--members", "m.npz"], "is not empty": [*rest, "-o", "."],
-             "makes no use of --score:": [*rest, "--score", "a"], "--plan makes": [*rest, "--plan", "--fail-on", "leak"],
-             "seed = -1": [*rest, "--device", "cpu", "--seed", "-1"]}
-    code = ("import json, sys\nfrom typer.testing import CliRunner\nfrom mia_lib.publish.cli import app\n"
-            "for said, words in json.load(sys.stdin).items():\n"
-            "    done = CliRunner().invoke(app, ['audit', *words])\n"
-            "    assert done.exit_code == 2 and said in ' '.join(done.output.split()), done.output\n"
-            "assert not {'torch', 'sklearn', 'matplotlib'} & set(sys.modules)\n")
-    unset = {name: value for name, value in os.environ.items() if not name.startswith("MIA_")}  # a card needs PyTorch
+    typos = {
+        "outputs = 'label'": [*rest, "--outputs", "label"],
+        "scaling = '0 to 2'": [*rest, "--scaling", "0 to 2"],
+        "confidence = 95.0": [*rest, "--confidence", "95"],
+        "fpr = 5.0": [*rest, "--fpr", "5"],
+        "minutes = 0.0": [*rest, "--minutes", "0"],
+        "n.npz: there is no such file": [*rest, "--public", "n.npz"],
+        "MODEL is missing": ["--members", "m.npz"],
+        "is not empty": [*rest, "-o", "."],
+        "makes no use of --score:": [*rest, "--score", "a"],
+        "--plan makes": [*rest, "--plan", "--fail-on", "leak"],
+        "seed = -1": [*rest, "--device", "cpu", "--seed", "-1"],
+    }
+    code = (
+        "import json, sys\nfrom typer.testing import CliRunner\nfrom mia_lib.publish.cli import app\n"
+        "for said, words in json.load(sys.stdin).items():\n"
+        "    done = CliRunner().invoke(app, ['audit', *words])\n"
+        "    assert done.exit_code == 2 and said in ' '.join(done.output.split()), done.output\n"
+        "assert not {'torch', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
+    )
+    unset = {
+        name: value for name, value in os.environ.items() if not name.startswith("MIA_")
+    }  # a card needs PyTorch
     unset["MIA_WORKERS"] = "1"
-    done = subprocess.run([sys.executable, "-c", code], input=json.dumps(typos), cwd=tmp_path, env=unset, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(typos),
+        cwd=tmp_path,
+        env=unset,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_classes_of_files_keep_their_order_and_fewer_that_are_numbers_are_not_guessed_at():
     """Classes 0, 1, 2, 4 that were numbered anew would be taken for 0, 1, 2, 3 of a file that has five."""
-    one, other = records(60, 2, classes=("good", "bad", "ugly")), records(60, 3, classes=("good", "bad", "ugly"))
+    one, other = (
+        records(60, 2, classes=("good", "bad", "ugly")),
+        records(60, 3, classes=("good", "bad", "ugly")),
+    )
     assert files.same_classes({"a": one, "b": other})["a"].classes == ("good", "bad", "ugly")
-    found = files.same_classes({"a": one, "b": replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))})["b"]
+    found = files.same_classes(
+        {"a": one, "b": replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))}
+    )["b"]
     assert found.classes == one.classes and (found.y == np.minimum(other.y, 1) + 1).all()
     some = replace(other, y=np.minimum(other.y, 1), classes=("0", "2"))
-    assert (files.same_classes({"a": replace(one, classes=("0", "1", "2")), "b": some})["b"].y == 2 * some.y).all()
+    assert (
+        files.same_classes({"a": replace(one, classes=("0", "1", "2")), "b": some})["b"].y
+        == 2 * some.y
+    ).all()
     five, four = (records(60, 2, y=np.arange(60) % k, classes=tuple("01234"[:k])) for k in (5, 4))
-    with pytest.raises(MiaError, match=r"--non-members has 4 classes, numbered 0 to 3, .* has 5: .*classes=classes\)"):
+    with pytest.raises(
+        MiaError,
+        match=r"--non-members has 4 classes, numbered 0 to 3, .* has 5: .*classes=classes\)",
+    ):
         files.same_classes({"members": five, "non-members": four})
-    assert files.same_classes({"members": five, "non-members": five})["members"].classes == five.classes
+    assert (
+        files.same_classes({"members": five, "non-members": five})["members"].classes
+        == five.classes
+    )
 
 
 def test_answers_for_which_there_is_no_folder_are_kept_in_memory(tmp_path, capsys):
@@ -229,19 +367,25 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
         audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS, keep=tmp_path)
     assert f"keep='{tmp_path}'" in str(told.value)
     asked.clear()
-    found = inputs.check_inputs(lambda x: endpoint(x, 99), MEMBERS, OTHERS, AuditOptions(keep=tmp_path))
+    found = inputs.check_inputs(
+        lambda x: endpoint(x, 99), MEMBERS, OTHERS, AuditOptions(keep=tmp_path)
+    )
     asked.clear()
     np.testing.assert_array_equal(found.target.ask(found.pool.x, again=False), logits(found.pool.x))
     assert asked == [40]  # the last third
     asked.clear()
-    with pytest.raises(MiaError, match="In an audit keep is the folder") as told:  # nobody asked for them to be kept
+    with pytest.raises(
+        MiaError, match="In an audit keep is the folder"
+    ) as told:  # nobody asked for them to be kept
         audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS)
     assert len(list(Path(re.search(r"keep='(.*)'", str(told.value))[1]).glob("*.npz"))) == 1
 
 
 def test_kept_answers_of_a_model_that_changed_a_little(tmp_path):
     def ask(model):
-        found = inputs.check_inputs(model, MEMBERS, OTHERS, AuditOptions(keep=tmp_path, public=PUBLIC))
+        found = inputs.check_inputs(
+            model, MEMBERS, OTHERS, AuditOptions(keep=tmp_path, public=PUBLIC)
+        )
         found.target.scalars(found.pool), found.target.scalars(PUBLIC)
 
     def remembers(of):  # answers some records from memory
@@ -257,10 +401,14 @@ def test_kept_answers_of_a_model_that_changed_a_little(tmp_path):
 def test_the_logarithm_of_zero_is_a_number_like_others():
     """Where a class has no probability logits are -inf; signals are those of `from_probabilities`, with their floor."""
     with np.errstate(divide="ignore"):
-        made = [inputs.check_inputs(one, MEMBERS, OTHERS, AuditOptions(outputs=kind)).target for one, kind in (
-            (lambda x: np.log(_coarse(x)), "logits"), (_coarse, "probabilities"))]
+        made = [
+            inputs.check_inputs(one, MEMBERS, OTHERS, AuditOptions(outputs=kind)).target
+            for one, kind in ((lambda x: np.log(_coarse(x)), "logits"), (_coarse, "probabilities"))
+        ]
         found, expected = (one.scalars(MEMBERS) for one in made)
-    assert (_coarse(MEMBERS.x) == 0).any() and all(np.isfinite(found[name]).all() for name in expected if name != "outputs")
+    assert (_coarse(MEMBERS.x) == 0).any() and all(
+        np.isfinite(found[name]).all() for name in expected if name != "outputs"
+    )
     np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
 
 
@@ -270,36 +418,62 @@ def _coarse(x: np.ndarray) -> np.ndarray:
 
 
 def test_too_few_references_are_none_the_plan_says_why_and_a_rate_twice_is_one():
-    two = audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=2, minutes=60, public=PUBLIC)
-    assert two.state("LiRA") == "does not fit" and "references = 2 was asked for, and 4 are needed" in str(two)
-    assert audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=5, minutes=60).references == 4  # in pairs
-    assert AuditOptions(fpr=(0.05, 0.05)).rates == (0.05,) and set(options.SCALINGS) == set(models.SCALINGS)
+    two = audit.plan(
+        logits, MEMBERS, OTHERS, recipe=RECIPE, references=2, minutes=60, public=PUBLIC
+    )
+    assert two.state(
+        "LiRA"
+    ) == "does not fit" and "references = 2 was asked for, and 4 are needed" in str(two)
+    assert (
+        audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=5, minutes=60).references == 4
+    )  # in pairs
+    assert AuditOptions(fpr=(0.05, 0.05)).rates == (0.05,) and set(options.SCALINGS) == set(
+        models.SCALINGS
+    )
 
 
 def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    paths = {"MODEL": f"{__name__}:logits", "members": saved(tmp_path, "m.npz", MEMBERS),
-             "non-members": saved(tmp_path, "n.npz", OTHERS)}
+    paths = {
+        "MODEL": f"{__name__}:logits",
+        "members": saved(tmp_path, "m.npz", MEMBERS),
+        "non-members": saved(tmp_path, "n.npz", OTHERS),
+    }
     run_command(paths, Path("found"), minutes=1)
     run_command(paths, Path("found"), only_plan=True, minutes=1)
     before = (tmp_path / "found" / "audit.json").read_bytes()
-    with pytest.raises(MiaError, match="holds an audit that was finished: give a new folder, such as -o found_2"):
+    with pytest.raises(
+        MiaError, match="holds an audit that was finished: give a new folder, such as -o found_2"
+    ):
         run_command(paths, Path("found"), minutes=1)
     assert (tmp_path / "found" / "audit.json").read_bytes() == before
 
 
-def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_command_tries_it_again(tmp_path, monkeypatch):
+def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_command_tries_it_again(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    paths = {"MODEL": f"{__name__}:logits", "members": saved(tmp_path, "m.npz", MEMBERS),
-             "non-members": saved(tmp_path, "n.npz", OTHERS)}
+    paths = {
+        "MODEL": f"{__name__}:logits",
+        "members": saved(tmp_path, "m.npz", MEMBERS),
+        "non-members": saved(tmp_path, "n.npz", OTHERS),
+    }
     with monkeypatch.context() as patch:
         patch.setattr("mia_lib.audit.execution.score_inputs", lambda *given: {}["a worker died"])
         text, code = run_command(paths, Path("found"), minutes=1, without=["curvature"])
-        assert code == 1 and "control without the model failed: KeyError: 'a worker died'.\nThe same command tries" in text
-        text, code = run_command(paths, Path("left_out"), minutes=1, without=["curvature", "control without the model"])
+        assert (
+            code == 1
+            and "control without the model failed: KeyError: 'a worker died'.\nThe same command tries"
+            in text
+        )
+        text, code = run_command(
+            paths, Path("left_out"), minutes=1, without=["curvature", "control without the model"]
+        )
         assert code == 0 and "failed" not in text
     other = {**paths, "members": saved(tmp_path, "other.npz", PUBLIC)}
-    with pytest.raises(MiaError, match="This could not be saved: another audit finished in found meanwhile"):
+    with pytest.raises(
+        MiaError, match="This could not be saved: another audit finished in found meanwhile"
+    ):
         run_command(other, Path("found"), minutes=1, without=["curvature"])
     assert run_command(paths, Path("found"), minutes=1, without=["curvature"])[1] == 0
     with pytest.raises(MiaError, match="holds an audit that was finished"):
@@ -310,16 +484,28 @@ def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path,
     """The numbers may be there, or a part of a file, but not the page, which comes last."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mia_lib.audit.options.AuditOptions.without", ["curvature"])
-    paths = {"MODEL": f"{__name__}:logits", "members": saved(tmp_path, "m.npz", MEMBERS),
-             "non-members": saved(tmp_path, "n.npz", OTHERS)}
+    paths = {
+        "MODEL": f"{__name__}:logits",
+        "members": saved(tmp_path, "m.npz", MEMBERS),
+        "non-members": saved(tmp_path, "n.npz", OTHERS),
+    }
     text, _ = run_command(paths, Path("found"), minutes=1)
-    assert "Send on audit.html alone" in text and "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
+    assert (
+        "Send on audit.html alone" in text
+        and "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
+    )
     (tmp_path / "found" / "audit.html").unlink()
     (tmp_path / "found" / ".writing-1-ab").touch()
     with monkeypatch.context() as patch:
-        patch.setattr("mia_lib.audit.attacks.score", lambda *given: pytest.fail("its scores are kept"))
+        patch.setattr(
+            "mia_lib.audit.attacks.score", lambda *given: pytest.fail("its scores are kept")
+        )
         run_command(paths, Path("found"), minutes=1)
-    assert {path.name for path in (tmp_path / "found").iterdir()} == {"answers", "audit.html", "audit.json"}
+    assert {path.name for path in (tmp_path / "found").iterdir()} == {
+        "answers",
+        "audit.html",
+        "audit.json",
+    }
 
 
 def build() -> nn.Module:
@@ -339,31 +525,82 @@ def saved(folder, name: str, of: Dataset, **more):
 FILES = {  # what the command line names, made in a folder, and what the message says
     "no members": (lambda f: {"members": None}, "--members is missing"),
     "a model without a function": (lambda f: {"MODEL": "numpy"}, "write my_module:factory"),
-    "no such module": (lambda f: {"MODEL": "no_such_module_here:predict"}, "there is no module no_such_module_here"),
+    "no such module": (
+        lambda f: {"MODEL": "no_such_module_here:predict"},
+        "there is no module no_such_module_here",
+    ),
     "no such function": (lambda f: {"MODEL": "numpy:lingspace"}, "Did you mean 'linspace'?"),
     "a pickle": (lambda f: {"MODEL": "forest.pkl"}, "weights_only=True"),
-    "weights in the place of a model": (lambda f: {"MODEL": "w.safetensors"}, "--state w.safetensors"),
+    "weights in the place of a model": (
+        lambda f: {"MODEL": "w.safetensors"},
+        "--state w.safetensors",
+    ),
     "a pickled state": (lambda f: {"state": text(f / "w.pt", "x")}, "w.pt is a pickle"),
-    "a state that is none": (lambda f: {"state": text(f / "bad.safetensors", "x" * 20)}, "is no safetensors file"),
-    "a state of another network": (lambda f: {"state": weights(f, nn.Linear(5, 3))}, "size mismatch for weight"),
-    "a factory that fails": (lambda f: {"MODEL": f"{__name__}:broken"}, "broken fails when it is called (KeyError: 'width')"),
-    "a class with arguments": (lambda f: {"MODEL": "torch.nn:Linear"}, "cannot be called without arguments"),
-    "a class without weights": (lambda f: {"MODEL": "torch.nn:Identity", "state": None}, "without weights"),
-    "no such program": (lambda f: {"MODEL": str(f / "m.pt2"), "state": None}, "there is no such file"),
-    "a program that is none": (lambda f: {"MODEL": text(f / "m.pt2", "no zip"), "state": None}, "is code"),
+    "a state that is none": (
+        lambda f: {"state": text(f / "bad.safetensors", "x" * 20)},
+        "is no safetensors file",
+    ),
+    "a state of another network": (
+        lambda f: {"state": weights(f, nn.Linear(5, 3))},
+        "size mismatch for weight",
+    ),
+    "a factory that fails": (
+        lambda f: {"MODEL": f"{__name__}:broken"},
+        "broken fails when it is called (KeyError: 'width')",
+    ),
+    "a class with arguments": (
+        lambda f: {"MODEL": "torch.nn:Linear"},
+        "cannot be called without arguments",
+    ),
+    "a class without weights": (
+        lambda f: {"MODEL": "torch.nn:Identity", "state": None},
+        "without weights",
+    ),
+    "no such program": (
+        lambda f: {"MODEL": str(f / "m.pt2"), "state": None},
+        "there is no such file",
+    ),
+    "a program that is none": (
+        lambda f: {"MODEL": text(f / "m.pt2", "no zip"), "state": None},
+        "is code",
+    ),
     "pickled records": (lambda f: {"members": text(f / "m.pkl", "x")}, "is a pickle"),
-    "records with objects": (lambda f: {"members": saved(f, "o.npz", MEMBERS, y=np.full(60, "a", object))}, "y.astype(str)"),
-    "records without labels": (lambda f: {"members": saved(f, "x.npz", MEMBERS, y=None, classes=None)}, "has no array y"),
+    "records with objects": (
+        lambda f: {"members": saved(f, "o.npz", MEMBERS, y=np.full(60, "a", object))},
+        "y.astype(str)",
+    ),
+    "records without labels": (
+        lambda f: {"members": saved(f, "x.npz", MEMBERS, y=None, classes=None)},
+        "has no array y",
+    ),
     "a CSV": (lambda f: {"members": text(f / "m.csv", "a,b")}, "is a CSV"),
     "a single array": (lambda f: {"members": text(f / "x.npy", "")}, "is a single array"),
-    "targets of a regression": (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.x[:, 0])}, "are for classifiers"),
-    "records with NaN": (lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))}, "missing"),
-    "an array of another name": (lambda f: {"groups": "region"}, "has no array region (it has x, y, classes)"),
-    "a recipe with a misspelt name": (lambda f: {"recipe": text(f / "r.yaml", "architecture: mlp\nepoch: 3")}, "'epochs'"),
-    "a recipe without an architecture": (lambda f: {"recipe": text(f / "r.yaml", "epochs: 3")}, "names no architecture"),
+    "targets of a regression": (
+        lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.x[:, 0])},
+        "are for classifiers",
+    ),
+    "records with NaN": (
+        lambda f: {"members": saved(f, "n.npz", MEMBERS, x=np.full((60, 6), np.nan, np.float32))},
+        "missing",
+    ),
+    "an array of another name": (
+        lambda f: {"groups": "region"},
+        "has no array region (it has x, y, classes)",
+    ),
+    "a recipe with a misspelt name": (
+        lambda f: {"recipe": text(f / "r.yaml", "architecture: mlp\nepoch: 3")},
+        "'epochs'",
+    ),
+    "a recipe without an architecture": (
+        lambda f: {"recipe": text(f / "r.yaml", "epochs: 3")},
+        "names no architecture",
+    ),
     "a recipe that is a list": (lambda f: {"recipe": text(f / "r.json", "[1]")}, "holds a list"),
     "a folder that is a file": (lambda f: {"output": f / "members.npz"}, "is a file"),
-    "a folder within a file": (lambda f: {"output": f / "members.npz" / "new"}, "cannot be written"),
+    "a folder within a file": (
+        lambda f: {"output": f / "members.npz" / "new"},
+        "cannot be written",
+    ),
 }
 
 
@@ -380,15 +617,26 @@ def weights(folder, of: nn.Module) -> str:
 @pytest.mark.parametrize("case", FILES)
 def test_refused_files(case, tmp_path):
     make, said = FILES[case]
-    asked = {"MODEL": f"{__name__}:build", "members": saved(tmp_path, "members.npz", MEMBERS), "public": None, "groups": None,
-             "non-members": saved(tmp_path, "others.npz", OTHERS), "state": weights(tmp_path, nn.Linear(6, 3)), "recipe": None,
-             "output": tmp_path / "new"} | make(tmp_path)
+    asked = {
+        "MODEL": f"{__name__}:build",
+        "members": saved(tmp_path, "members.npz", MEMBERS),
+        "public": None,
+        "groups": None,
+        "non-members": saved(tmp_path, "others.npz", OTHERS),
+        "state": weights(tmp_path, nn.Linear(6, 3)),
+        "recipe": None,
+        "output": tmp_path / "new",
+    } | make(tmp_path)
     with pytest.raises(MiaError) as refused:
         run_command(asked, asked.pop("output"))
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("content", ["architecture: mlp\nlearning_rate: 1e-5",
-                                     '{"architecture": "mlp", "learning_rate": 1e-05}'])
+@pytest.mark.parametrize(
+    "content",
+    ["architecture: mlp\nlearning_rate: 1e-5", '{"architecture": "mlp", "learning_rate": 1e-05}'],
+)
 def test_numbers_of_a_recipe_may_have_exponents(content, tmp_path):
-    assert files.recipe(text(tmp_path / "recipe", content)) == TrainConfig("mlp", learning_rate=1e-5)
+    assert files.recipe(text(tmp_path / "recipe", content)) == TrainConfig(
+        "mlp", learning_rate=1e-5
+    )

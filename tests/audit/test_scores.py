@@ -29,27 +29,47 @@ def test_numbers_are_those_of_the_metrics():
     np.testing.assert_array_equal(report.scores["score"], SCORES[order])
     np.testing.assert_array_equal(report.members, MEMBERS[order])
     assert attack.auc.value == pytest.approx(metrics.auc(SCORES, MEMBERS)) and report.leak
-    assert attack.rates[0].tpr.value == pytest.approx(metrics.conformal_tpr_at_fpr(SCORES, MEMBERS, 0.01))
-    assert attack.epsilon == metrics.epsilon_lower_bound(SCORES[order], MEMBERS[order], 1e-3, 0.95, 3) > 0
+    assert attack.rates[0].tpr.value == pytest.approx(
+        metrics.conformal_tpr_at_fpr(SCORES, MEMBERS, 0.01)
+    )
+    assert (
+        attack.epsilon
+        == metrics.epsilon_lower_bound(SCORES[order], MEMBERS[order], 1e-3, 0.95, 3)
+        > 0
+    )
     assert attack.p == pytest.approx(metrics.holm(statistics.tests([SCORES], MEMBERS, 0.01)).min())
-    assert not report.result.best.chosen and report.result.best.auc.value == attack.auc.value  # no choice, no halves
+    assert (
+        not report.result.best.chosen and report.result.best.auc.value == attack.auc.value
+    )  # no choice, no halves
     for group in report.result.groups:
         rows = group.name == REGION
-        assert group.kind == "group" and group.auc.value == pytest.approx(metrics.auc(SCORES[rows], MEMBERS[rows]))
-    assert report.answer.startswith("The scores tell members from non-members, to a severe degree: of 100 pairs of")
-    assert any("rate of 1 %, 100 of 1,000 members in the place of 10" in one for one in report.text("shows"))
+        assert group.kind == "group" and group.auc.value == pytest.approx(
+            metrics.auc(SCORES[rows], MEMBERS[rows])
+        )
+    assert report.answer.startswith(
+        "The scores tell members from non-members, to a severe degree: of 100 pairs of"
+    )
+    assert any(
+        "rate of 1 %, 100 of 1,000 members in the place of 10" in one
+        for one in report.text("shows")
+    )
 
 
 def test_rates_and_levels_that_were_asked_for_are_not_rounded():
     report = audit.audit_scores(SCORES, MEMBERS, fpr=(0.0155, 0.0125), confidence=0.9999)
     assert "rate of 1.55 %" in report.low_rates and "rate of 1.25 %" in report.low_rates
-    assert "intervals of 99.99 %" in report.html() and "100 %" not in " ".join(report.text("epsilon"))
+    assert "intervals of 99.99 %" in report.html() and "100 %" not in " ".join(
+        report.text("epsilon")
+    )
 
 
 def test_of_equal_scores_the_list_of_exposed_members_says_that_its_end_is_by_number_alone():
     called = (SCORES > np.median(SCORES)).astype(float)
     report, shown = audit.audit_scores(called, MEMBERS), int((called * MEMBERS).sum())
-    assert report.result.exposed.tied == shown > 25 and f"where {shown} have the last score" in report.html()
+    assert (
+        report.result.exposed.tied == shown > 25
+        and f"where {shown} have the last score" in report.html()
+    )
     assert audit.audit_scores(SCORES, MEMBERS).result.exposed.tied == 0
 
 
@@ -63,35 +83,75 @@ def test_scores_that_know_nothing_are_no_finding_and_turned_ones_are_asked_about
 @pytest.mark.parametrize("ending", ["csv", "npz"])
 def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending):
     monkeypatch.chdir(tmp_path)
-    columns = {"odds": SCORES, "in_train": MEMBERS.astype(int), "region": np.where(REGION == "north", "NA", "south")}
+    columns = {
+        "odds": SCORES,
+        "in_train": MEMBERS.astype(int),
+        "region": np.where(REGION == "north", "NA", "south"),
+    }
     if ending == "csv":
         pd.DataFrame(columns).to_csv("table.csv", index=False)
     else:
         np.savez("table.npz", **columns)
-    words = ["audit", "--scores", f"table.{ending}", "--score", "odds", "--member", "in_train", "--groups", "region",
-             *(["--name", "theirs"] if ending == "csv" else []), "-o", "out"]
+    words = [
+        "audit",
+        "--scores",
+        f"table.{ending}",
+        "--score",
+        "odds",
+        "--member",
+        "in_train",
+        "--groups",
+        "region",
+        *(["--name", "theirs"] if ending == "csv" else []),
+        "-o",
+        "out",
+    ]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0 and "The scores tell members from non-members" in done.output
-    numbers, page = json.loads((tmp_path / "out" / "audit.json").read_text()), (tmp_path / "out" / "audit.html").read_text()
-    assert numbers["headline"]["auc"]["value"] == pytest.approx(metrics.auc(SCORES, MEMBERS), abs=1e-6)
+    numbers, page = (
+        json.loads((tmp_path / "out" / "audit.json").read_text()),
+        (tmp_path / "out" / "audit.html").read_text(),
+    )
+    assert numbers["headline"]["auc"]["value"] == pytest.approx(
+        metrics.auc(SCORES, MEMBERS), abs=1e-6
+    )
     assert {group["name"] for group in numbers["groups"]} == {"NA", "south"}
     most = numbers["exposed"]["records"][0]["index"]
-    assert MEMBERS[most] and SCORES[most] == SCORES[MEMBERS].max()  # rows of the table as it was given
+    assert (
+        MEMBERS[most] and SCORES[most] == SCORES[MEMBERS].max()
+    )  # rows of the table as it was given
     name = "theirs" if ending == "csv" else "table.npz"
-    assert f"Audit of {name}" in page and "By group" in page and "None" not in page and "What ran" not in page
+    assert (
+        f"Audit of {name}" in page
+        and "By group" in page
+        and "None" not in page
+        and "What ran" not in page
+    )
     assert "Scores alone were given" in page
 
 
 REFUSED = {  # what is given differently, and what the message says
     "text": ({"scores": np.array(["a"] * 400)}, "numbers [N] are needed"),
-    "probabilities of each class": ({"scores": np.full((400, 2), 0.5)}, "of probabilities that of the true class"),
-    "NaN": ({"scores": np.where(np.arange(400) == 7, np.nan, SCORES)}, "1 values that are not finite numbers"),
+    "probabilities of each class": (
+        {"scores": np.full((400, 2), 0.5)},
+        "of probabilities that of the true class",
+    ),
+    "NaN": (
+        {"scores": np.where(np.arange(400) == 7, np.nan, SCORES)},
+        "1 values that are not finite numbers",
+    ),
     "a constant": ({"scores": np.ones(400)}, "All scores are 1"),
     "members of another length": ({"members": MEMBERS[1:]}, "one a record is needed"),
     "members that are none": ({"members": SCORES}, "a mask is needed"),
     "few members": ({"members": np.arange(400) < 20}, "20 members: at least 50"),
-    "groups in another order": ({"scores": pd.Series(SCORES), "groups": pd.Series(SCORES)[::-1]}, "groups.loc[scores.index]"),
-    "a group that is missing": ({"groups": np.array(["a", "b", None, "b"] * 100, object)}, "100 NaN or None"),
+    "groups in another order": (
+        {"scores": pd.Series(SCORES), "groups": pd.Series(SCORES)[::-1]},
+        "groups.loc[scores.index]",
+    ),
+    "a group that is missing": (
+        {"groups": np.array(["a", "b", None, "b"] * 100, object)},
+        "100 NaN or None",
+    ),
     "numbers for groups": ({"groups": SCORES}, "np.digitize"),
 }
 
@@ -108,32 +168,60 @@ def test_what_is_no_table_of_scores_is_refused(case):
 def table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gap = np.where(np.arange(400) == 5, np.nan, SCORES)
-    pd.DataFrame({"score": SCORES, "member": MEMBERS, "text": REGION, "gap": gap}).to_csv("table.csv", index=False)
+    pd.DataFrame({"score": SCORES, "member": MEMBERS, "text": REGION, "gap": gap}).to_csv(
+        "table.csv", index=False
+    )
 
 
-@pytest.mark.parametrize("words, said", [
-    (["mine:predict"], "--scores makes no use of MODEL: leave it out"),
-    (["--deduplicate", "--minutes", "10"], "--scores makes no use of --minutes, --deduplicate: leave them out"),
-    (["--canaries", "table.csv", "-o", "out"], "--canaries makes no use of --scores, --output"),
-    (["--test"], "--test makes no use of --scores"), (["--plan"], "--scores makes no use of --plan"),
-    (["--fail-on", "auc=0.6", "--fail-on", "auc=0.9"], "--fail-on auc is given twice"),
-    (["--score", "scores"], "--score scores: table.csv has no such column. It has score, member, text"),
-    (["--member", "text"], "--member text holds other values than True and False"),
-    (["--score", "gap"], "1 values are missing"), (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
-    (["--groups", "member"], "one column cannot be two of these"),
-    (["--scores", "empty.csv"], "cannot be read as a CSV"), (["--scores", "more.csv"], "and no field more"),
-    (["--scores", "twice.csv"], "several columns score")])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["mine:predict"], "--scores makes no use of MODEL: leave it out"),
+        (
+            ["--deduplicate", "--minutes", "10"],
+            "--scores makes no use of --minutes, --deduplicate: leave them out",
+        ),
+        (["--canaries", "table.csv", "-o", "out"], "--canaries makes no use of --scores, --output"),
+        (["--test"], "--test makes no use of --scores"),
+        (["--plan"], "--scores makes no use of --plan"),
+        (["--fail-on", "auc=0.6", "--fail-on", "auc=0.9"], "--fail-on auc is given twice"),
+        (
+            ["--score", "scores"],
+            "--score scores: table.csv has no such column. It has score, member, text",
+        ),
+        (["--member", "text"], "--member text holds other values than True and False"),
+        (["--score", "gap"], "1 values are missing"),
+        (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
+        (["--groups", "member"], "one column cannot be two of these"),
+        (["--scores", "empty.csv"], "cannot be read as a CSV"),
+        (["--scores", "more.csv"], "and no field more"),
+        (["--scores", "twice.csv"], "several columns score"),
+    ],
+)
 def test_a_command_that_cannot_be_is_refused(table, tmp_path, words, said):
-    for name, lines in (("empty", ""), ("more", "score,member\n1,0,1\n2,1,1\n"), ("twice", "score,score,member\n1,2,1\n")):
+    for name, lines in (
+        ("empty", ""),
+        ("more", "score,member\n1,0,1\n2,1,1\n"),
+        ("twice", "score,score,member\n1,2,1\n"),
+    ):
         (tmp_path / f"{name}.csv").write_text(lines)
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", *words])
     assert done.exit_code == 2 and said in " ".join(done.output.split())
 
 
-@pytest.mark.parametrize("gate, code, said", [
-    ("leak", 3, "--fail-on leak: a leak was found."), ("auc=0.6", 3, "--fail-on auc: 0.9"), ("auc=0.99", 0, ""),
-    ("epsilon=0.1", 3, "--fail-on epsilon: "), ("tpr=0.1", 3, "--fail-on tpr: "), ("nonsense", 2, "Allowed: leak, auc, tpr"),
-    ("auc", 2, "write --fail-on leak, or a bound"), ("auc=2", 2, "out of range")])
+@pytest.mark.parametrize(
+    "gate, code, said",
+    [
+        ("leak", 3, "--fail-on leak: a leak was found."),
+        ("auc=0.6", 3, "--fail-on auc: 0.9"),
+        ("auc=0.99", 0, ""),
+        ("epsilon=0.1", 3, "--fail-on epsilon: "),
+        ("tpr=0.1", 3, "--fail-on tpr: "),
+        ("nonsense", 2, "Allowed: leak, auc, tpr"),
+        ("auc", 2, "write --fail-on leak, or a bound"),
+        ("auc=2", 2, "out of range"),
+    ],
+)
 def test_a_pipeline_ends_by_what_was_found(table, tmp_path, gate, code, said):
     """Three codes: 0 where nothing was found that must not be, 3 where something was, 2 where the audit was refused."""
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", gate])
@@ -141,29 +229,56 @@ def test_a_pipeline_ends_by_what_was_found(table, tmp_path, gate, code, said):
     assert (tmp_path / "audit" / "audit.json").is_file() == (code != 2)
 
 
-@pytest.mark.parametrize("meanwhile, said", [
-    (lambda folder: (folder / "audit.html").write_text("theirs"), "another audit finished in audit meanwhile"),
-    (lambda folder: (folder / "audit.json").mkdir(), "audit.json"),
-    (lambda folder: (folder / "x").mkdir(), "is not empty (x)")])
-def test_what_was_found_is_said_where_it_cannot_be_saved(table, tmp_path, monkeypatch, meanwhile, said):
+@pytest.mark.parametrize(
+    "meanwhile, said",
+    [
+        (
+            lambda folder: (folder / "audit.html").write_text("theirs"),
+            "another audit finished in audit meanwhile",
+        ),
+        (lambda folder: (folder / "audit.json").mkdir(), "audit.json"),
+        (lambda folder: (folder / "x").mkdir(), "is not empty (x)"),
+    ],
+)
+def test_what_was_found_is_said_where_it_cannot_be_saved(
+    table, tmp_path, monkeypatch, meanwhile, said
+):
     judge, folder = execution.audit_scores, tmp_path / "audit"
-    monkeypatch.setattr(execution, "audit_scores", lambda *given, **told: (meanwhile(folder), judge(*given, **told))[1])
+    monkeypatch.setattr(
+        execution,
+        "audit_scores",
+        lambda *given, **told: (meanwhile(folder), judge(*given, **told))[1],
+    )
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv"])
-    assert done.exit_code == 2 and said in done.output and "The scores tell members from non-members" in done.output
+    assert (
+        done.exit_code == 2
+        and said in done.output
+        and "The scores tell members from non-members" in done.output
+    )
     assert not (folder / "audit.json").is_file()
-    assert [path.read_text() for path in folder.glob("audit.html")] == ["theirs"] * said.startswith("another")
+    assert [path.read_text() for path in folder.glob("audit.html")] == ["theirs"] * said.startswith(
+        "another"
+    )
 
 
 def test_a_pipeline_without_a_leak_ends_well_and_an_undecided_one_does_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shuffled = np.random.default_rng(3).permutation(SCORES)
     few = np.arange(400) < 330  # 70 non-members resolve no 1 %
-    for name, columns in (("table", {"score": shuffled, "member": MEMBERS}), ("few", {"score": SCORES, "member": few}),
-                          ("turned", {"score": -SCORES, "member": MEMBERS})):
+    for name, columns in (
+        ("table", {"score": shuffled, "member": MEMBERS}),
+        ("few", {"score": SCORES, "member": few}),
+        ("turned", {"score": -SCORES, "member": MEMBERS}),
+    ):
         pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
-    assert CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", "leak"]).exit_code == 0
+    assert (
+        CliRunner().invoke(app, ["audit", "--scores", "table.csv", "--fail-on", "leak"]).exit_code
+        == 0
+    )
     for name, gate in (("few", "tpr=0.1"), ("turned", "leak"), ("turned", "auc=0.6")):
-        done = CliRunner().invoke(app, ["audit", "--scores", f"{name}.csv", "--fail-on", gate, "-o", name + gate])
+        done = CliRunner().invoke(
+            app, ["audit", "--scores", f"{name}.csv", "--fail-on", gate, "-o", name + gate]
+        )
         assert done.exit_code == 2 and "cannot be decided" in done.output
         assert (tmp_path / (name + gate) / "audit.html").is_file()
 
@@ -173,7 +288,9 @@ def test_numbers_are_as_their_published_schema_says():
     schema = json.loads((LIBRARY.parent / "book" / "_static" / "audit.schema.json").read_text())
     numbers = json.loads(json.dumps(audit.audit_scores(SCORES, MEMBERS, groups=REGION).data()))
     jsonschema.validate(numbers, schema)
-    assert set(schema["required"]) == set(numbers) and schema["properties"]["schema"] == {"const": reporting.SCHEMA}
+    assert set(schema["required"]) == set(numbers) and schema["properties"]["schema"] == {
+        "const": reporting.SCHEMA
+    }
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(numbers | {"leak": "yes"}, schema)
 
@@ -182,13 +299,29 @@ def test_canaries_of_one_run_have_a_bound_with_its_conditions_also_from_a_table(
     coins = RNG.random(400) < 0.5
     scores = coins + 0.2 * RNG.normal(size=400)
     found = audit.canaries(scores, coins, 1e-5)
-    assert found.bound == metrics.epsilon_one_run(scores, coins, None, 1e-5) > 2 and found.inside == coins.sum()
-    assert f"not (epsilon, delta = 1e-05)-private for an epsilon below {found.bound:.2f}, at a confidence of 95%" in str(found)
+    assert (
+        found.bound == metrics.epsilon_one_run(scores, coins, None, 1e-5) > 2
+        and found.inside == coins.sum()
+    )
+    assert (
+        f"not (epsilon, delta = 1e-05)-private for an epsilon below {found.bound:.2f}, at a confidence of 95%"
+        in str(found)
+    )
     assert "fair coin" in str(found) and f"{found.bound.right} were right" in str(found)
     nothing = str(audit.canaries(RNG.random(400), coins, confidence=0.999))
     assert "not that there is nothing" in nothing and "confidence of 99.9%" in nothing
-    pd.DataFrame({"loss": scores, "coin": coins.astype(int)}).to_csv(tmp_path / "canaries.csv", index=False)
-    words = ["audit", "--canaries", str(tmp_path / "canaries.csv"), "--score", "loss", "--member", "coin"]
+    pd.DataFrame({"loss": scores, "coin": coins.astype(int)}).to_csv(
+        tmp_path / "canaries.csv", index=False
+    )
+    words = [
+        "audit",
+        "--canaries",
+        str(tmp_path / "canaries.csv"),
+        "--score",
+        "loss",
+        "--member",
+        "coin",
+    ]
     done = CliRunner().invoke(app, words)
     assert done.output.strip() == str(audit.canaries(scores, coins)) and not done.exit_code
     with pytest.raises(MiaError, match="fair coins"):

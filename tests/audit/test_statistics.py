@@ -40,8 +40,13 @@ def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
     """Gaussian scores with that AUC, by the rank test at the level that is left to one of eight tests."""
     auc, inside = statistics.detectable_auc(150, 300, 4), np.arange(450) < 150
     lead = np.sqrt(2) * stats.norm.ppf(auc)
-    found = [statistics.auc_p(RNG.standard_normal(450) + lead * inside, inside) < 0.05 / 8 for _ in range(500)]
-    assert 0.73 < np.mean(found) < 0.87 and auc == pytest.approx(0.596, abs=1e-3)  # 3.9 standard errors
+    found = [
+        statistics.auc_p(RNG.standard_normal(450) + lead * inside, inside) < 0.05 / 8
+        for _ in range(500)
+    ]
+    assert 0.73 < np.mean(found) < 0.87 and auc == pytest.approx(
+        0.596, abs=1e-3
+    )  # 3.9 standard errors
 
 
 @pytest.mark.parametrize("members", [3, 6])
@@ -50,20 +55,29 @@ def test_rank_test_of_few_records_is_exact(members):
     for _ in range(4):
         score, inside = RNG.integers(0, 5, 9).astype(float), np.arange(9) < members
         deals = [np.isin(np.arange(9), held) for held in combinations(range(9), members)]
-        twin = np.mean([metrics.auc(score, held) >= metrics.auc(score, inside) - 1e-12 for held in deals])
+        twin = np.mean(
+            [metrics.auc(score, held) >= metrics.auc(score, inside) - 1e-12 for held in deals]
+        )
         assert statistics.rank_p(score, inside) == pytest.approx(twin)
     assert statistics.auc_p(np.ones(10), np.arange(10) < 5) == 1.0
     score, inside = RNG.standard_normal(60), np.arange(60) < 25
-    assert statistics.rank_p(score, inside) == pytest.approx(statistics.auc_p(score, inside), abs=0.01)
+    assert statistics.rank_p(score, inside) == pytest.approx(
+        statistics.auc_p(score, inside), abs=0.01
+    )
 
 
 @pytest.mark.parametrize("groups, side", [(10, 10), (5, 20)])
 def test_groups_without_a_leak_are_not_called_and_one_that_leaks_is(groups, side):
     """Of 150 audits no more call a group than one test in ten thousand would make of 5 %."""
     chance = np.random.default_rng([groups, side])
-    inside, rows = np.arange(2 * side * groups) % 2 == 0, np.arange(2 * side * groups).reshape(groups, -1)
-    alarms = sum(min(statistics.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05
-                 for _ in range(150))
+    inside, rows = (
+        np.arange(2 * side * groups) % 2 == 0,
+        np.arange(2 * side * groups).reshape(groups, -1),
+    )
+    alarms = sum(
+        min(statistics.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05
+        for _ in range(150)
+    )
     assert alarms <= stats.binom.ppf(0.9999, 150, 0.05)
     score = np.arange(float(len(inside)))
     score[rows[0]] += 1000 * inside[rows[0]]
@@ -79,19 +93,34 @@ def test_p_values_of_members_are_conformal_and_rates_those_of_the_metric_within_
     score, inside = RNG.standard_normal(300), RNG.random(300) < 0.5
     for rate in statistics.judge_rates(score, inside, (0.001, 0.02, 0.3), 0):
         assert rate.tpr.value == metrics.conformal_tpr_at_fpr(score, inside, rate.fpr)
-        assert rate.tpr.low <= rate.tpr.value <= rate.tpr.high and rate.resolved == (rate.fpr * (~inside).sum() >= 1)
-    [rate] = statistics.judge_rates(np.r_[np.zeros(50), np.linspace(0.1, 1, 300)], np.arange(350) < 50, (0.01,), 0)
-    assert rate.tpr.value == rate.tpr.low == 0 and rate.tpr.high == pytest.approx(1 - 0.025 ** (1 / 50))
+        assert rate.tpr.low <= rate.tpr.value <= rate.tpr.high and rate.resolved == (
+            rate.fpr * (~inside).sum() >= 1
+        )
+    [rate] = statistics.judge_rates(
+        np.r_[np.zeros(50), np.linspace(0.1, 1, 300)], np.arange(350) < 50, (0.01,), 0
+    )
+    assert rate.tpr.value == rate.tpr.low == 0 and rate.tpr.high == pytest.approx(
+        1 - 0.025 ** (1 / 50)
+    )
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level, monkeypatch):
     """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
     monkeypatch.setattr(statistics, "DRAWS", 300)
-    rng, held, inside, rates = np.random.default_rng(0), [], np.arange(400) % 2 == 0, (0.05, 0.2, 0.5)
+    rng, held, inside, rates = (
+        np.random.default_rng(0),
+        [],
+        np.arange(400) % 2 == 0,
+        (0.05, 0.2, 0.5),
+    )
     for _ in range(60):
-        for found in statistics.judge_rates(rng.standard_normal(400) + inside, inside, rates, 0, level):
-            held.append(found.tpr.low <= stats.norm.sf(stats.norm.isf(found.fpr) - 1) <= found.tpr.high)
+        for found in statistics.judge_rates(
+            rng.standard_normal(400) + inside, inside, rates, 0, level
+        ):
+            held.append(
+                found.tpr.low <= stats.norm.sf(stats.norm.isf(found.fpr) - 1) <= found.tpr.high
+            )
     assert level - 0.1 < np.mean(held) < level + 0.1
 
 
@@ -100,14 +129,22 @@ def test_null_audits_say_nothing_more_often_than_they_may(members, others):
     """A model that gives nothing away, attacked by a loss, a rounded one, right or wrong, and by references: no rate is called
     above or below chance, no leak found, no members called lower, in more audits than one test in ten thousand would make of
     the level."""
-    chance, inside, audits = np.random.default_rng([members, others]), np.arange(members + others) < members, 30
+    chance, inside, audits = (
+        np.random.default_rng([members, others]),
+        np.arange(members + others) < members,
+        30,
+    )
     said = dict.fromkeys(("above", "below", "leak", "lower", "alone"), 0)
     for game in range(audits):
         loss = chance.exponential(size=len(inside))
         half = chance.random((4, len(inside))) < 0.5
         odds = chance.standard_normal((9, len(inside)))
-        scores = {"MALT": -loss, "modified entropy": -loss.round(1), "0-1": (loss < 1).astype(float),
-                  "LiRA": baselines.lira_online(odds[0], odds[1:], np.concatenate([half, ~half]), True)}
+        scores = {
+            "MALT": -loss,
+            "modified entropy": -loss.round(1),
+            "0-1": (loss < 1).astype(float),
+            "LiRA": baselines.lira_online(odds[0], odds[1:], np.concatenate([half, ~half]), True),
+        }
         table = ScoreTable(-loss, inside, np.arange(len(inside)), None, AuditOptions(seed=game))
         found = statistics.judge(table, scores)
         rates = [rate for part in (found.best, *found.attacks) for rate in part.rates[:1]]
@@ -117,7 +154,10 @@ def test_null_audits_say_nothing_more_often_than_they_may(members, others):
         said["lower"] += found.below
         said["alone"] += found.best.p < 0.025
     level = {"leak": 0.05}
-    assert all(count <= stats.binom.ppf(0.9999, audits, level.get(what, 0.025)) for what, count in said.items()), said
+    assert all(
+        count <= stats.binom.ppf(0.9999, audits, level.get(what, 0.025))
+        for what, count in said.items()
+    ), said
 
 
 def test_the_control_says_no_more_often_than_it_may_that_records_of_one_kind_differ():
@@ -126,8 +166,15 @@ def test_the_control_says_no_more_often_than_it_may_that_records_of_one_kind_dif
     found, inside = [], np.arange(300) < 150
     for game in range(30):
         x = np.random.default_rng(game).normal(size=(300, 6)).astype(np.float32)
-        rows, score, second = score_inputs(Dataset("one kind", x, (x[:, 0] > 0).astype(int), 300, ("0", "1")), inside, game)
-        found.append((statistics.halves_p(score, inside[rows], second), statistics.auc_p(score, inside[rows])))
+        rows, score, second = score_inputs(
+            Dataset("one kind", x, (x[:, 0] > 0).astype(int), 300, ("0", "1")), inside, game
+        )
+        found.append(
+            (
+                statistics.halves_p(score, inside[rows], second),
+                statistics.auc_p(score, inside[rows]),
+            )
+        )
     halves, pooled = (np.array(found) < 0.05).sum(0)
     assert halves <= 4 and halves <= pooled
 
@@ -142,23 +189,41 @@ def test_the_choice_does_not_look_at_what_it_is_judged_on():
     assert first.chosen and inside[first.judged_on].sum() == 50
 
 
-@pytest.mark.parametrize("auc, tpr, severity", [(0.55, 0.02, "slight"), (0.65, 0.02, "marked"), (0.8, 0.02, "severe"),
-                                                (0.55, 0.05, "marked"), (0.55, 0.2, "severe")])
+@pytest.mark.parametrize(
+    "auc, tpr, severity",
+    [
+        (0.55, 0.02, "slight"),
+        (0.65, 0.02, "marked"),
+        (0.8, 0.02, "severe"),
+        (0.55, 0.05, "marked"),
+        (0.55, 0.2, "severe"),
+    ],
+)
 def test_severity_is_the_highest_that_the_auc_or_a_rate_reaches(auc, tpr, severity):
     rate = statistics.Rate(0.01, Interval(tpr, 0.015, 0.3), resolved=True)
-    best = statistics.BestAttack("LiRA", True, np.arange(3), Interval(auc, 0.52, 0.9), (rate,), 0.01)
+    best = statistics.BestAttack(
+        "LiRA", True, np.arange(3), Interval(auc, 0.52, 0.9), (rate,), 0.01
+    )
     assert best.severity == severity
     uncertain = replace(best, rates=(replace(rate, tpr=Interval(tpr, 0.005, 0.3)),))
-    assert uncertain.severity == replace(best, rates=()).severity  # a rate that may be chance counts nothing
+    assert (
+        uncertain.severity == replace(best, rates=()).severity
+    )  # a rate that may be chance counts nothing
 
 
 def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
     """Mean and variance are those of all draws; a model that names the frequent class alone does no better than a guess."""
-    predicted, labels, pool = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]), np.array([0, 0, 0, 1, 2])
+    predicted, labels, pool = (
+        np.array([0, 0, 1, 2]),
+        np.array([0, 1, 1, 2]),
+        np.array([0, 0, 0, 1, 2]),
+    )
     hits = [(predicted == drawn).sum() for drawn in product(pool, repeat=4)]
     found = statistics.compare_with_guessing(predicted, labels, pool)
     assert found.count == 3 and found.by_a_guess == pytest.approx(np.mean(hits))
     assert found.p == pytest.approx(stats.norm.sf((3 - np.mean(hits) - 0.5) / np.std(hits)))
     rare, zeros = (np.arange(100) > 90).astype(int), np.zeros(100, int)
     assert statistics.compare_with_guessing(zeros, rare, rare).guessed
-    assert not statistics.compare_with_guessing(zeros, zeros, np.arange(200) % 2).guessed  # members of one class
+    assert not statistics.compare_with_guessing(
+        zeros, zeros, np.arange(200) % 2
+    ).guessed  # members of one class

@@ -25,16 +25,25 @@ from mia_lib.publish.parameters import find_root, validate
 ROOT = find_root(Path(__file__).resolve().parents[2])
 ALL = exercises.load_exercises(ROOT)
 MALT = next(one for one in ALL if one.name == "malt_mast")
-ANSWERS = [pytest.param(one, answer, id=f"{one.name}: {answer.title if answer else 'the solution'}")
-           for one in ALL for answer in (None, *one.answers)]
-said_of = functools.cache(exercises.Exercise.failures)  # each answer is checked once, also where it is exported
+ANSWERS = [
+    pytest.param(one, answer, id=f"{one.name}: {answer.title if answer else 'the solution'}")
+    for one in ALL
+    for answer in (None, *one.answers)
+]
+said_of = functools.cache(
+    exercises.Exercise.failures
+)  # each answer is checked once, also where it is exported
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def test_exercises_are_in_every_chapter_and_week_and_have_right_and_wrong_answers():
     counted = [one.about["chapter"] for one in ALL]
     assert set(counted) == set(exercises.CHAPTERS) and max(map(counted.count, counted)) <= 3
-    weeks = [line for line in (ROOT / "book" / "syllabus.md").read_text().splitlines() if re.match(r"\| \d \|", line)]
+    weeks = [
+        line
+        for line in (ROOT / "book" / "syllabus.md").read_text().splitlines()
+        if re.match(r"\| \d \|", line)
+    ]
     weeks = "".join(weeks[:5])  # the other tables have fewer
     assert all(f"`{one.name}`" in weeks for one in ALL)
     assert all(f"notebooks/{chapter}.ipynb" in weeks for chapter in exercises.CHAPTERS)
@@ -56,54 +65,92 @@ def test_right_answers_are_accepted_and_wrong_ones_told_why(exercise, answer):
 def test_a_students_copy_holds_no_solution_and_what_was_not_written_is_not_accepted(exercise):
     made, functions = exercise.student(), exercise.about["functions"]
     nbformat.validate(made)
-    text, tags = jupytext.writes(made, fmt="py:percent"), [cell.metadata.get("tags", []) for cell in made.cells]
-    assert "SOLUTION" not in text and "Wrong" not in text and not {"right", "wrong"} & set(sum(tags, []))
+    text, tags = (
+        jupytext.writes(made, fmt="py:percent"),
+        [cell.metadata.get("tags", []) for cell in made.cells],
+    )
+    assert (
+        "SOLUTION" not in text
+        and "Wrong" not in text
+        and not {"right", "wrong"} & set(sum(tags, []))
+    )
     assert sum("parameters" in some for some in tags) == 1
-    code = [cell.source for cell, some in zip(made.cells, tags, strict=True) if cell.cell_type == "code" and
-            "signals" not in some and not exercises.CHECK.search(cell.source)]
-    stubs = {node.name: node for source in code for node in ast.walk(ast.parse(source))
-             if isinstance(node, ast.FunctionDef) and node.name in functions}
+    code = [
+        cell.source
+        for cell, some in zip(made.cells, tags, strict=True)
+        if cell.cell_type == "code"
+        and "signals" not in some
+        and not exercises.CHECK.search(cell.source)
+    ]
+    stubs = {
+        node.name: node
+        for source in code
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.name in functions
+    }
     assert list(stubs) == functions
     for stub in stubs.values():  # signature and docstring, and a line to be written
         assert ast.get_docstring(stub) and [type(one) for one in stub.body] == [ast.Expr, ast.Raise]
     with exercises.importable(ROOT / "course") as checks:
         work = {}
         exec("\n".join(code), work)
-        said, nothing = ([checks.one(exercise.name, k, given, 0) for k in range(len(checks.titles(exercise.name)))]
-                         for given in (work, {}))
+        said, nothing = (
+            [
+                checks.one(exercise.name, k, given, 0)
+                for k in range(len(checks.titles(exercise.name)))
+            ]
+            for given in (work, {})
+        )
     assert "right" not in said + nothing
-    assert any("still to be written" in one for one in said) and all("no function" in one for one in nothing)
+    assert any("still to be written" in one for one in said) and all(
+        "no function" in one for one in nothing
+    )
 
 
-@pytest.mark.parametrize("answer, told", [
-    ("def malt(loss): return None", "returns nothing"),
-    ("def malt(loss): return loss[:3]", "shape (3,)"),
-    ("def malt(loss): return -loss * float('nan')", "not finite"),
-    ("def malt(loss): loss *= -1; return loss", "changes an array"),
-    ("def malt(loss): return ['low'] * len(loss)", "numbers are needed"),
-    ("def malt(loss): return 1 / 0", "ZeroDivisionError"),
-    ("malt = 3", "no function `malt`")])
+@pytest.mark.parametrize(
+    "answer, told",
+    [
+        ("def malt(loss): return None", "returns nothing"),
+        ("def malt(loss): return loss[:3]", "shape (3,)"),
+        ("def malt(loss): return -loss * float('nan')", "not finite"),
+        ("def malt(loss): loss *= -1; return loss", "changes an array"),
+        ("def malt(loss): return ['low'] * len(loss)", "numbers are needed"),
+        ("def malt(loss): return 1 / 0", "ZeroDivisionError"),
+        ("malt = 3", "no function `malt`"),
+    ],
+)
 def test_what_is_no_answer_at_all_is_told_apart(answer, told):
     assert told in MALT.failures(exercises.Answer(False, "none", answer))[0]
 
 
-@pytest.mark.parametrize("exercise, code, failing", [
-    ("malt_mast", "def malt(loss): return loss < loss.mean()", {0, 1}),
-    ("malt_mast", "def malt(loss): return (loss < np.median(loss)).astype(int)", {0, 1}),
-    ("malt_mast", "def malt(loss): return loss < 0.5", {0}),
-    ("malt_mast", "def malt(loss): return -np.round(loss, 1)", {0}),
-    ("calibrated", "the target among its references", {0, 1, 3, 4}),
-    ("calibrated", "the other model of the pair among the references", {0}),
-    ("lira", "the target among its references", {0}),
-    ("lira", "the other model of the pair among the references", {0}),
-    ("threshold", "members among those who make the threshold", {2})])
-def test_a_wrong_answer_fails_the_same_checks_in_every_draw_and_none_by_way_of_another(exercise, code, failing):
+@pytest.mark.parametrize(
+    "exercise, code, failing",
+    [
+        ("malt_mast", "def malt(loss): return loss < loss.mean()", {0, 1}),
+        ("malt_mast", "def malt(loss): return (loss < np.median(loss)).astype(int)", {0, 1}),
+        ("malt_mast", "def malt(loss): return loss < 0.5", {0}),
+        ("malt_mast", "def malt(loss): return -np.round(loss, 1)", {0}),
+        ("calibrated", "the target among its references", {0, 1, 3, 4}),
+        ("calibrated", "the other model of the pair among the references", {0}),
+        ("lira", "the target among its references", {0}),
+        ("lira", "the other model of the pair among the references", {0}),
+        ("threshold", "members among those who make the threshold", {2}),
+    ],
+)
+def test_a_wrong_answer_fails_the_same_checks_in_every_draw_and_none_by_way_of_another(
+    exercise, code, failing
+):
     exercise = next(one for one in ALL if one.name == exercise)
-    answer = next((one for one in exercise.answers if one.title == code), exercises.Answer(False, "wrong", code))
+    answer = next(
+        (one for one in exercise.answers if one.title == code),
+        exercises.Answer(False, "wrong", code),
+    )
     with exercises.importable(ROOT / "course") as checks:
         work, numbers = exercise.work(answer), range(len(checks.titles(exercise.name)))
         for seed in range(8):
-            assert {k for k in numbers if checks.one(exercise.name, k, work, seed) != "right"} == failing
+            assert {
+                k for k in numbers if checks.one(exercise.name, k, work, seed) != "right"
+            } == failing
 
 
 def test_what_several_checks_say_is_printed_once(capsys):
@@ -119,8 +166,12 @@ def exported(tmp_path_factory):
     signals = bank.arrays()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bank, "arrays", lambda: signals)
-        patch.setattr(exercises.Exercise, "failures", lambda exercise, answer: said_of(exercise, answer))
-        return {edition: export.write(folder / edition, ROOT, edition) for edition in export.EDITIONS}
+        patch.setattr(
+            exercises.Exercise, "failures", lambda exercise, answer: said_of(exercise, answer)
+        )
+        return {
+            edition: export.write(folder / edition, ROOT, edition) for edition in export.EDITIONS
+        }
 
 
 def test_an_export_has_all_that_a_student_needs_and_otter_reads(exported):
@@ -130,9 +181,14 @@ def test_an_export_has_all_that_a_student_needs_and_otter_reads(exported):
     assert "https://github.com/" in readme and (student / "attack_a_bank.ipynb").is_file()
     for one in ALL:
         for folder in (student, lecturer):
-            assert {f"{one.name}.ipynb", f"{one.name}.py", "README.md", "signals.npz"} <= {p.name for p in folder.iterdir()}
+            assert {f"{one.name}.ipynb", f"{one.name}.py", "README.md", "signals.npz"} <= {
+                p.name for p in folder.iterdir()
+            }
         assert "BEGIN SOLUTION" in (lecturer / f"{one.name}.py").read_text() and one.title in readme
-        shown = "".join("".join(cell["source"]) for cell in json.loads((lecturer / f"{one.name}.ipynb").read_text())["cells"])
+        shown = "".join(
+            "".join(cell["source"])
+            for cell in json.loads((lecturer / f"{one.name}.ipynb").read_text())["cells"]
+        )
         for answer in one.answers:
             assert f"**{'Right' if answer.right else 'Wrong'}: {answer.title}**" in shown
             assert all(remark in shown for remark in said_of(one, answer))
@@ -144,31 +200,44 @@ def test_an_export_has_all_that_a_student_needs_and_otter_reads(exported):
         with exercises.importable(ROOT / "course") as checks:
             assert len(cases) == len(checks.titles(one.name))
             for case in cases if one is MALT else ():
-                test = doctest.DocTestParser().get_doctest(case["code"], one.work(), "case", None, 0)
+                test = doctest.DocTestParser().get_doctest(
+                    case["code"], one.work(), "case", None, 0
+                )
                 assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_an_export_is_the_same_each_time_and_needs_no_torch(exported, tmp_path):
-    code = WITHOUT_TORCH + (f"from pathlib import Path\nfrom mia_lib.course import export\n"
-                            f"export.write(Path({str(tmp_path / 'student')!r}), Path({str(ROOT)!r}))")
+    code = WITHOUT_TORCH + (
+        f"from pathlib import Path\nfrom mia_lib.course import export\n"
+        f"export.write(Path({str(tmp_path / 'student')!r}), Path({str(ROOT)!r}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     for path in exported["student"].rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
-            assert path.read_bytes() == (tmp_path / "student" / path.relative_to(exported["student"])).read_bytes(), path
+            assert (
+                path.read_bytes()
+                == (tmp_path / "student" / path.relative_to(exported["student"])).read_bytes()
+            ), path
 
 
 @pytest.mark.parametrize("full", ["a student's work.ipynb", ".hidden"])
-def test_a_folder_that_is_not_empty_is_left_alone_and_one_without_exercises_is_no_book(tmp_path, full):
+def test_a_folder_that_is_not_empty_is_left_alone_and_one_without_exercises_is_no_book(
+    tmp_path, full
+):
     (tmp_path / full).write_text("mine")
     with pytest.raises(MiaError, match="not empty"):
         export.write(tmp_path, ROOT, "student")
-    assert [path.name for path in tmp_path.iterdir()] == [full] and (tmp_path / full).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [full] and (
+        tmp_path / full
+    ).read_text() == "mine"
     with pytest.raises(MiaError, match="no exercises"):
         export.write(tmp_path / "new", tmp_path, "student")
 
 
-def test_on_a_full_disk_no_half_of_an_export_is_left_and_the_same_command_works_when_there_is_room(tmp_path, monkeypatch):
+def test_on_a_full_disk_no_half_of_an_export_is_left_and_the_same_command_works_when_there_is_room(
+    tmp_path, monkeypatch
+):
     def full(*given):
         raise OSError(28, "No space left on device")
 
@@ -179,7 +248,9 @@ def test_on_a_full_disk_no_half_of_an_export_is_left_and_the_same_command_works_
             export.write(tmp_path, ROOT, "student")
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(bank, "write", lambda to: to.touch())
-    assert (export.write(tmp_path, ROOT, "student") / "checks" / "lira.py").is_file() and not list(tmp_path.glob(".*"))
+    assert (export.write(tmp_path, ROOT, "student") / "checks" / "lira.py").is_file() and not list(
+        tmp_path.glob(".*")
+    )
 
 
 def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
@@ -191,9 +262,21 @@ def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
         real(to, cells, mode)
 
     monkeypatch.setattr(marking, "record", full)
-    done = CliRunner().invoke(app, ["course", "check", "--to", str(table), str(tmp_path / "one.py"), str(tmp_path / "two.py")])
-    assert done.exit_code == 2 and "one.py" in done.stdout and "two.py" in done.stdout and "cannot be written" in done.output
-    monkeypatch.setattr(marking.csv, "writer", lambda out: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    done = CliRunner().invoke(
+        app,
+        ["course", "check", "--to", str(table), str(tmp_path / "one.py"), str(tmp_path / "two.py")],
+    )
+    assert (
+        done.exit_code == 2
+        and "one.py" in done.stdout
+        and "two.py" in done.stdout
+        and "cannot be written" in done.output
+    )
+    monkeypatch.setattr(
+        marking.csv,
+        "writer",
+        lambda out: (_ for _ in ()).throw(OSError(28, "No space left on device")),
+    )
     with pytest.raises(MiaError, match="No space"):
         real(tmp_path / "other.csv", (), "x")
     assert not (tmp_path / "other.csv").exists()  # or the same command would be refused
@@ -202,7 +285,11 @@ def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
 def test_signals_say_what_is_in_them(exported):
     card = json.loads((exported["student"] / "signals.json").read_text())
     path = exported["student"] / "signals.npz"
-    assert path.stat().st_size == card["bytes"] < bank.LARGEST and "MIT" in card["licence"] and bank.NAME in card["what"]
+    assert (
+        path.stat().st_size == card["bytes"] < bank.LARGEST
+        and "MIT" in card["licence"]
+        and bank.NAME in card["what"]
+    )
     with np.load(path, allow_pickle=False) as held:
         assert set(held) == set(card["arrays"]) == set(bank.WHAT)
         for name, one in card["arrays"].items():
@@ -210,7 +297,9 @@ def test_signals_say_what_is_in_them(exported):
         hidden = np.maximum(held["x"] / 255 @ held["w1"] + held["b1"], 0)
         logits = hidden @ held["w2"] + held["b2"]
         loss = np.log(np.exp(logits).sum(1)) - logits[np.arange(len(logits)), held["y"]]
-        np.testing.assert_allclose(loss, held["loss"][0], atol=0.03)  # weights of model 0, in half precision
+        np.testing.assert_allclose(
+            loss, held["loss"][0], atol=0.03
+        )  # weights of model 0, in half precision
         assert (held["members"][::2] ^ held["members"][1::2]).all()
     with pytest.raises(MiaError, match="is there already"):
         bank.write(path)
@@ -235,8 +324,15 @@ def test_a_look_at_a_result_that_is_none_says_what_is_wrong(capsys):
         with pytest.raises(ValueError, match="Keep the notebook in the folder"):
             checks.run("unknown", {})
     shown = capsys.readouterr().out
-    assert "scores of shape () and type float64 for 10 records" in shown and shown.count("AUC 1.000") == 1
-    assert "5 of 10 scores are NaN" in shown and "type <U4" in shown and "both kinds are needed" in shown
+    assert (
+        "scores of shape () and type float64 for 10 records" in shown
+        and shown.count("AUC 1.000") == 1
+    )
+    assert (
+        "5 of 10 scores are NaN" in shown
+        and "type <U4" in shown
+        and "both kinds are needed" in shown
+    )
 
 
 def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
@@ -246,7 +342,9 @@ def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
     full = marking.mark(path, ROOT, seed=1)
     assert (full.exercise, full.right, full.remarks) == ("malt_mast", full.of, ())
     own.mkdir()
-    (own / "__init__.py").write_text("def one(*given): return 'right'\ndef titles(*given): return ['all'] * 9\n")
+    (own / "__init__.py").write_text(
+        "def one(*given): return 'right'\ndef titles(*given): return ['all'] * 9\n"
+    )
     path.write_text((exported["student"] / "malt_mast.ipynb").read_text())
     empty = marking.mark(path, ROOT, seed=1)
     assert empty.right == 0 and empty.of == full.of and "still to be written" in empty.remarks[0]
@@ -254,13 +352,28 @@ def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
     assert gone.refused and "no file" in gone.remarks[0]
 
 
-@pytest.mark.parametrize("change, said", [
-    (lambda text: text.replace("checks.run", "print"), "no cell with `checks.run"),
-    (lambda text: text.replace('checks.run(\\"malt_mast', 'checks.run(\\"my_own'), "do not exist"),
-    (lambda text: text[:500], "no Jupyter notebook"),
-    (lambda text: "[]", "no Jupyter notebook"),
-    (lambda text: text.replace("import numpy as np", "import numpy as np, os; os._exit(3)"), "ended Python"),
-    (lambda text: text.replace("import numpy as np", "import numpy as np, time; time.sleep(600)"), "never ends")])
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (lambda text: text.replace("checks.run", "print"), "no cell with `checks.run"),
+        (
+            lambda text: text.replace('checks.run(\\"malt_mast', 'checks.run(\\"my_own'),
+            "do not exist",
+        ),
+        (lambda text: text[:500], "no Jupyter notebook"),
+        (lambda text: "[]", "no Jupyter notebook"),
+        (
+            lambda text: text.replace("import numpy as np", "import numpy as np, os; os._exit(3)"),
+            "ended Python",
+        ),
+        (
+            lambda text: text.replace(
+                "import numpy as np", "import numpy as np, time; time.sleep(600)"
+            ),
+            "never ends",
+        ),
+    ],
+)
 def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change, said):
     path = tmp_path / "malt_mast.ipynb"
     path.write_text(change((exported["student"] / "malt_mast.ipynb").read_text()))
@@ -270,21 +383,45 @@ def test_a_notebook_that_cannot_be_marked_is_refused(exported, tmp_path, change,
 
 def test_marks_are_written_one_by_one_and_no_notebook_stops_those_after_it(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    codes = {"malt_mast_anna": "\n".join(CELLS), "malt_mast_bytes": "\n".join([*CELLS, "sys = __import__('sys')",
-             "sys.stderr.buffer.write(b'\\xff')", "raise ValueError('\\ud800')"]),
-             "lira_brackets": "import os\nos.write(1, b'[' * 200000)\nos._exit(0)\nchecks.run('lira', globals())"}
+    codes = {
+        "malt_mast_anna": "\n".join(CELLS),
+        "malt_mast_bytes": "\n".join(
+            [
+                *CELLS,
+                "sys = __import__('sys')",
+                "sys.stderr.buffer.write(b'\\xff')",
+                "raise ValueError('\\ud800')",
+            ]
+        ),
+        "lira_brackets": "import os\nos.write(1, b'[' * 200000)\nos._exit(0)\nchecks.run('lira', globals())",
+    }
     paths = [tmp_path / f"{name}.py" for name in codes]
     for path, code in zip(paths, codes.values(), strict=True):
         path.write_text(code)
     table = tmp_path / "marks.csv"
-    command = ["course", "check", "--seed", "1", "--to", str(table), *map(str, [tmp_path / "malt_mast.ipynb", *paths])]
+    command = [
+        "course",
+        "check",
+        "--seed",
+        "1",
+        "--to",
+        str(table),
+        *map(str, [tmp_path / "malt_mast.ipynb", *paths]),
+    ]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 1 and "6 of 6  malt_mast" in done.output
     marks = {row["student"]: row for row in csv.DictReader(table.open(encoding="utf-8"))}
     assert {name: (row["exercise"], row["points"]) for name, row in marks.items()} == {
-        tmp_path.name: ("malt_mast", "0"), "anna": ("malt_mast", "6"), "bytes": ("malt_mast", "6"), "brackets": ("lira", "0")}
+        tmp_path.name: ("malt_mast", "0"),
+        "anna": ("malt_mast", "6"),
+        "bytes": ("malt_mast", "6"),
+        "brackets": ("lira", "0"),
+    }
     assert marks["anna"]["complaint"] == "" and "ValueError" in marks["bytes"]["complaint"]
-    assert "printed at its end" in marks["brackets"]["complaint"] and "no file" in marks[tmp_path.name]["complaint"]
+    assert (
+        "printed at its end" in marks["brackets"]["complaint"]
+        and "no file" in marks[tmp_path.name]["complaint"]
+    )
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 2 and "marks.csv cannot be written (File exists)" in again.output
 
@@ -294,8 +431,11 @@ def test_a_table_of_marks_holds_no_formulas(tmp_path):
     assert (tmp_path / "marks.csv").read_text() == "'=1+1,'@x,'-anna,'+b,ok,5\n"
 
 
-CELLS = [cell.source for cell in MALT._without_answers().cells
-         if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])]
+CELLS = [
+    cell.source
+    for cell in MALT._without_answers().cells
+    if cell.cell_type == "code" and "signals" not in cell.metadata.get("tags", [])
+]
 
 
 def mark(tmp_path, text: str) -> marking.Mark:
@@ -313,16 +453,25 @@ def test_right_answers_are_right_however_a_script_is_cut(tmp_path):
         assert (made.right, made.remarks) == (made.of, ()) and made.of > 0, text
 
 
-@pytest.mark.parametrize("forged", [
-    "import atexit\natexit.register(lambda: print('{\"exercise\": \"malt_mast\", \"failed\": [], \"said\": [\"right\"]}'))",
-    "import atexit\natexit.register(lambda: print('{}'))",
-    "import checks.malt_mast\nchecks.malt_mast.CHECKS[:] = []",
-    "import os\nprint('{\"exercise\": \"malt_mast\", \"failed\": [], \"said\": [\"right\"]}', flush=True)\nos._exit(0)"])
-def test_forged_marks_are_refused_and_another_check_in_place_of_the_book_s_counts_nothing(forged, tmp_path):
+@pytest.mark.parametrize(
+    "forged",
+    [
+        'import atexit\natexit.register(lambda: print(\'{"exercise": "malt_mast", "failed": [], "said": ["right"]}\'))',
+        "import atexit\natexit.register(lambda: print('{}'))",
+        "import checks.malt_mast\nchecks.malt_mast.CHECKS[:] = []",
+        'import os\nprint(\'{"exercise": "malt_mast", "failed": [], "said": ["right"]}\', flush=True)\nos._exit(0)',
+    ],
+)
+def test_forged_marks_are_refused_and_another_check_in_place_of_the_book_s_counts_nothing(
+    forged, tmp_path
+):
     assert mark(tmp_path, "\n".join([*CELLS, forged])).refused
     if "CHECKS" in forged:
-        made = mark(tmp_path, "import checks\nchecks.one = lambda *given: 'right'\nchecks.run('malt_mast', globals())\n"
-                              "x = input('wait')\n")
+        made = mark(
+            tmp_path,
+            "import checks\nchecks.one = lambda *given: 'right'\nchecks.run('malt_mast', globals())\n"
+            "x = input('wait')\n",
+        )
         assert made.right == 0 and made.of > 0 and any("EOFError" in one for one in made.remarks)
 
 
@@ -352,20 +501,38 @@ print(json.dumps(shown))
 def shown(exported):
     """What each solved notebook prints about the signals that are handed out, beside them and with NumPy alone, as the checks
     are imported, and name -> (AUC, TPR at 5 % FPR) of what it tells."""
-    cells = {one.name: [cell.source for cell in one._without_answers().cells
-                        if cell.cell_type == "code" and not exercises.CHECK.search(cell.source)] for one in ALL}
-    done = subprocess.run([sys.executable, "-c", SOLVED], input=json.dumps(cells), cwd=exported["student"],
-                          capture_output=True, text=True, timeout=600)
+    cells = {
+        one.name: [
+            cell.source
+            for cell in one._without_answers().cells
+            if cell.cell_type == "code" and not exercises.CHECK.search(cell.source)
+        ]
+        for one in ALL
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SOLVED],
+        input=json.dumps(cells),
+        cwd=exported["student"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("AUC") >= 10 and "nan" not in done.stdout
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name, better, worse, by", [
-    ("malt_mast", "MAST", "MALT", 0.1), ("malt_mast", "MAST", "mean of the others", 0.02),
-    ("calibrated", "calibrated by 16 references", "calibrated by 2 references", 0.05),
-    ("lira", "LiRA on the margin", "LiRA on the loss", 0.05), ("iha", "IHA", "loss alone", 0.3),
-    ("broken", "published", "repaired", 0.05)])
+@pytest.mark.parametrize(
+    "name, better, worse, by",
+    [
+        ("malt_mast", "MAST", "MALT", 0.1),
+        ("malt_mast", "MAST", "mean of the others", 0.02),
+        ("calibrated", "calibrated by 16 references", "calibrated by 2 references", 0.05),
+        ("lira", "LiRA on the margin", "LiRA on the loss", 0.05),
+        ("iha", "IHA", "loss alone", 0.3),
+        ("broken", "published", "repaired", 0.05),
+    ],
+)
 def test_real_signals_show_the_point_of_an_exercise(name, better, worse, by, shown):
     told = shown[name][1]
     assert told[better][1] > told[worse][1] + by and told[better][0] >= told[worse][0] - 0.005
@@ -373,18 +540,41 @@ def test_real_signals_show_the_point_of_an_exercise(name, better, worse, by, sho
 
 def test_real_signals_show_what_is_alike_what_is_chance_and_what_a_threshold_promises(shown):
     said = {name: printed for name, (printed, _) in shown.items()}
-    assert abs(shown["iha"][1]["IHA told random flags, finds the flags"][0] - shown["iha"][1]["IHA"][0]) < 0.05
-    bending, loss = (shown["curvature"][1][name][0] for name in ("little bending means a member",
-                                                                 "a low loss, of the same records"))
+    assert (
+        abs(
+            shown["iha"][1]["IHA told random flags, finds the flags"][0] - shown["iha"][1]["IHA"][0]
+        )
+        < 0.05
+    )
+    bending, loss = (
+        shown["curvature"][1][name][0]
+        for name in ("little bending means a member", "a low loss, of the same records")
+    )
     assert bending > 0.55 and abs(bending - loss) < 0.05
-    (low, _), (lower, upper) = ([float(number) for number in line.split("from ")[1].split(" to ")]
-                                for line in said["difference"].splitlines())
+    (low, _), (lower, upper) = (
+        [float(number) for number in line.split("from ")[1].split(" to ")]
+        for line in said["difference"].splitlines()
+    )
     assert low > 0 and lower < 0 < upper
-    nothing, something = ([float(number) for number in re.findall(r"(?:p|AUC) ([\d.]+)[,;]", line)]
-                          for line in said["winner"].splitlines())
-    assert max(nothing) > 0.54 and min(nothing) > 0.05 and min(something) < 0.01 and "number 31" in said["winner"]
-    promised, counted, found = (float(number) for number in re.findall(r"([\d.]+)%", said["threshold"]))
+    nothing, something = (
+        [float(number) for number in re.findall(r"(?:p|AUC) ([\d.]+)[,;]", line)]
+        for line in said["winner"].splitlines()
+    )
+    assert (
+        max(nothing) > 0.54
+        and min(nothing) > 0.05
+        and min(something) < 0.01
+        and "number 31" in said["winner"]
+    )
+    promised, counted, found = (
+        float(number) for number in re.findall(r"([\d.]+)%", said["threshold"])
+    )
     assert promised == 5 and abs(counted - promised) < 3 and found > 4 * counted
-    one, own = ([float(number) for number in re.findall(r"([\d.]+)%", line)] for line in said["quantile"].splitlines())
+    one, own = (
+        [float(number) for number in re.findall(r"([\d.]+)%", line)]
+        for line in said["quantile"].splitlines()
+    )
     assert own[1] <= one[1] + 1 and own[2] > 1.5 * one[2]  # at no more false alarms
-    assert any(float(line.split()[3]) > float(line.split()[5]) for line in said["privacy_cap"].splitlines())
+    assert any(
+        float(line.split()[3]) > float(line.split()[5]) for line in said["privacy_cap"].splitlines()
+    )

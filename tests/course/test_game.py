@@ -35,8 +35,20 @@ def played(tmp_path_factory):
         return measurement.function(index, **{**parameters, "epochs": 1})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(published, "catalogue", lambda: {**true, game.NAME: replace(measurement, function=short)})
-        return game.hide(tmp_path_factory.mktemp("game") / "game", ROOT, targets=T, seed=3, references=4, records=N, public=40)
+        patch.setattr(
+            published,
+            "catalogue",
+            lambda: {**true, game.NAME: replace(measurement, function=short)},
+        )
+        return game.hide(
+            tmp_path_factory.mktemp("game") / "game",
+            ROOT,
+            targets=T,
+            seed=3,
+            references=4,
+            records=N,
+            public=40,
+        )
 
 
 def _targets(n: int, targets: int = 8) -> np.ndarray:
@@ -48,8 +60,14 @@ def challenge():
     """Random margins, to which membership adds 1."""
     members, halves = _targets(N, T), _targets(N, 2)
     references = np.concatenate([halves, ~halves])
-    return game.Challenge(RNG.normal(size=members.shape) + members, members, RNG.normal(size=(len(members), 40)),
-                          RNG.normal(size=(4, N)) + references, references, RNG.normal(size=(4, 40)))
+    return game.Challenge(
+        RNG.normal(size=members.shape) + members,
+        members,
+        RNG.normal(size=(len(members), 40)),
+        RNG.normal(size=(4, N)) + references,
+        references,
+        RNG.normal(size=(4, 40)),
+    )
 
 
 def _file(folder, code: str, name: str = "team_one"):
@@ -61,14 +79,26 @@ def _file(folder, code: str, name: str = "team_one"):
 def test_what_is_handed_out_tells_no_answer(played):
     hidden, out = game.read_hidden(played), played / "hand_out"
     kept = json.loads((played / "game.json").read_text())
-    assert sorted(path.name for path in out.iterdir()) == ["README.md", "practice.npz", "team_name.py"]
-    assert hidden.members.shape == (T, N) and (hidden.members.mean(1) > 0.3).all() and kept["seed"] == 3
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md",
+        "practice.npz",
+        "team_name.py",
+    ]
+    assert (
+        hidden.members.shape == (T, N)
+        and (hidden.members.mean(1) > 0.3).all()
+        and kept["seed"] == 3
+    )
     told = (out / "README.md").read_text()
     assert not (played / game.SEED_FILE).exists() and "seed" not in told and "4 references" in told
     with np.load(out / "practice.npz", allow_pickle=False) as practice:
-        assert practice["members"].shape == (game.PRACTICE, N) and practice["reference_margin"].shape == (4, N)
+        assert practice["members"].shape == (game.PRACTICE, N) and practice[
+            "reference_margin"
+        ].shape == (4, N)
         known = np.concatenate([practice["members"], practice["reference_members"]])
-    for place, target in enumerate(hidden.members):  # no published model's training set, nor what that leaves, nor another's
+    for place, target in enumerate(
+        hidden.members
+    ):  # no published model's training set, nor what that leaves, nor another's
         agree = [np.mean(target == row) for row in [*known, *np.delete(hidden.members, place, 0)]]
         assert 0.2 < min(agree) and max(agree) < 0.8
     first, second = hidden.half(final=False), hidden.half(final=True)
@@ -80,14 +110,22 @@ def test_the_template_runs_with_numpy_and_finds_what_malt_finds(played, monkeypa
     monkeypatch.chdir(played / "hand_out")
     runpy.run_path("team_name.py", run_name="__main__")
     practice = game.practise(references=4, records=N, public=40)
-    expected = np.mean([metrics.tpr_at_fpr(*pair, 0.01) for pair in zip(practice.margin, practice.members, strict=True)])
+    expected = np.mean(
+        [
+            metrics.tpr_at_fpr(*pair, 0.01)
+            for pair in zip(practice.margin, practice.members, strict=True)
+        ]
+    )
     assert f"{expected:.1%}, over {game.PRACTICE} targets" in capsys.readouterr().out
 
 
 def test_published_targets_are_no_references_and_share_no_pair():
     practice = game.practise(references=16, records=N, public=40)
     bank = published.load(game.NAME, arrays=("margin", "members"))
-    rows = [next(k for k, row in enumerate(bank.margin) if np.isin(target, row).all()) for target in practice.margin]
+    rows = [
+        next(k for k, row in enumerate(bank.margin) if np.isin(target, row).all())
+        for target in practice.margin
+    ]
     assert rows == list(range(16, 32, 2)) and len(practice.reference_members) == 16
     assert (practice.reference_members.sum(0) == 8).all()
     with pytest.raises(MiaError, match="even number from 2 to 16"):
@@ -95,25 +133,35 @@ def test_published_targets_are_no_references_and_share_no_pair():
 
 
 def test_a_function_gets_what_all_have_and_not_the_members(challenge, tmp_path):
-    path = _file(tmp_path, "def attack(**given):\n    global names\n    names = sorted(given)\n"
-                           "    given['reference_margin'][:] = 0\n"
-                           "    return given['margin'] + given['reference_members'].sum(0) * 0 + len(names) + "
-                           "given['public_margin'].mean() * 0")
+    path = _file(
+        tmp_path,
+        "def attack(**given):\n    global names\n    names = sorted(given)\n"
+        "    given['reference_margin'][:] = 0\n"
+        "    return given['margin'] + given['reference_members'].sum(0) * 0 + len(names) + "
+        "given['public_margin'].mean() * 0",
+    )
     scores = game.run(path, challenge)
-    assert np.allclose(scores, challenge.margin + len(game.ARGUMENTS)) and "members" not in game.ARGUMENTS
+    assert (
+        np.allclose(scores, challenge.margin + len(game.ARGUMENTS))
+        and "members" not in game.ARGUMENTS
+    )
 
 
-@pytest.mark.parametrize("code, told", [
-    ("def attack(**given): return given['margin'][:5]", r"shape \(5,\)"),
-    ("def attack(**given): return given['margin'] * float('nan')", "200 scores are NaN"),
-    ("def attack(**given): return given['margin'] > 0", "labels"),
-    ("def attack(**given): return 0 * given['margin'] + 1", "labels, 1 for everybody"),
-    ("def attack(**given): return ['member'] * 200", "no numbers"),
-    ("def attack(**given): return 1 / 0", "ZeroDivisionError"),
-    ("def attack(margin): return margin", "unexpected keyword argument"),
-    ("def attacks(**given): return 1", "no function `attack`"),
-    ("import os; os._exit(0)", "ended Python"),
-    ("while True: pass", "ran for more than 3 s")])
+@pytest.mark.parametrize(
+    "code, told",
+    [
+        ("def attack(**given): return given['margin'][:5]", r"shape \(5,\)"),
+        ("def attack(**given): return given['margin'] * float('nan')", "200 scores are NaN"),
+        ("def attack(**given): return given['margin'] > 0", "labels"),
+        ("def attack(**given): return 0 * given['margin'] + 1", "labels, 1 for everybody"),
+        ("def attack(**given): return ['member'] * 200", "no numbers"),
+        ("def attack(**given): return 1 / 0", "ZeroDivisionError"),
+        ("def attack(margin): return margin", "unexpected keyword argument"),
+        ("def attacks(**given): return 1", "no function `attack`"),
+        ("import os; os._exit(0)", "ended Python"),
+        ("while True: pass", "ran for more than 3 s"),
+    ],
+)
 def test_what_cannot_be_ranked_is_refused_in_words_of_its_author(challenge, tmp_path, code, told):
     with pytest.raises(MiaError, match=told) as refused:
         game.run(_file(tmp_path, code), challenge, seconds=3 if "while" in code else 600)
@@ -127,7 +175,9 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     twice = _file(tmp_path / "more", "def attack(margin, **given): return margin")
     places, refused = game.judge(challenge, [tmp_path / "gone.py", good, other, twice])
     assert {place.team for place in places} == {"team_one", "team_two", *game.OF_THE_BOOK}
-    assert len(refused) == 2 and "gone.py" in refused[0] and "another file of team_one" in refused[1]
+    assert (
+        len(refused) == 2 and "gone.py" in refused[0] and "another file of team_one" in refused[1]
+    )
     assert places[-1].team == "team_two"
     score = game.of_the_book(challenge)["MALT (the book)"]
     assert score.shape == (T, N) and np.array_equal(np.argsort(score), np.argsort(challenge.margin))
@@ -141,32 +191,51 @@ def test_a_game_that_cannot_be_is_refused(tmp_path):
 
 
 WRITTEN_INSTEAD = {
-    "nothing": "open('scores.npz', 'w')", "a folder": "os.mkdir('scores.npz')", "a pipe": "os.mkfifo('scores.npz')",
-    "an npy": "np.save(open('scores.npz', 'wb'), np.ones(200))", "one": "np.savez('scores.npz', np.arange(200.))",
-    "none": "np.savez('scores.npz')", "objects": "np.savez('scores.npz', *[np.array([{}])] * 4)",
+    "nothing": "open('scores.npz', 'w')",
+    "a folder": "os.mkdir('scores.npz')",
+    "a pipe": "os.mkfifo('scores.npz')",
+    "an npy": "np.save(open('scores.npz', 'wb'), np.ones(200))",
+    "one": "np.savez('scores.npz', np.arange(200.))",
+    "none": "np.savez('scores.npz')",
+    "objects": "np.savez('scores.npz', *[np.array([{}])] * 4)",
     "a bomb": "np.savez_compressed('scores.npz', *[np.zeros(10**5)] * 4)",
     "a lie": "import io, zipfile\nheld = io.BytesIO()\nnp.save(held, np.arange(200.))\n"
-             "lie = held.getvalue().replace(b'(200,), }         ', b'(999999999999,), }')\n"
-             "with zipfile.ZipFile('scores.npz', 'w') as out:\n    [out.writestr(f'arr_{k}.npy', lie) for k in range(4)]"}
+    "lie = held.getvalue().replace(b'(200,), }         ', b'(999999999999,), }')\n"
+    "with zipfile.ZipFile('scores.npz', 'w') as out:\n    [out.writestr(f'arr_{k}.npy', lie) for k in range(4)]",
+}
 
 
-def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(challenge, tmp_path, monkeypatch):
+def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(
+    challenge, tmp_path, monkeypatch
+):
     monkeypatch.setattr(child, "LARGEST", 10**6)
-    good = "import sys\nsys.stdout.buffer.write(b'\\xff')\ndef attack(margin, **given): return margin"
-    paths = [_file(tmp_path, f"import os, numpy as np\n{code}\nos._exit(0)", name)
-             for name, code in WRITTEN_INSTEAD.items()]
-    paths.append(_file(tmp_path, "import sys\nsys.stderr.buffer.write(b'\\xff\\x1b[31m')\nsys.exit(3)", "bytes"))
+    good = (
+        "import sys\nsys.stdout.buffer.write(b'\\xff')\ndef attack(margin, **given): return margin"
+    )
+    paths = [
+        _file(tmp_path, f"import os, numpy as np\n{code}\nos._exit(0)", name)
+        for name, code in WRITTEN_INSTEAD.items()
+    ]
+    paths.append(
+        _file(
+            tmp_path, "import sys\nsys.stderr.buffer.write(b'\\xff\\x1b[31m')\nsys.exit(3)", "bytes"
+        )
+    )
     places, refused = game.judge(challenge, [*paths, _file(tmp_path, good)])
     assert {place.team for place in places} == {"team_one", *game.OF_THE_BOOK}
     assert len(refused) == len(paths) and all(reason.isprintable() for reason in refused)
     for path, reason in zip(paths, refused, strict=True):
-        assert reason.startswith(path.name) and ("ended Python" in reason or path.stem == "bytes"), reason
+        assert reason.startswith(path.name) and (
+            "ended Python" in reason or path.stem == "bytes"
+        ), reason
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what leaves its group is not found")
 def test_nothing_that_a_process_started_lives_on(tmp_path):
-    code = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n    open('pid.new', 'w').write(str(os.getpid()))\n"
-            "    os.rename('pid.new', 'pid')\n    time.sleep(600)\nwhile not os.path.exists('pid'): pass\n")
+    code = (
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    open('pid.new', 'w').write(str(os.getpid()))\n"
+        "    os.rename('pid.new', 'pid')\n    time.sleep(600)\nwhile not os.path.exists('pid'): pass\n"
+    )
     assert child.run([sys.executable, "-c", code], tmp_path, 60, os.environ).code == 0
     status = Path("/proc", (tmp_path / "pid").read_text(), "status")
     assert not status.exists() or "State:\tZ" in status.read_text()
@@ -191,7 +260,9 @@ def test_what_is_judged_is_kept_when_judging_is_stopped(challenge, tmp_path, mon
     assert ran == ["team_one", "team_two", "team_two"]
 
 
-def test_on_a_full_disk_a_team_is_ranked_or_nobody_is_and_no_team_is_refused_for_it(challenge, tmp_path, monkeypatch):
+def test_on_a_full_disk_a_team_is_ranked_or_nobody_is_and_no_team_is_refused_for_it(
+    challenge, tmp_path, monkeypatch
+):
     def full(*given, **named):
         raise OSError(28, "No space left on device")
 
@@ -209,7 +280,9 @@ def test_a_team_far_above_the_book_is_to_be_read(tmp_path):
     members = _targets(600)
     noise = {team: RNG.normal(size=members.shape) for team in (*game.OF_THE_BOOK, "good", "cheat")}
     gain = {"good": 2, "cheat": 9}
-    places = game.ranking({team: score + gain.get(team, 1) * members for team, score in noise.items()}, members)
+    places = game.ranking(
+        {team: score + gain.get(team, 1) * members for team, score in noise.items()}, members
+    )
     [said] = game.say_whom_to_read(places)
     assert said.startswith("cheat finds 100.0%") and "Read its file" in said
     assert said in game.write_page(tmp_path / "page.html", places, members, False).read_text()
@@ -222,7 +295,11 @@ def _stub(monkeypatch, function):
 
 
 def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
-    seeds, shape, stops = [], published.load(game.NAME, arrays=("members",)).members.shape[1], [True, False, False]
+    seeds, shape, stops = (
+        [],
+        published.load(game.NAME, arrays=("members",)).members.shape[1],
+        [True, False, False],
+    )
 
     def trained(index, seed, **parameters):
         assert index == range(0, 2 * T, 2)  # all at once, so that all processors have work
@@ -236,7 +313,9 @@ def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
         hide(folder)
     hide(folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(game.WRITTEN - {game.SEED_FILE})
-    (folder / game.SEED_FILE).write_text(str(seeds[0]))  # as when it is stopped before the last step
+    (folder / game.SEED_FILE).write_text(
+        str(seeds[0])
+    )  # as when it is stopped before the last step
     (folder / ".writing-1-a").write_text("")
     hide(folder)
     assert len(set(seeds)) == 1 and not (folder / game.SEED_FILE).exists()
@@ -249,8 +328,13 @@ def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
 
 def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
     members = _targets(600)
-    scores = {f"team-{k}": gain * members + RNG.normal(size=members.shape) for k, gain in enumerate((0.5, 0.5, 0.5, 3))}
-    mapped = {team: np.exp(score) for team, score in reversed(scores.items())}  # which is another unit and another order
+    scores = {
+        f"team-{k}": gain * members + RNG.normal(size=members.shape)
+        for k, gain in enumerate((0.5, 0.5, 0.5, 3))
+    }
+    mapped = {
+        team: np.exp(score) for team, score in reversed(scores.items())
+    }  # which is another unit and another order
     for given in (scores, mapped):
         places = {one.team: (one.best, one.worst) for one in game.ranking(given, members)}
         assert places == {"team-0": (2, 4), "team-1": (2, 4), "team-2": (2, 4), "team-3": (1, 1)}
@@ -258,28 +342,39 @@ def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
 
 def test_guessing_is_at_the_level_of_chance():
     members = _targets(2000)
-    place, _ = game.ranking({"a": RNG.random(members.shape), "b": RNG.random(members.shape)}, members)
+    place, _ = game.ranking(
+        {"a": RNG.random(members.shape), "b": RNG.random(members.shape)}, members
+    )
     assert place.tpr.low < game.FPR < place.tpr.high and place.auc.low < 0.5 < place.auc.high
 
 
 def _page(folder):
     members = _targets(400)
     scores = {f"team-{k}": members + 2 * RNG.normal(size=members.shape) for k in range(2)}
-    return game.write_page(folder / "page.html", game.ranking(scores, members), members, False, ["team-x: <stopped>"])
+    return game.write_page(
+        folder / "page.html", game.ranking(scores, members), members, False, ["team-x: <stopped>"]
+    )
 
 
 def test_the_page_says_what_it_does_not_know_and_needs_nothing(tmp_path):
     html = _page(tmp_path).read_text()
-    assert all(words in html for words in ("cannot be told", "1–2", "8 models", "on the way", "team-x: &lt;stopped&gt;"))
+    assert all(
+        words in html
+        for words in ("cannot be told", "1–2", "8 models", "on the way", "team-x: &lt;stopped&gt;")
+    )
     assert not any(words in html for words in ("<script", "http", "The final ranking"))
 
 
 @pytest.mark.browser
 def test_the_page_is_accessible_in_light_and_dark_and_on_a_phone(browser, tmp_path):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
     path = _page(tmp_path)
     for theme, width in (("light", 1280), ("dark", 390)):
-        with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme) as context:
+        with browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=theme
+        ) as context:
             tab = context.new_page()
             tab.goto(path.as_uri())
             assert axe.Axe().run(tab).violations_count == 0
@@ -295,23 +390,33 @@ def test_a_lecturer_judges_from_the_command_line(played, tmp_path):
     _file(tmp_path, "def attack(margin, **given): return margin > 0", "team_two")
     done = _mia("judge", played, tmp_path)
     assert done.exit_code == 0 and "Refused: team_two.py: the scores are labels" in done.output
-    assert "team_one" in done.output and "MALT (the book)" in done.output and (played / "leaderboard.html").is_file()
-    assert _mia("judge", played, tmp_path / "team_one.py", "--final").exit_code == 0 and (played / "final.html").is_file()
+    assert (
+        "team_one" in done.output
+        and "MALT (the book)" in done.output
+        and (played / "leaderboard.html").is_file()
+    )
+    assert (
+        _mia("judge", played, tmp_path / "team_one.py", "--final").exit_code == 0
+        and (played / "final.html").is_file()
+    )
     done = _mia("judge", played, tmp_path / "team_one.py", "--final")
     assert done.exit_code == 2 and "was made already" in done.output
     assert _mia("try", tmp_path / "team_two.py").exit_code == 1
 
 
-@pytest.mark.parametrize("words, said", [
-    (("export", "--to", "{full}"), "not empty"),
-    (("export", "--to", "{full}/new", "--edition", "teachers"), "edition = 'teachers'"),
-    (("data", "--to", "{full}/signals.txt"), "end in .npz"),
-    (("play", "--to", "{full}"), "not empty"),
-    (("play", "--to", "{full}/new", "--targets", "3"), "targets = 3"),
-    (("judge", "{full}", "{full}/team.py"), "no hidden targets"),
-    (("try", "{full}"), "no .py file in it"),
-    (("check", "{full}/lira.ipynb"), "no file"),
-])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("export", "--to", "{full}"), "not empty"),
+        (("export", "--to", "{full}/new", "--edition", "teachers"), "edition = 'teachers'"),
+        (("data", "--to", "{full}/signals.txt"), "end in .npz"),
+        (("play", "--to", "{full}"), "not empty"),
+        (("play", "--to", "{full}/new", "--targets", "3"), "targets = 3"),
+        (("judge", "{full}", "{full}/team.py"), "no hidden targets"),
+        (("try", "{full}"), "no .py file in it"),
+        (("check", "{full}/lira.ipynb"), "no file"),
+    ],
+)
 def test_what_a_lecturer_types_wrong_is_said_in_a_sentence(tmp_path, words, said):
     (tmp_path / "mine.txt").write_text("mine")
     done = _mia(*(word.replace("{full}", str(tmp_path)) for word in words))

@@ -17,15 +17,25 @@ from mia_lib.evidence import explore, plotting
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.random(500) < 0.4
-SCORES = {"MALT": RNG.normal(size=500) + MEMBERS, "MAST": np.exp(3 * RNG.normal(size=500) + MEMBERS),
-          "Gap": (RNG.random(500) < 0.6 + 0.3 * MEMBERS).astype(float), "constant": np.zeros(500)}
-WORDS = {"caption": "What a threshold does.", "alt": "Two histograms and a ROC", "instructions": "Move the threshold."}
+SCORES = {
+    "MALT": RNG.normal(size=500) + MEMBERS,
+    "MAST": np.exp(3 * RNG.normal(size=500) + MEMBERS),
+    "Gap": (RNG.random(500) < 0.6 + 0.3 * MEMBERS).astype(float),
+    "constant": np.zeros(500),
+}
+WORDS = {
+    "caption": "What a threshold does.",
+    "alt": "Two histograms and a ROC",
+    "instructions": "Move the threshold.",
+}
 
 
 @pytest.fixture
 def displayed(monkeypatch):
     shown = []
-    monkeypatch.setattr("mia_lib.evidence.tables.display_bundle", lambda *bundle: shown.append(bundle))
+    monkeypatch.setattr(
+        "mia_lib.evidence.tables.display_bundle", lambda *bundle: shown.append(bundle)
+    )
     return shown
 
 
@@ -45,13 +55,21 @@ def test_counts_are_those_of_a_loop_and_walk_along_the_roc_from_all_to_none(rate
     for row in rows:
         called = [score >= row["threshold"] for score in SCORES[name]]
         assert row["tp"] == sum(one and member for one, member in zip(called, MEMBERS, strict=True))
-        assert row["fp"] == sum(one and not member for one, member in zip(called, MEMBERS, strict=True))
+        assert row["fp"] == sum(
+            one and not member for one, member in zip(called, MEMBERS, strict=True)
+        )
     fpr, tpr, _ = metrics.roc_curve(SCORES[name], MEMBERS)
     walked = [(row["fp"] / (~MEMBERS).sum(), row["tp"] / MEMBERS.sum()) for row in rows]
-    assert set(walked) <= set(zip(fpr, tpr, strict=True)) and walked[0] == (1, 1) and walked[-1] == (0, 0)
+    assert (
+        set(walked) <= set(zip(fpr, tpr, strict=True))
+        and walked[0] == (1, 1)
+        and walked[-1] == (0, 0)
+    )
     assert walked == sorted(walked, reverse=True)
     for kind in ("members", "non-members"):
-        bars = [row for row in rates["datasets"]["bars"] if (row["attack"], row["kind"]) == (name, kind)]
+        bars = [
+            row for row in rates["datasets"]["bars"] if (row["attack"], row["kind"]) == (name, kind)
+        ]
         assert np.isclose(sum(row["share"] for row in bars), 1)
         assert all(a["to"] == b["from"] for a, b in zip(bars, bars[1:], strict=False))
 
@@ -64,10 +82,15 @@ def test_thresholds_rise_from_the_lowest_score_to_above_the_highest(scores):
     assert places[0] == scores.min() and places[-1] > scores.max()
 
 
-@pytest.mark.parametrize("scores, members, said", [
-    ({}, MEMBERS, "at least one attack"), ({"a": np.zeros((2, 500))}, MEMBERS, "one target"),
-    ({"a": np.where(MEMBERS, np.inf, 0)}, MEMBERS, "infinite values"),
-    ({"a": np.zeros(500)}, np.ones(500, bool), "both are needed")])
+@pytest.mark.parametrize(
+    "scores, members, said",
+    [
+        ({}, MEMBERS, "at least one attack"),
+        ({"a": np.zeros((2, 500))}, MEMBERS, "one target"),
+        ({"a": np.where(MEMBERS, np.inf, 0)}, MEMBERS, "infinite values"),
+        ({"a": np.zeros(500)}, np.ones(500, bool), "both are needed"),
+    ],
+)
 def test_what_cannot_be_drawn_is_refused(scores, members, said):
     with pytest.raises(MiaError, match=said):
         explore.rates(scores, members)
@@ -83,15 +106,24 @@ def test_what_is_displayed_is_the_picture_with_the_chart_beside_it(displayed):
     (live, metadata), (still, same) = displayed
     assert set(live) == {*still, "application/vnd.vegalite.v5+json"} and metadata == same
     spec = json.loads(json.dumps(live[plotting.VEGA_LITE], allow_nan=False)) | {"datasets": {}}
-    assert altair.ConcatChart.from_dict(spec).to_dict()["params"] == spec["params"], "valid, as Altair sees it"
-    assert spec["description"] == WORDS["alt"] and spec["usermeta"]["instructions"] == WORDS["instructions"]
+    assert altair.ConcatChart.from_dict(spec).to_dict()["params"] == spec["params"], (
+        "valid, as Altair sees it"
+    )
+    assert (
+        spec["description"] == WORDS["alt"]
+        and spec["usermeta"]["instructions"] == WORDS["instructions"]
+    )
     assert spec["background"] == "white" and spec["$schema"].endswith("v5.20.1.json")
     assert not plt.get_fignums()
 
 
 def test_data_are_rounded_and_places_are_not(displayed):
     frame = pd.DataFrame({"x": [0.123456, 123456.0, np.nan], "y": [-9.87654e-7, 1.0, 7.0]})
-    put(altair.Chart(frame).mark_point().encode(altair.X("x:Q", scale=altair.Scale(domain=[0.123456, 2])), y="y:Q"))
+    put(
+        altair.Chart(frame)
+        .mark_point()
+        .encode(altair.X("x:Q", scale=altair.Scale(domain=[0.123456, 2])), y="y:Q")
+    )
     spec = displayed[0][0][plotting.VEGA_LITE]
     (rows,) = spec["datasets"].values()
     assert [row["x"] for row in rows] == [0.1235, 123456, None] and rows[0]["y"] == -9.877e-7
@@ -100,10 +132,14 @@ def test_data_are_rounded_and_places_are_not(displayed):
 
 
 def test_more_rows_than_altair_allows_may_be_drawn_and_more_than_a_page_holds_may_not(displayed):
-    few, many = (altair.Chart(pd.DataFrame({"x": np.arange(rows) % 10})).mark_tick().encode(x="x:Q")
-                 for rows in (6_000, 40_000))
+    few, many = (
+        altair.Chart(pd.DataFrame({"x": np.arange(rows) % 10})).mark_tick().encode(x="x:Q")
+        for rows in (6_000, 40_000)
+    )
     put(few)
-    with pytest.raises(MiaError, match=r"fig-live: the chart has [34]\d\d kB, and a page holds at most 300 kB"):
+    with pytest.raises(
+        MiaError, match=r"fig-live: the chart has [34]\d\d kB, and a page holds at most 300 kB"
+    ):
         put(many)
     with pytest.raises(altair.MaxRowsError):
         few.to_dict()  # as ever for others

@@ -29,24 +29,46 @@ def test_the_model_is_that_of_descent_on_the_weights():
     for step in range(41):
         p = np.exp(ones @ weights) / np.exp(ones @ weights).sum(1, keepdims=True)
         if step in (0, 7, 40):
-            np.testing.assert_allclose(found.loss[list(found.steps).index(step)], -np.log(p[np.arange(30), y]), atol=1e-10)
+            np.testing.assert_allclose(
+                found.loss[list(found.steps).index(step)], -np.log(p[np.arange(30), y]), atol=1e-10
+            )
         weights -= 0.1 * ones[members].T @ (p[members] - np.eye(3)[y[members]]) / members.sum()
 
 
 def test_what_the_page_says_of_the_training_is_so(learned):
     """Losses of members go on falling, those of others do not follow, and the model is right about members first."""
     assert len(json.dumps(primer.learning_chart(learned).to_dict())) < plotting.LIMIT / 3
-    assert learned.steps[0] == 0 and learned.auc[0] == 0.5 and np.allclose(learned.loss[0], np.log(10))
-    inside, outside = (learned.loss[:, learned.members == members].mean(1) for members in (True, False))
-    assert (np.diff(inside) < 0).all() and learned.auc[-1] > learned.auc[len(learned.auc) // 2] > 0.5
-    assert np.diff(outside - inside)[len(inside) // 2:].min() > 0 and outside[-1] > outside.min()
+    assert (
+        learned.steps[0] == 0 and learned.auc[0] == 0.5 and np.allclose(learned.loss[0], np.log(10))
+    )
+    inside, outside = (
+        learned.loss[:, learned.members == members].mean(1) for members in (True, False)
+    )
+    assert (np.diff(inside) < 0).all() and learned.auc[-1] > learned.auc[
+        len(learned.auc) // 2
+    ] > 0.5
+    assert np.diff(outside - inside)[len(inside) // 2 :].min() > 0 and outside[-1] > outside.min()
     gap = learned.right[:, learned.members].mean(1) - learned.right[:, ~learned.members].mean(1)
     assert gap[-1] > gap[len(gap) // 2] and learned.right[-1][learned.members].mean() > 0.99
 
 
-@pytest.mark.parametrize("chart, said", [
-    (primer.roc_chart, [f"{norm.sf(2, primer.GAP):.1%}", f"{norm.sf(2):.1%}", f"{norm.cdf(primer.GAP / 2**.5):.3f}"]),
-    (primer.ratio_chart, [f"{norm.pdf(2, primer.GAP):.3f}", f"{norm.pdf(2, primer.GAP) / norm.pdf(2):.3g}"])])
+@pytest.mark.parametrize(
+    "chart, said",
+    [
+        (
+            primer.roc_chart,
+            [
+                f"{norm.sf(2, primer.GAP):.1%}",
+                f"{norm.sf(2):.1%}",
+                f"{norm.cdf(primer.GAP / 2**0.5):.3f}",
+            ],
+        ),
+        (
+            primer.ratio_chart,
+            [f"{norm.pdf(2, primer.GAP):.3f}", f"{norm.pdf(2, primer.GAP) / norm.pdf(2):.3g}"],
+        ),
+    ],
+)
 def test_a_chart_of_laws_computes_as_it_is_moved(chart, said):
     """Vega's own normal law, evaluated where no reader sees it, is SciPy's."""
     import vl_convert
@@ -56,7 +78,9 @@ def test_a_chart_of_laws_computes_as_it_is_moved(chart, said):
         if one["name"] in ("threshold", "seen"):
             one["value"] = 2.0
     text = json.dumps(spec)
-    assert len(text) < plotting.LIMIT / 3 and '"name": "said"' in text and '"input": "range"' in text
+    assert (
+        len(text) < plotting.LIMIT / 3 and '"name": "said"' in text and '"input": "range"' in text
+    )
     drawn = vl_convert.vegalite_to_svg(text, vl_version="5.20")
     assert all(one in drawn for one in said), (said, drawn[:200])
 
@@ -72,9 +96,15 @@ def test_each_picture_can_be_moved_looked_at_and_read_and_numbers_were_computed(
     notebook = primer.notebook()
     shown = outputs.displayed(notebook)
     for name in (re.findall(r"\{explorable\} (\S+)", section)[0] for section in SECTIONS):
-        assert name in shown.pictures and shown.figures[name]["alt"] and shown.charts[name]["usermeta"]["instructions"]
+        assert (
+            name in shown.pictures
+            and shown.figures[name]["alt"]
+            and shown.charts[name]["usermeta"]["instructions"]
+        )
     told = prose.prose(TEXT, "book/primer.md", runs={"primer": prose.run_of(notebook, find_root())})
     assert "{ours}" not in told and "mia-option" in told
-    page = pages.show_charts_again(told, "book/primer.md", {name: (chart, "alt") for name, chart in shown.charts.items()})
+    page = pages.show_charts_again(
+        told, "book/primer.md", {name: (chart, "alt") for name, chart in shown.charts.items()}
+    )
     assert "{explorable}" not in page and page.count(f'class="{pages.EXPLORABLE}"') == 3
     assert page.count("<table") == 3, "what each chart says, in words"

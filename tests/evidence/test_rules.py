@@ -12,66 +12,255 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims, rules, tables
 from mia_lib.papers.curvature import exhibits
 
-PAPERS = sorted(path.name.removesuffix("_claims.yaml") for path in tables.PAPERS.glob("*_claims.yaml"))
-SETTINGS = {"n": [400, 2000, 6000], "network": ["a", "b"], "augmentation": ["none", "shift", "crop"],
-            "temperature": [0.1, 5.0]}
-SETTINGS_OF = {"audit": {"data": ["forests", "small networks"], "leak": ["none", "planted"], "leaf": [1, 20],
-              "noise": ["without", "private"], "promised": [1.0, 8.0]},
-    "compare": {"data": ["CIFAR-10", "CIFAR-100"], "references": [0, 1, 2, 4, 8, 16, 30], "overlap": ["half", "nothing"],
-                "augmentation": ["none", "flips and crops"], "epochs": [5, 20]},
-    "banks": {"ranking": ["MALT", "LiRA", "the other networks"], "taken": ["the exposed", "drawn by lot"],
-              "trained": ["with them", "without them"]},
-    "calibration": {"data": ["German Credit", "CIFAR-10"], "score": ["loss", "gradient norm", "confidence"],
-                    "reading": ["negative"], "references": [2, 30], "share": [0.25, 0.75], "epsilon": [3.0, 1000.0]},
-    "curvature": {"data": ["one set", "another"], "protocol": ["one view", "as released"],
-                  "precision": ["float32", "float64"], "queries": [1, 2, 40, 80], "references": [8, 30],
-                  "epsilon": [0.5, 10.0, 50.0], "size": [1000, 25_000, 45_000], "kind": ["random", "coreset"]},
-    "iha": {"data": ["one set", "another"], "kind": ["images", "table"], "told": ["membership", "random flags", "nothing"],
-            "judged": ["membership", "flags"], "way": ["damping", "low rank"], "epsilon": [0.01, 0.1, 0.2],
-            "fraction": [0.2, 0.8, 1.0], "rule": ["as released"], "epochs": [10, 320], "size": [1000, 15_000]},
-    "quantile": {"data": ["one set", "another"], "n": [0, 1, 2, 6, 8, 16], "target": ["small CNN", "ResNet-9"],
-                 "references": ["own", "other"], "kind": ["images", "tables"], "protocol": ["as fitted", "moved"]}}
+PAPERS = sorted(
+    path.name.removesuffix("_claims.yaml") for path in tables.PAPERS.glob("*_claims.yaml")
+)
+SETTINGS = {
+    "n": [400, 2000, 6000],
+    "network": ["a", "b"],
+    "augmentation": ["none", "shift", "crop"],
+    "temperature": [0.1, 5.0],
+}
+SETTINGS_OF = {
+    "audit": {
+        "data": ["forests", "small networks"],
+        "leak": ["none", "planted"],
+        "leaf": [1, 20],
+        "noise": ["without", "private"],
+        "promised": [1.0, 8.0],
+    },
+    "compare": {
+        "data": ["CIFAR-10", "CIFAR-100"],
+        "references": [0, 1, 2, 4, 8, 16, 30],
+        "overlap": ["half", "nothing"],
+        "augmentation": ["none", "flips and crops"],
+        "epochs": [5, 20],
+    },
+    "banks": {
+        "ranking": ["MALT", "LiRA", "the other networks"],
+        "taken": ["the exposed", "drawn by lot"],
+        "trained": ["with them", "without them"],
+    },
+    "calibration": {
+        "data": ["German Credit", "CIFAR-10"],
+        "score": ["loss", "gradient norm", "confidence"],
+        "reading": ["negative"],
+        "references": [2, 30],
+        "share": [0.25, 0.75],
+        "epsilon": [3.0, 1000.0],
+    },
+    "curvature": {
+        "data": ["one set", "another"],
+        "protocol": ["one view", "as released"],
+        "precision": ["float32", "float64"],
+        "queries": [1, 2, 40, 80],
+        "references": [8, 30],
+        "epsilon": [0.5, 10.0, 50.0],
+        "size": [1000, 25_000, 45_000],
+        "kind": ["random", "coreset"],
+    },
+    "iha": {
+        "data": ["one set", "another"],
+        "kind": ["images", "table"],
+        "told": ["membership", "random flags", "nothing"],
+        "judged": ["membership", "flags"],
+        "way": ["damping", "low rank"],
+        "epsilon": [0.01, 0.1, 0.2],
+        "fraction": [0.2, 0.8, 1.0],
+        "rule": ["as released"],
+        "epochs": [10, 320],
+        "size": [1000, 15_000],
+    },
+    "quantile": {
+        "data": ["one set", "another"],
+        "n": [0, 1, 2, 6, 8, 16],
+        "target": ["small CNN", "ResNet-9"],
+        "references": ["own", "other"],
+        "kind": ["images", "tables"],
+        "protocol": ["as fitted", "moved"],
+    },
+}
 # Attacks from weak to strong, for a world in which what the claims say is so.
-STRENGTH = {"noise": 0.0, "0-1": 0.5, "Shadow models": 0.8, "MALT": 1.1, "MAST": 1.7, "MATT": 1.7, "Eq. 39": 1.7,
-            "MAST (softmin)": 1.7, "best rule": 1.0,
-            "Orig": 1.1, "Cal.": 2.0, "Cal.-F": 1.6, "Cal., never stopped": 1.4, "best calibrated": 2.0, "best other": 1.1,
-            "RMIA, offline": 2.6, "LiRA": 2.6,
-            "Curv ZO NLL": 2.0, "Curv ZO LR": 1.9, "LiRA, as released": 1.4, "Yeom": 0.8, "Watson": 0.8, "Attack R": 1.0,
-            "Song and Mittal": 0.6, "log curvature": 0.8, "LiRA, true class": 1.2, "LiRA, one spread": 1.8,
-            "Curv, one spread": 1.0, "Curv, tied": 1.0,
-            "Curv, log ratio": 1.0, "as released, float64": 1.5, "Frobenius norm, exact": 0.8,
-            "the same, each model's own label": 1.0}
-STRENGTH_OF = {"audit": {"audit": 2.0, "loss": 1.6, "no model": 0.0, "model": 1.0, "calibrated loss": 2.2, "gradients": 2.4,
-              "mislabelled": 1.4, "natural": 0.6, "gradients, many runs": 1.4},
+STRENGTH = {
+    "noise": 0.0,
+    "0-1": 0.5,
+    "Shadow models": 0.8,
+    "MALT": 1.1,
+    "MAST": 1.7,
+    "MATT": 1.7,
+    "Eq. 39": 1.7,
+    "MAST (softmin)": 1.7,
+    "best rule": 1.0,
+    "Orig": 1.1,
+    "Cal.": 2.0,
+    "Cal.-F": 1.6,
+    "Cal., never stopped": 1.4,
+    "best calibrated": 2.0,
+    "best other": 1.1,
+    "RMIA, offline": 2.6,
+    "LiRA": 2.6,
+    "Curv ZO NLL": 2.0,
+    "Curv ZO LR": 1.9,
+    "LiRA, as released": 1.4,
+    "Yeom": 0.8,
+    "Watson": 0.8,
+    "Attack R": 1.0,
+    "Song and Mittal": 0.6,
+    "log curvature": 0.8,
+    "LiRA, true class": 1.2,
+    "LiRA, one spread": 1.8,
+    "Curv, one spread": 1.0,
+    "Curv, tied": 1.0,
+    "Curv, log ratio": 1.0,
+    "as released, float64": 1.5,
+    "Frobenius norm, exact": 0.8,
+    "the same, each model's own label": 1.0,
+}
+STRENGTH_OF = {
+    "audit": {
+        "audit": 2.0,
+        "loss": 1.6,
+        "no model": 0.0,
+        "model": 1.0,
+        "calibrated loss": 2.2,
+        "gradients": 2.4,
+        "mislabelled": 1.4,
+        "natural": 0.6,
+        "gradients, many runs": 1.4,
+    },
     "banks": {"RMIA": 2.6},
-    "compare": {"calibrated loss": 2.3, "RMIA": 3.2, "BASE": 3.2, "LiRA, own spreads": 3.0, "quantile regression": 1.45,
-                "BaVarIA": 3.4, "BaVarIA, offline": 3.4, "BaVarIA, prior within": 4.0, "LiRA, offline": 2.0,
-                "LiRA, 18 queries": 3.2, "LiRA, a Gaussian each, 18 queries": 4.0, "loss tail": 2.6},
-    "iha": {"IHA": 3.6, "LOSS": 0.6, "SIF": 0.6, "RMIA": 2.9, "LiRA, the target among its references": 3.4, "SGD": 3.0,
-            "gradient alone": 2.6, "IHA with weight decay in I2": 6.0, "I1": 0.6, "I2": 1.0, "I1, I2": 2.0,
-            "loss, I1, I2": 2.6, "all": 2.05, "L-attack": 1.2, "LiRA-L": 0.8, "losses": 1.0, "IHA and losses": 0.3},
-    "quantile": {"Marginal": 0.6, "Gaussian, q(x)": 0.8, "Gaussian, q(x, y)": 1.4, "LiRA, public records": 1.9,
-                 "LiRA, offline": 2.6, "pairs": 1.5, "own settings": 1.0, "others' settings": 1.0}}
-WEAKER = {2000: 0.7, 6000: 0.4, "shift": 0.55, "crop": 0.2, 5.0: 0.4, "small bank": 0.4,  # what a setting leaves of it
-          "confidence": 0.4, "CIFAR-10 (aug.)": 0.6, 2: 0.8, 0.25: 0.7, 3.0: 0.4,
-          "one view": 0.75, "float32": 0.6, 0.5: 0.2, 25_000: 0.9, 45_000: 0.8, "coreset": 1.4}
-WEAKER_OF = {"audit": {20: 0.4, "private": 0.3}, "banks": {"with them": 0.6},
-             "compare": {"nothing": 0.6, 5: 0.6, 1: 0.75, 8: 0.75, "flips and crops": 0.5},
-             "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6}}
+    "compare": {
+        "calibrated loss": 2.3,
+        "RMIA": 3.2,
+        "BASE": 3.2,
+        "LiRA, own spreads": 3.0,
+        "quantile regression": 1.45,
+        "BaVarIA": 3.4,
+        "BaVarIA, offline": 3.4,
+        "BaVarIA, prior within": 4.0,
+        "LiRA, offline": 2.0,
+        "LiRA, 18 queries": 3.2,
+        "LiRA, a Gaussian each, 18 queries": 4.0,
+        "loss tail": 2.6,
+    },
+    "iha": {
+        "IHA": 3.6,
+        "LOSS": 0.6,
+        "SIF": 0.6,
+        "RMIA": 2.9,
+        "LiRA, the target among its references": 3.4,
+        "SGD": 3.0,
+        "gradient alone": 2.6,
+        "IHA with weight decay in I2": 6.0,
+        "I1": 0.6,
+        "I2": 1.0,
+        "I1, I2": 2.0,
+        "loss, I1, I2": 2.6,
+        "all": 2.05,
+        "L-attack": 1.2,
+        "LiRA-L": 0.8,
+        "losses": 1.0,
+        "IHA and losses": 0.3,
+    },
+    "quantile": {
+        "Marginal": 0.6,
+        "Gaussian, q(x)": 0.8,
+        "Gaussian, q(x, y)": 1.4,
+        "LiRA, public records": 1.9,
+        "LiRA, offline": 2.6,
+        "pairs": 1.5,
+        "own settings": 1.0,
+        "others' settings": 1.0,
+    },
+}
+WEAKER = {
+    2000: 0.7,
+    6000: 0.4,
+    "shift": 0.55,
+    "crop": 0.2,
+    5.0: 0.4,
+    "small bank": 0.4,  # what a setting leaves of it
+    "confidence": 0.4,
+    "CIFAR-10 (aug.)": 0.6,
+    2: 0.8,
+    0.25: 0.7,
+    3.0: 0.4,
+    "one view": 0.75,
+    "float32": 0.6,
+    0.5: 0.2,
+    25_000: 0.9,
+    45_000: 0.8,
+    "coreset": 1.4,
+}
+WEAKER_OF = {
+    "audit": {20: 0.4, "private": 0.3},
+    "banks": {"with them": 0.6},
+    "compare": {"nothing": 0.6, 5: 0.6, 1: 0.75, 8: 0.75, "flips and crops": 0.5},
+    "iha": {"attacks": 0.3, "told": 0.5, 15_000: 0.6},
+}
 STANDS_OF = {  # what two leave
     "audit": {("gradients", 1.0): 0.7},
-    "compare": {("RMIA", "by heart"): 0.5, ("BASE", "by heart"): 0.5, ("Curv, log ratio", "bank"): 4.0},
-    "curvature": {("Curv, log ratio", "precision"): 2.6, ("coreset", 1000): 0.5, ("MAST", "methods"): 0.6},
-    "iha": {("IHA", "nothing"): 0.0, ("I1, I2", "flags"): 1.2, ("conditioning", 0.01): 0.5, ("conditioning", 0.1): 0.7,
-            ("conditioning", "low rank"): 0.6, ("partial", 0.2): 0.3, ("partial", 0.8): 0.6, ("epochs", 10): 0.5},
-    "quantile": {("Gaussian, q(x, y)", "ImageNet"): 2.4, ("Gaussian, q(x, y)", "tables"): 2.2, ("own", "small CNN"): 1.0,
-                 ("other", "small CNN"): 0.8, ("other", "ResNet-9"): 0.3, ("Gaussian, q(x, y)", "CINIC-10"): 1.4}}
+    "compare": {
+        ("RMIA", "by heart"): 0.5,
+        ("BASE", "by heart"): 0.5,
+        ("Curv, log ratio", "bank"): 4.0,
+    },
+    "curvature": {
+        ("Curv, log ratio", "precision"): 2.6,
+        ("coreset", 1000): 0.5,
+        ("MAST", "methods"): 0.6,
+    },
+    "iha": {
+        ("IHA", "nothing"): 0.0,
+        ("I1, I2", "flags"): 1.2,
+        ("conditioning", 0.01): 0.5,
+        ("conditioning", 0.1): 0.7,
+        ("conditioning", "low rank"): 0.6,
+        ("partial", 0.2): 0.3,
+        ("partial", 0.8): 0.6,
+        ("epochs", 10): 0.5,
+    },
+    "quantile": {
+        ("Gaussian, q(x, y)", "ImageNet"): 2.4,
+        ("Gaussian, q(x, y)", "tables"): 2.2,
+        ("own", "small CNN"): 1.0,
+        ("other", "small CNN"): 0.8,
+        ("other", "ResNet-9"): 0.3,
+        ("Gaussian, q(x, y)", "CINIC-10"): 1.4,
+    },
+}
 SHARP = {("Curv ZO LR", "methods")}  # which finds few members, and those surely
-MISTAKEN = {"Orig"}  # attacks of which some non-members have the best scores; of others they have the worst
-RECORDS = {"curvature": 2000, "quantile": 2000}  # of each target; a rate of one in a thousand wants as many non-members
-BANKS = ("table 2", "small bank", "shadow models", "table 3", "bank", "methods", "precision", "queries", "references",
-         "signals", "private", "sizes", "attacks", "told", "terms", "conditioning", "partial",
-         "epochs", "mismatch", "recipe", "exposed", "onion")  # whose targets share their records
+MISTAKEN = {
+    "Orig"
+}  # attacks of which some non-members have the best scores; of others they have the worst
+RECORDS = {
+    "curvature": 2000,
+    "quantile": 2000,
+}  # of each target; a rate of one in a thousand wants as many non-members
+BANKS = (
+    "table 2",
+    "small bank",
+    "shadow models",
+    "table 3",
+    "bank",
+    "methods",
+    "precision",
+    "queries",
+    "references",
+    "signals",
+    "private",
+    "sizes",
+    "attacks",
+    "told",
+    "terms",
+    "conditioning",
+    "partial",
+    "epochs",
+    "mismatch",
+    "recipe",
+    "exposed",
+    "onion",
+)  # whose targets share their records
 
 
 @cache
@@ -81,17 +270,37 @@ def named(paper, only=None):
     columns_of: dict[str, list[str]] = {}
     for claim in known.values():
         for _, _, further in rules.named_results(claim["rule"]):
-            of_study = columns_of.setdefault(further.get("study", claim.get("where", {}).get("study")), [])
+            of_study = columns_of.setdefault(
+                further.get("study", claim.get("where", {}).get("study")), []
+            )
             columns = (*claim.get("over", ()), *claim.get("where", ()), *further)
-            of_study += [one for one in dict.fromkeys(columns) if one in settings and one not in of_study]
+            of_study += [
+                one for one in dict.fromkeys(columns) if one in settings and one not in of_study
+            ]
     for claim in known.values() if only is None else [known[only]]:
-        for attack, metric, further in rules.named_results(claim["rule"]) if not rules.LIMITS & claim.keys() else ():
+        for attack, metric, further in (
+            rules.named_results(claim["rule"]) if not rules.LIMITS & claim.keys() else ()
+        ):
             study = further.get("study", claim.get("where", {}).get("study"))
-            fixed = {column: [next((one for one in settings.get(column, ()) if rules.written(one) == str(value)), value)]
-                     for column, value in {**claim.get("where", {}), **further}.items() if value not in ("first", "last")}
+            fixed = {
+                column: [
+                    next(
+                        (
+                            one
+                            for one in settings.get(column, ())
+                            if rules.written(one) == str(value)
+                        ),
+                        value,
+                    )
+                ]
+                for column, value in {**claim.get("where", {}), **further}.items()
+                if value not in ("first", "last")
+            }
             values = [fixed.get(one, settings[one]) for one in columns_of[study]]
             for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
-                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {*setting}  # the other set is a table
+                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {
+                    *setting
+                }  # the other set is a table
                 if not mixed:
                     columns = dict(zip(columns_of[study], setting, strict=False))
                     metrics_of = found.setdefault((study, attack, setting), (columns, []))[1]
@@ -101,22 +310,34 @@ def named(paper, only=None):
 
 def members_of(paper, study, seed):
     records = RECORDS.get(paper, 800)
-    return (membership.balanced_halves(records, 20, seed)[::2] if study in BANKS
-            else np.tile(np.arange(records) < records // 2, (10, 1)))
+    return (
+        membership.balanced_halves(records, 20, seed)[::2]
+        if study in BANKS
+        else np.tile(np.arange(records) < records // 2, (10, 1))
+    )
 
 
 def scores_of(paper, key, coin, seed):
     """Scores of an attack on ten targets, in which members lead by its strength in that study and setting, or as a coin's by
     nothing; a tenth of the non-members stand out, too."""
     study, attack, setting = key
-    members, rng = members_of(paper, study, seed), np.random.default_rng([seed, crc32(repr(key).encode())])
+    members, rng = (
+        members_of(paper, study, seed),
+        np.random.default_rng([seed, crc32(repr(key).encode())]),
+    )
     if attack == "Eq. 39":  # MATT and a small term
-        return scores_of(paper, (study, "MATT", setting), coin, seed) + 0.02 * rng.normal(size=members.shape)
+        return scores_of(paper, (study, "MATT", setting), coin, seed) + 0.02 * rng.normal(
+            size=members.shape
+        )
     if coin:
         return rng.normal(size=members.shape)
     weaker, stands = WEAKER | WEAKER_OF.get(paper, {}), STANDS_OF.get(paper, {})
-    lead = (STRENGTH | STRENGTH_OF.get(paper, {}))[attack] * np.prod([weaker.get(value, 1.0) for value in (*setting, study)])
-    lead *= np.prod([factor for pair, factor in stands.items() if {*pair} <= {attack, study, *setting}])
+    lead = (STRENGTH | STRENGTH_OF.get(paper, {}))[attack] * np.prod(
+        [weaker.get(value, 1.0) for value in (*setting, study)]
+    )
+    lead *= np.prod(
+        [factor for pair, factor in stands.items() if {*pair} <= {attack, study, *setting}]
+    )
     out = lead * ~members * (rng.random(members.shape) < 0.1) * (-2 if attack in MISTAKEN else 2)
     if (attack, study) in SHARP:  # a share of the members by far, the others not at all
         out, lead = 0, 6 * (rng.random(members.shape) < 0.15 * lead)
@@ -127,7 +348,13 @@ def scores_of(paper, key, coin, seed):
 def result(paper, key, coin, seed):
     """All metrics that the rules of a paper ask for of an attack in a study and a setting, from one score."""
     (study, attack, _), (columns, asked) = key, named(paper)[key]
-    found = rows(attack, asked, scores_of(paper, key, coin, seed), members_of(paper, study, seed), study in BANKS)
+    found = rows(
+        attack,
+        asked,
+        scores_of(paper, key, coin, seed),
+        members_of(paper, study, seed),
+        study in BANKS,
+    )
     return found.assign(study=study, **columns)
 
 
@@ -142,11 +369,23 @@ def rows(attack, asked, scores, members, shared):
     if attack == "noise":  # known by itself, without an attack
         return metrics.by_repetition({attack: dict.fromkeys(asked, np.full(len(scores), 0.535))})
     ranks = [one for one in asked if one in metrics.ranking.CORES or "_at_fpr" in one]
-    near = [one for one in asked if one in ("slope", "rank correlation", "kappa")]  # no shares of records
-    frames = [metrics.by_target({attack: scores}, members, ranks, shared=shared, draws=20)] if ranks else []
+    near = [
+        one for one in asked if one in ("slope", "rank correlation", "kappa")
+    ]  # no shares of records
+    frames = (
+        [metrics.by_target({attack: scores}, members, ranks, shared=shared, draws=20)]
+        if ranks
+        else []
+    )
     for metric in near:  # Boltzmann's slope is minus one
-        frames.append(metrics.by_repetition({attack: {metric: 2 * metrics.auc(scores, members) - 1 - (metric == "slope")}}))
-    if accuracies := [one for one in asked if one not in (*ranks, *near)]:  # by a threshold from elsewhere
+        frames.append(
+            metrics.by_repetition(
+                {attack: {metric: 2 * metrics.auc(scores, members) - 1 - (metric == "slope")}}
+            )
+        )
+    if accuracies := [
+        one for one in asked if one not in (*ranks, *near)
+    ]:  # by a threshold from elsewhere
         called = (scores >= np.median(scores)).astype(float)
         called = metrics.by_target({attack: called}, members, ("auc",), shared=shared, draws=20)
         frames += [called.assign(metric=metric) for metric in accuracies]
@@ -160,11 +399,27 @@ NOISES = 50  # of attacks that find nothing; no claim names more than twenty res
 def noises(records, shared):
     """Attacks that find nothing: of each, metric -> its ten rows, for all papers with so many records."""
     papers = [paper for paper in PAPERS if RECORDS.get(paper, 800) == records]
-    asked = dict.fromkeys(metric for paper in papers for (study, attack, _), (_, metrics_of) in named(paper).items()
-                          for metric in metrics_of if (study in BANKS) == shared and attack != "noise")
-    rng, members = np.random.default_rng(100), members_of(papers[0], BANKS[0] if shared else None, 100)
-    return [dict(list(rows("nothing", list(asked), rng.normal(size=members.shape), members, shared).groupby("metric")))
-            for _ in range(NOISES)]
+    asked = dict.fromkeys(
+        metric
+        for paper in papers
+        for (study, attack, _), (_, metrics_of) in named(paper).items()
+        for metric in metrics_of
+        if (study in BANKS) == shared and attack != "noise"
+    )
+    rng, members = (
+        np.random.default_rng(100),
+        members_of(papers[0], BANKS[0] if shared else None, 100),
+    )
+    return [
+        dict(
+            list(
+                rows(
+                    "nothing", list(asked), rng.normal(size=members.shape), members, shared
+                ).groupby("metric")
+            )
+        )
+        for _ in range(NOISES)
+    ]
 
 
 def worlds_of_noise(paper, claim, count):
@@ -177,15 +432,34 @@ def worlds_of_noise(paper, claim, count):
     labels = None
     for _ in range(count):
         numbers = rng.choice(NOISES, len(wanted), replace=False)
-        parts = [known[attack] if attack == "noise" else noises(RECORDS.get(paper, 800), study in BANKS)[number][metric]
-                 for number, ((study, attack, _), (_, asked)) in zip(numbers, wanted.items(), strict=True) for metric in asked]
+        parts = [
+            known[attack]
+            if attack == "noise"
+            else noises(RECORDS.get(paper, 800), study in BANKS)[number][metric]
+            for number, ((study, attack, _), (_, asked)) in zip(
+                numbers, wanted.items(), strict=True
+            )
+            for metric in asked
+        ]
         if labels is None:  # in which worlds do not differ
-            names = [{"study": study, "attack": attack} | columns for (study, attack, _), (columns, asked) in wanted.items()
-                     for _ in asked]
-            labels = pd.concat([part.assign(**columns) for part, columns in zip(parts, names, strict=True)], ignore_index=True)
-            labels = labels.astype(dict.fromkeys(labels.select_dtypes("str"), object))  # twice as fast to compare
-        yield labels.assign(**{column: np.concatenate([part[column].to_numpy() for part in parts])
-                               for column in ("value", "estimate")})
+            names = [
+                {"study": study, "attack": attack} | columns
+                for (study, attack, _), (columns, asked) in wanted.items()
+                for _ in asked
+            ]
+            labels = pd.concat(
+                [part.assign(**columns) for part, columns in zip(parts, names, strict=True)],
+                ignore_index=True,
+            )
+            labels = labels.astype(
+                dict.fromkeys(labels.select_dtypes("str"), object)
+            )  # twice as fast to compare
+        yield labels.assign(
+            **{
+                column: np.concatenate([part[column].to_numpy() for part in parts])
+                for column in ("value", "estimate")
+            }
+        )
 
 
 def judged(paper, claim, frame):
@@ -198,7 +472,9 @@ def test_where_nothing_leaks_nothing_is_reproduced(paper):
     """Of twenty worlds of noise one may say so by chance, at the confidence of 95 %; four would two times in a thousand. Where
     none of the first eight does, the others are not played: a rule that says so in every second world has none among
     eight four times in a thousand."""
-    for claim in [one for one, known in claims.claims(paper).items() if not rules.LIMITS & known.keys()]:
+    for claim in [
+        one for one, known in claims.claims(paper).items() if not rules.LIMITS & known.keys()
+    ]:
         times = 0
         for played, frame in enumerate(worlds_of_noise(paper, claim, 20)):
             if played == 8 and not times:
@@ -215,9 +491,17 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
         if "about" not in known:
             continue
         about = {known["about"]} if isinstance(known["about"], str) else {*known["about"]}
-        assert judged(paper, claim, world(paper, only=claim)) == claims.REPRODUCED or "needs" in known, claim
-        for coins in (about, about | {attack for attack, _, _ in rules.named_results(known["rule"])}):
-            assert judged(paper, claim, world(paper, coins, claim)) != claims.REPRODUCED, (claim, coins)
+        assert (
+            judged(paper, claim, world(paper, only=claim)) == claims.REPRODUCED or "needs" in known
+        ), claim
+        for coins in (
+            about,
+            about | {attack for attack, _, _ in rules.named_results(known["rule"])},
+        ):
+            assert judged(paper, claim, world(paper, coins, claim)) != claims.REPRODUCED, (
+                claim,
+                coins,
+            )
 
 
 def printed_results(paper):
@@ -233,42 +517,81 @@ def printed_calibration():
     from mia_lib.papers.calibration.exhibits import printed
 
     frames = []
-    for table, study, metric in (("table2", "plays", "auc"), ("table3", "plays", "accuracy"), ("table4", "label-only", "auc")):
+    for table, study, metric in (
+        ("table2", "plays", "auc"),
+        ("table3", "plays", "accuracy"),
+        ("table4", "label-only", "auc"),
+    ):
         rows = printed(table).query(f"metric == '{metric}'")
-        frames += [of_row(row, study=study, data=row.data, score=row.score, reading="negative") for row in rows.itertuples()]
+        frames += [
+            of_row(row, study=study, data=row.data, score=row.score, reading="negative")
+            for row in rows.itertuples()
+        ]
         for data, part in rows.groupby("data", sort=False) if table == "table2" else ():
             calibrated = part["attack"].str.startswith("Cal.")
-            best = {"best calibrated": part.loc[calibrated, "value"].max(), "best other": part.loc[~calibrated, "value"].max()}
-            frames += [metrics.by_repetition({attack: {"auc": value / 100}}, study=study, data=data, score="any")
-                       for attack, value in best.items()]
+            best = {
+                "best calibrated": part.loc[calibrated, "value"].max(),
+                "best other": part.loc[~calibrated, "value"].max(),
+            }
+            frames += [
+                metrics.by_repetition(
+                    {attack: {"auc": value / 100}}, study=study, data=data, score="any"
+                )
+                for attack, value in best.items()
+            ]
     return frames
 
 
 def printed_curvature():
     one, two = exhibits.printed("table1"), exhibits.printed("table2", "table3", "table4")
     low = exhibits.printed("table5")
-    printed = [*one.itertuples(), *two[two["protocol"] == "one view"].itertuples(),
-               *low[low["protocol"] == "as released"].itertuples()]
+    printed = [
+        *one.itertuples(),
+        *two[two["protocol"] == "one view"].itertuples(),
+        *low[low["protocol"] == "as released"].itertuples(),
+    ]
     frames = [of_row(row, study="methods", data=row.data, protocol=row.protocol) for row in printed]
     known = exhibits.notebooks().sort_values("size").assign(value=lambda rows: 100 * rows["paper"])
-    return [*frames, *(of_row(row, study="sizes", kind=row.kind, size=row.size) for row in known.itertuples())]
+    return [
+        *frames,
+        *(of_row(row, study="sizes", kind=row.kind, size=row.size) for row in known.itertuples()),
+    ]
 
 
 def printed_iha():
     from mia_lib.papers.iha import exhibits, study
 
-    frames = [of_row(row, study="attacks", data=row.data, kind="table" if row.data == "Purchase-100" else "images")
-              for row in exhibits.printed("table2").itertuples()]
+    frames = [
+        of_row(
+            row,
+            study="attacks",
+            data=row.data,
+            kind="table" if row.data == "Purchase-100" else "images",
+        )
+        for row in exhibits.printed("table2").itertuples()
+    ]
     for row in exhibits.printed("table4").itertuples():
-        terms = row.setting.removeprefix("terms used: ").replace("All", "all").replace("l,", "loss,")
+        terms = (
+            row.setting.removeprefix("terms used: ").replace("All", "all").replace("l,", "loss,")
+        )
         assert terms in study.TERMS
         frames.append(of_row(row, terms, study="terms", data=row.data))
     for row in exhibits.printed("table8").itertuples():
         way, epsilon = row.setting.split("; eps = ")
-        frames.append(of_row(row, study="conditioning", data=row.data, way=way.replace("-", " "), epsilon=float(epsilon)))
+        frames.append(
+            of_row(
+                row,
+                study="conditioning",
+                data=row.data,
+                way=way.replace("-", " "),
+                epsilon=float(epsilon),
+            )
+        )
     for row in exhibits.printed("table9").itertuples():
         known = float(row.setting.split("L0 = ")[1].split(";")[0])
-        frames.append(of_row(row, "IHA", study="partial", data=row.data, rule="as released", fraction=known))
+        frames.append(
+            of_row(row, "IHA", study="partial", data=row.data, rule="as released", fraction=known)
+        )
     return frames
 
 
@@ -277,49 +600,85 @@ def printed_quantile():
 
     frames = []
     for kind, table in (("images", "table1"), ("tables", "table2")):
-        for row in printed(table).drop_duplicates(["dataset", "attack", "n", "metric"]).itertuples():
-            frames.append(of_row(row, study="attacks", kind=kind, data=row.dataset.replace("-1k", ""), n=row.n))
-    agreement = {f"agreement={rate:g}": agree / count for rate, (agree, count) in printed_pairs().items()}
-    return [*frames, metrics.by_repetition({"pairs": agreement}, study="pairs", kind="images", data="paper",
-                                           protocol="as fitted")]
+        for row in (
+            printed(table).drop_duplicates(["dataset", "attack", "n", "metric"]).itertuples()
+        ):
+            frames.append(
+                of_row(
+                    row, study="attacks", kind=kind, data=row.dataset.replace("-1k", ""), n=row.n
+                )
+            )
+    agreement = {
+        f"agreement={rate:g}": agree / count for rate, (agree, count) in printed_pairs().items()
+    }
+    return [
+        *frames,
+        metrics.by_repetition(
+            {"pairs": agreement}, study="pairs", kind="images", data="paper", protocol="as fitted"
+        ),
+    ]
 
 
 def printed_bayes():
     frames = []
     one = tables.paper("bayes", "table1")
-    ours = {"attack_accuracy": ("balanced_accuracy", "auc"), "map_train": ("average_precision",),
-            "map_test": ("average_precision_non_members",)}
+    ours = {
+        "attack_accuracy": ("balanced_accuracy", "auc"),
+        "map_train": ("average_precision",),
+        "map_test": ("average_precision_non_members",),
+    }
     noise = {400: 0.5277, 6000: 0.5071}  # of random numbers
     for row in one[one["metric"].isin(ours)].itertuples():
         n = int(row.setting.split(";")[0].removeprefix("n = "))
         of_row = dict.fromkeys(ours[row.metric], row.value / 100)
         frames.append(metrics.by_repetition({row.attack: of_row}, study="table 1", n=n))
     for n, value in noise.items():
-        frames.append(metrics.by_repetition({"noise": {"balanced_accuracy": value}}, study="table 1", n=n))
+        frames.append(
+            metrics.by_repetition({"noise": {"balanced_accuracy": value}}, study="table 1", n=n)
+        )
     for row in tables.paper("bayes", "table2").itertuples():
-        frames += [metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study=study) for study in (
-            "table 2", "shadow models")]
+        frames += [
+            metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study=study)
+            for study in ("table 2", "shadow models")
+        ]
     strengths = {"None": "none", "Flip, Crop +-5": "shift", "Flip, Crop": "crop"}
     for row in tables.paper("bayes", "table3").itertuples():
-        frames.append(metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study="table 3", network=row.model,
-                                            augmentation=strengths[row.setting.removeprefix("augmentation: ")]))
+        frames.append(
+            metrics.by_repetition(
+                {row.attack: {"accuracy": row.value / 100}},
+                study="table 3",
+                network=row.model,
+                augmentation=strengths[row.setting.removeprefix("augmentation: ")],
+            )
+        )
     return frames
 
 
 # What its tables show. Of C7m the Bayes paper prints a threshold chosen on the records judged, of others nothing.
-SHOWN = {"bayes": {"C7", "C8", "C9", "C10", "C11", "C11m", "C11s", "C12", "C13", "C14"},
-         "calibration": {"C1", "C2", "C3", "C3l", "C4", "C7", "C8", "C9", "C10"},
-         "curvature": {"C3", "C4", "C5", "C6", "C9", "C9l", "C10"}, "iha": {"C3", "C4", "C7", "C8", "C9", "C13", "C15"},
-         "quantile": {"C3", "C4", "C5", "C6", "C7", "C8", "C11", "C12"}}
-SETS = {("quantile", "C5"): ("CIFAR-10", "CIFAR-100")}  # that a claim is about, where an exhibit has others, too
+SHOWN = {
+    "bayes": {"C7", "C8", "C9", "C10", "C11", "C11m", "C11s", "C12", "C13", "C14"},
+    "calibration": {"C1", "C2", "C3", "C3l", "C4", "C7", "C8", "C9", "C10"},
+    "curvature": {"C3", "C4", "C5", "C6", "C9", "C9l", "C10"},
+    "iha": {"C3", "C4", "C7", "C8", "C9", "C13", "C15"},
+    "quantile": {"C3", "C4", "C5", "C6", "C7", "C8", "C11", "C12"},
+}
+SETS = {
+    ("quantile", "C5"): ("CIFAR-10", "CIFAR-100")
+}  # that a claim is about, where an exhibit has others, too
 
 
 @pytest.mark.parametrize("paper", SHOWN)
 def test_the_papers_printed_numbers_pass_every_rule_about_them(paper):
     frame, passed = printed_results(paper), set()
     for claim, known in claims.claims(paper).items():
-        of_claim = frame[frame["data"].isin(SETS[paper, claim])] if (paper, claim) in SETS else frame
-        if rules.LIMITS & known.keys() or known["kind"] == "ours" or not (cases := rules.cases_of(known, of_claim)):
+        of_claim = (
+            frame[frame["data"].isin(SETS[paper, claim])] if (paper, claim) in SETS else frame
+        )
+        if (
+            rules.LIMITS & known.keys()
+            or known["kind"] == "ours"
+            or not (cases := rules.cases_of(known, of_claim))
+        ):
             continue
         value = min(part.value for part in rules.combined(known, cases))
         assert value > 0, (claim, value)
@@ -327,75 +686,136 @@ def test_the_papers_printed_numbers_pass_every_rule_about_them(paper):
     assert passed == SHOWN[paper]
 
 
-FRAME = pd.concat([
-    metrics.by_repetition({"a": {"auc": np.linspace(0.6, 0.7, 10)}, "b": {"auc": np.linspace(0.5, 0.55, 10)}}, n=n)
-    for n in (100, 200)], ignore_index=True)
+FRAME = pd.concat(
+    [
+        metrics.by_repetition(
+            {"a": {"auc": np.linspace(0.6, 0.7, 10)}, "b": {"auc": np.linspace(0.5, 0.55, 10)}}, n=n
+        )
+        for n in (100, 200)
+    ],
+    ignore_index=True,
+)
 
 
-@pytest.mark.parametrize("rule, values", [
-    ("{a | auc} - {b | auc}", [0.125]), ("({a | auc} + {b | auc}) / 2", [0.5875]), ("abs({b | auc} - {a | auc})", [0.125]),
-    ("-{a | auc}", [-0.65]), ("least({a | auc}, {b | auc}) - 0.5", [0.15, 0.025]),
-    ("least({a | auc} - 0.5, 2 * least({b | auc}, {a | auc}))", [0.15, 1.05, 1.3]),
-    ("0.7 - most({a | auc}, {b | auc}, 0.6) / 2 + 0 * {a | auc}", [0.375, 0.4375, 0.4])])
+@pytest.mark.parametrize(
+    "rule, values",
+    [
+        ("{a | auc} - {b | auc}", [0.125]),
+        ("({a | auc} + {b | auc}) / 2", [0.5875]),
+        ("abs({b | auc} - {a | auc})", [0.125]),
+        ("-{a | auc}", [-0.65]),
+        ("least({a | auc}, {b | auc}) - 0.5", [0.15, 0.025]),
+        ("least({a | auc} - 0.5, 2 * least({b | auc}, {a | auc}))", [0.15, 1.05, 1.3]),
+        ("0.7 - most({a | auc}, {b | auc}, 0.6) / 2 + 0 * {a | auc}", [0.375, 0.4375, 0.4]),
+    ],
+)
 def test_an_expression_is_evaluated_over_results(rule, values):
-    assert [part.value for part in rules.evaluate(rule, FRAME[FRAME["n"] == 100])] == pytest.approx(values)
+    assert [part.value for part in rules.evaluate(rule, FRAME[FRAME["n"] == 100])] == pytest.approx(
+        values
+    )
     grown = FRAME.assign(estimate=FRAME["estimate"] + 0.1 * (FRAME["n"] == 200))
-    [part] = rules.evaluate("{a | auc | n = first} - {b | auc | n = last} + {a | auc | n = 200}", grown)
+    [part] = rules.evaluate(
+        "{a | auc | n = first} - {b | auc | n = last} + {a | auc | n = 200}", grown
+    )
     assert part.value == pytest.approx(0.025 + 0.75)
 
 
-@pytest.mark.parametrize("rule, words", [
-    ("{a | auc} -", "is no expression"), ("open('x')", "neither a result"), ("{a | auc} ** 2", "neither a result"),
-    ("least({a | auc}, most({b | auc}, 0))", "neither"), ("least({a | auc}, 0) - least({b | auc}, 0)", "cannot be joined"),
-    ("-2 * least({a | auc}, {b | auc})", "cannot be joined"), ("1 / most({a | auc}, {b | auc})", "cannot be joined"),
-    ("most({a | auc}, {b | auc})", "the other end"), ("least({a | auc}, 0)", "a number and no result"),
-    ("{a | acu}", "Did you mean 'auc'"),
-    ("{a | auc | n = 300}", "n = '300'")])
+@pytest.mark.parametrize(
+    "rule, words",
+    [
+        ("{a | auc} -", "is no expression"),
+        ("open('x')", "neither a result"),
+        ("{a | auc} ** 2", "neither a result"),
+        ("least({a | auc}, most({b | auc}, 0))", "neither"),
+        ("least({a | auc}, 0) - least({b | auc}, 0)", "cannot be joined"),
+        ("-2 * least({a | auc}, {b | auc})", "cannot be joined"),
+        ("1 / most({a | auc}, {b | auc})", "cannot be joined"),
+        ("most({a | auc}, {b | auc})", "the other end"),
+        ("least({a | auc}, 0)", "a number and no result"),
+        ("{a | acu}", "Did you mean 'auc'"),
+        ("{a | auc | n = 300}", "n = '300'"),
+    ],
+)
 def test_what_is_no_rule_is_refused(rule, words):
     with pytest.raises(MiaError, match=words):
         rules.evaluate(rule, FRAME[FRAME["n"] == 100])
 
 
 def verdict_of(difference, monkeypatch, count=10, **claim):
-    known = {"id": "X", "text": "text", "exhibit": "Table 1", "rule": "{a | auc} - {b | auc}", "kind": "paper", "evidence": "",
-             **claim}
+    known = {
+        "id": "X",
+        "text": "text",
+        "exhibit": "Table 1",
+        "rule": "{a | auc} - {b | auc}",
+        "kind": "paper",
+        "evidence": "",
+        **claim,
+    }
     monkeypatch.setattr(claims, "claims", lambda paper: {"X": known})
-    frame = metrics.by_repetition({"a": {"auc": 0.6 + difference + np.linspace(-0.01, 0.01, count)},
-                                   "b": {"auc": np.full(count, 0.6)}})
+    frame = metrics.by_repetition(
+        {
+            "a": {"auc": 0.6 + difference + np.linspace(-0.01, 0.01, count)},
+            "b": {"auc": np.full(count, 0.6)},
+        }
+    )
     return rules.judge("bayes", "X", frame)
 
 
-@pytest.mark.parametrize("difference, claim, verdict", [
-    (0.05, {}, "reproduced"), (-0.05, {}, "contradicted"), (0.001, {}, "inconclusive"),
-    (0.001, {"margins": {"same": 0.02}}, "no difference"), (-0.01, {"margins": {"same": 0.02}}, "no difference"),
-    (-0.05, {"margins": {"same": 0.02}}, "contradicted"), (0.05, {"rounding": 0.1}, "checked"),
-    (0.05, {"rounding": 0.01}, "contradicted"), (0.05, {"bound": 0.1, "number": "gap"}, "reproduced"),
-    (0.05, {"bound": 0.01, "number": "gap"}, "contradicted"), (0.05, {"where": {"attack": "c"}}, "not run"),
-    (0.05, {"rule": "{a | auc | metric = tpr} - {b | auc}"}, "not run"),
-    (0.05, {"needs": {"dataset": "imagenet"}, "otherwise": "no ImageNet"}, "not run")])
+@pytest.mark.parametrize(
+    "difference, claim, verdict",
+    [
+        (0.05, {}, "reproduced"),
+        (-0.05, {}, "contradicted"),
+        (0.001, {}, "inconclusive"),
+        (0.001, {"margins": {"same": 0.02}}, "no difference"),
+        (-0.01, {"margins": {"same": 0.02}}, "no difference"),
+        (-0.05, {"margins": {"same": 0.02}}, "contradicted"),
+        (0.05, {"rounding": 0.1}, "checked"),
+        (0.05, {"rounding": 0.01}, "contradicted"),
+        (0.05, {"bound": 0.1, "number": "gap"}, "reproduced"),
+        (0.05, {"bound": 0.01, "number": "gap"}, "contradicted"),
+        (0.05, {"where": {"attack": "c"}}, "not run"),
+        (0.05, {"rule": "{a | auc | metric = tpr} - {b | auc}"}, "not run"),
+        (0.05, {"needs": {"dataset": "imagenet"}, "otherwise": "no ImageNet"}, "not run"),
+    ],
+)
 def test_verdicts_follow_from_one_number(difference, claim, verdict, monkeypatch):
     assert verdict_of(difference, monkeypatch, **claim).verdict == verdict
 
 
 def test_all_parts_of_a_claim_decide_and_the_largest_case_keeps_a_bound():
     rng = np.random.default_rng(0)
-    sure, wide, flat = (metrics.by_repetition({"a": {"auc": 0.1 + spread * rng.normal(size=10)}}) for spread in (0.01, 2, 0))
+    sure, wide, flat = (
+        metrics.by_repetition({"a": {"auc": 0.1 + spread * rng.normal(size=10)}})
+        for spread in (0.01, 2, 0)
+    )
     sure, wide, flat = (metrics.estimate(one, "a", "auc") for one in (sure, wide, flat))
     wide = wide + (1 - wide.value)  # far above the sure one, as far as it is known
     least = rules.least([sure, wide])
-    assert least.value == sure.value and least.low == wide.interval().low < 0 < sure.interval().low and least.sign == 0
+    assert (
+        least.value == sure.value
+        and least.low == wide.interval().low < 0 < sure.interval().low
+        and least.sign == 0
+    )
     assert rules.least([sure, wide + 9]).sign == 1 and rules.least([sure, -wide - 9]).sign == -1
-    assert rules.least([sure, flat + 1]).degenerate and rules.least([sure]).low == sure.interval().low
+    assert (
+        rules.least([sure, flat + 1]).degenerate and rules.least([sure]).low == sure.interval().low
+    )
     known = {"rule": "{a | auc}", "over": ["n"], "bound": 0.7}
     grown = FRAME.assign(estimate=FRAME["estimate"] + 0.1 * (FRAME["n"] == 200))
-    assert [part.value for part in rules.combined(known, rules.cases_of(known, grown))] == pytest.approx([0.65, 0.75])
+    assert [
+        part.value for part in rules.combined(known, rules.cases_of(known, grown))
+    ] == pytest.approx([0.65, 0.75])
 
 
 def test_few_repetitions_and_a_rate_that_is_not_resolved_decide_nothing(monkeypatch):
     members = np.tile(np.arange(300) < 100, (8, 1))
-    scores = {name: np.random.default_rng(0).normal(size=members.shape) for name in ("MAST", "MALT")}
+    scores = {
+        name: np.random.default_rng(0).normal(size=members.shape) for name in ("MAST", "MALT")
+    }
     frame = metrics.by_target(scores, members, ("tpr_at_fpr=0.001",), shared=False).assign(
-        metric="tpr_at_fpr=0.01", study="table 2")
+        metric="tpr_at_fpr=0.01", study="table 2"
+    )
     found = rules.judge("bayes", "A1", frame)
     assert found.verdict == "not run" and "do not resolve" in found.reason
     found = verdict_of(0.05, monkeypatch, count=rules.LEAST - 1)
@@ -403,24 +823,53 @@ def test_few_repetitions_and_a_rate_that_is_not_resolved_decide_nothing(monkeypa
 
 
 def test_the_number_is_the_mean_over_cases_and_these_are_shown():
-    frame = pd.concat([metrics.by_repetition({"MATT": {"balanced_accuracy": 0.6 + lead + np.linspace(-.01, .01, 10)},
-                                              "MALT": {"balanced_accuracy": np.full(10, 0.6)}}, study="table 1", n=n)
-                       for n, lead in ((400, 0.06), (1000, -0.02))], ignore_index=True)
+    frame = pd.concat(
+        [
+            metrics.by_repetition(
+                {
+                    "MATT": {"balanced_accuracy": 0.6 + lead + np.linspace(-0.01, 0.01, 10)},
+                    "MALT": {"balanced_accuracy": np.full(10, 0.6)},
+                },
+                study="table 1",
+                n=n,
+            )
+            for n, lead in ((400, 0.06), (1000, -0.02))
+        ],
+        ignore_index=True,
+    )
     found = rules.judge("bayes", "C7", frame)
-    assert found.number.value == pytest.approx(0.02) and list(found.cases) == ["n = 400", "n = 1000"]
+    assert found.number.value == pytest.approx(0.02) and list(found.cases) == [
+        "n = 400",
+        "n = 1000",
+    ]
     cases = rules.cases_of(claims.claims("bayes")["C7"], frame)
-    assert [one.value for one in rules.combined({"combine": "least"}, cases)] == pytest.approx([0.06, -0.02])
+    assert [one.value for one in rules.combined({"combine": "least"}, cases)] == pytest.approx(
+        [0.06, -0.02]
+    )
     record = found.record()
     assert [one["part"] for one in record["numbers"]] == ["", "n = 400", "n = 1000"]
-    assert record["numbers"][1]["value"] == pytest.approx(6) and record["numbers"][1]["unit"] == "points"
+    assert (
+        record["numbers"][1]["value"] == pytest.approx(6)
+        and record["numbers"][1]["unit"] == "points"
+    )
     assert record["brief"].endswith("wholly above zero in 1 of 2 cases")
 
 
 def test_a_regime_is_data_architecture_and_sizes_within_a_factor_of_two():
-    table_2 = {"dataset": "cifar10", "architecture": "tanh_cnn:16,32,128", "members": 15_000, "epochs": 25}
+    table_2 = {
+        "dataset": "cifar10",
+        "architecture": "tanh_cnn:16,32,128",
+        "members": 15_000,
+        "epochs": 25,
+    }
     own = {"Table 2": table_2}
     assert claims.regime("bayes", "Table 2", own) == claims.OWN_DATA
-    for change in ({"dataset": "cifar100"}, {"architecture": "mlp:64"}, {"members": 7000}, {"epochs": 101}):
+    for change in (
+        {"dataset": "cifar100"},
+        {"architecture": "mlp:64"},
+        {"members": 7000},
+        {"epochs": 101},
+    ):
         assert claims.regime("bayes", "Table 2", {"Table 2": table_2 | change}) == claims.STAND_IN
     assert claims.regime("bayes", "Theorem 2", own) == ""
 
@@ -429,5 +878,8 @@ def test_the_number_of_a_claim_is_said_with_either_sign_and_only_where_there_is_
     frame = world("calibration", only="A3")
     number = rules.number_of("calibration", "A3", frame)
     assert number == -rules.number_of("calibration", "A3", frame, -1) != 0
-    for none in (frame.assign(estimate=frame["estimate"] * np.nan), frame[:0]):  # not resolved, not there
+    for none in (
+        frame.assign(estimate=frame["estimate"] * np.nan),
+        frame[:0],
+    ):  # not resolved, not there
         assert rules.number_of("calibration", "A3", none, -1) == claims.NOT_RUN

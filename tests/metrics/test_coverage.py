@@ -27,17 +27,35 @@ def test_the_page_says_what_each_kind_of_interval_covers(coverage):
     assert [(row["rule"], row["leak"]) for row in rows] == asked
     for row in rows:
         for column in ("AUC", "difference of AUC"):
-            assert 91 <= float(row[column]) <= 99 or row["rule"].startswith("three") and float(row[column]) > 91, (row, column)
+            assert (
+                91 <= float(row[column]) <= 99
+                or row["rule"].startswith("three")
+                and float(row[column]) > 91
+            ), (row, column)
         for column, held in (("TPR 1 %", 91), ("of TPR 1 %", 91), ("TPR 0.1 %", 86)):
             assert row[column] == "no interval" or float(row[column]) >= held, (row, column)
-        assert row["leak"] == "yes" or max(float(row["falsely above"]), float(row["falsely below"])) <= 5, row
+        assert (
+            row["leak"] == "yes"
+            or max(float(row["falsely above"]), float(row["falsely below"])) <= 5
+        ), row
 
 
-@pytest.mark.parametrize("kind,targets,records,pool,leak", [
-    ("one", 1, 120, 0, 1.0), ("pairs", 4, 120, 0, 0.0), ("pairs", 8, 80, 0, 1.0), ("banks", 4, 60, 0, 0.0),
-    ("splits", 8, 60, 120, 1.0)])
-def test_an_interval_at_one_half_holds_the_truth_about_every_second_time(coverage, kind, targets, records, pool, leak):
+@pytest.mark.parametrize(
+    "kind,targets,records,pool,leak",
+    [
+        ("one", 1, 120, 0, 1.0),
+        ("pairs", 4, 120, 0, 0.0),
+        ("pairs", 8, 80, 0, 1.0),
+        ("banks", 4, 60, 0, 0.0),
+        ("splits", 8, 60, 120, 1.0),
+    ],
+)
+def test_an_interval_at_one_half_holds_the_truth_about_every_second_time(
+    coverage, kind, targets, records, pool, leak
+):
     """There a hundred plays show an interval that is too wide as well as one that is too narrow, as at 95 % they do not."""
-    found = coverage.coverage(coverage.Cell("", "", kind, targets, records, pool), leak, 80, 100, level=0.5)
+    found = coverage.coverage(
+        coverage.Cell("", "", kind, targets, records, pool), leak, 80, 100, level=0.5
+    )
     assert 0.3 <= found["AUC"] <= 0.75 and 0.3 <= found["difference of AUC"] <= 0.75
     assert np.isnan(found["TPR 1 %"]) and np.isnan(found["TPR 0.1 %"])  # of at most 60 non-members

@@ -17,8 +17,15 @@ from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking, resampling
 from mia_lib.progress import Tail
 
-NAMED = ["auc", "balanced_accuracy", "tpr_at_fpr=0.2", "conformal_tpr_at_fpr=0.2", "precision_at_fpr=0.2",
-         "average_precision", "average_precision_non_members"]
+NAMED = [
+    "auc",
+    "balanced_accuracy",
+    "tpr_at_fpr=0.2",
+    "conformal_tpr_at_fpr=0.2",
+    "precision_at_fpr=0.2",
+    "average_precision",
+    "average_precision_non_members",
+]
 
 
 TIED = st.integers(-4, 4)
@@ -35,7 +42,9 @@ def judged(draw, values=TIED):
 
 
 def value(name, scores, members):
-    return ranking.look_up_metric(name)[1](*metrics.tally(np.asarray(scores, float), np.asarray(members))[:2])
+    return ranking.look_up_metric(name)[1](
+        *metrics.tally(np.asarray(scores, float), np.asarray(members))[:2]
+    )
 
 
 def gaussian(seed, n, shift, targets=None):
@@ -62,7 +71,9 @@ def test_metrics_are_those_of_a_loop_over_thresholds(pair, fpr):
     best = metrics.best_threshold(scores, members)
     assert metrics.accuracy_at_threshold(scores, members, best) == pytest.approx(max(accuracy))
     inside, outside = scores[members][:, None], scores[~members]
-    assert metrics.auc(scores, members) == pytest.approx(((inside > outside) + (inside == outside) / 2).mean())
+    assert metrics.auc(scores, members) == pytest.approx(
+        ((inside > outside) + (inside == outside) / 2).mean()
+    )
 
 
 @given(judged(), st.integers(0, 20))
@@ -71,12 +82,16 @@ def test_curve_average_precision_and_pinball_loss_equal_scikit_learn(pair, twent
     theirs = sk.roc_curve(members, scores, drop_intermediate=False)
     for mine, one in zip(metrics.roc_curve(scores, members), theirs, strict=True):
         assert_allclose(mine, one)
-    assert metrics.average_precision(scores, members) == pytest.approx(sk.average_precision_score(members, scores))
+    assert metrics.average_precision(scores, members) == pytest.approx(
+        sk.average_precision_score(members, scores)
+    )
     assert metrics.average_precision_non_members(scores, members) == pytest.approx(
-        sk.average_precision_score(~members, -scores))
+        sk.average_precision_score(~members, -scores)
+    )
     observed, predicted, level = scores, scores[::-1], twentieths / 20
     assert metrics.pinball_loss(predicted, observed, level) == pytest.approx(
-        sk.mean_pinball_loss(observed, predicted, alpha=level))
+        sk.mean_pinball_loss(observed, predicted, alpha=level)
+    )
 
 
 @given(judged(), st.data())
@@ -84,7 +99,9 @@ def test_weights_equal_duplicated_records(pair, data):
     scores, members = pair
     weights = data.draw(hnp.arrays(int, (3, len(scores)), elements=st.integers(0, 3)))
     weights[:, :2] += 1  # both kinds stay
-    tp, fp = resampling.tally_resamples(resampling.rank_records(scores, members, np.arange(len(scores))), weights.T, {})
+    tp, fp = resampling.tally_resamples(
+        resampling.rank_records(scores, members, np.arange(len(scores))), weights.T, {}
+    )
     for name in NAMED:
         twins = [value(name, np.repeat(scores, w), np.repeat(members, w)) for w in weights]
         assert_allclose(ranking.look_up_metric(name)[1](tp, fp), twins)
@@ -101,14 +118,21 @@ def test_a_monotone_map_and_turning_score_and_membership_change_nothing(pair):
     for metric in (metrics.auc, metrics.balanced_accuracy):
         assert metric(-scores, ~members) == pytest.approx(metric(scores, members))
     assert metrics.average_precision_non_members(-scores, ~members) == pytest.approx(
-        metrics.average_precision(scores, members))
+        metrics.average_precision(scores, members)
+    )
 
 
 def test_values_worked_out_by_hand():
     assert metrics.precision(0.5, 0.1, 0.2) == pytest.approx(0.1 / 0.18)
     members = [True, True, False]
-    assert metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1 and metrics.auc([0, 0, 1], members) == 0
-    assert metrics.best_threshold([np.inf, 0, -np.inf], members) == 0 and metrics.tpr_at_fpr([1, 1, 0], members, 0) == 1
+    assert (
+        metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1
+        and metrics.auc([0, 0, 1], members) == 0
+    )
+    assert (
+        metrics.best_threshold([np.inf, 0, -np.inf], members) == 0
+        and metrics.tpr_at_fpr([1, 1, 0], members, 0) == 1
+    )
 
 
 # thresholds
@@ -122,8 +146,13 @@ def test_best_threshold_lies_between_the_two_sides_also_of_scores_of_its_own_typ
     for kind in (np.float32, np.float64):
         close = np.nextafter(kind(1), kind(0)), kind(0.9999999)
         scores, members = np.repeat(np.array(close, kind), 5), np.arange(10) < 5
-        assert metrics.accuracy_at_threshold(scores, members, metrics.best_threshold(scores, members)) == 1.0
-        assert_array_equal(metrics.rehearsed_accuracy(np.stack([scores] * 3), np.stack([members] * 3)), 1.0)
+        assert (
+            metrics.accuracy_at_threshold(scores, members, metrics.best_threshold(scores, members))
+            == 1.0
+        )
+        assert_array_equal(
+            metrics.rehearsed_accuracy(np.stack([scores] * 3), np.stack([members] * 3)), 1.0
+        )
 
 
 # intervals
@@ -134,12 +163,23 @@ def test_few_banks_add_the_variance_of_bank_means_and_that_of_their_records():
     scores, members = gaussian(1, 60, 1, targets=6)
     made = metrics.bootstrap("auc", scores, members, groups=list("aabbcc"), draws=4000)
     means = metrics.auc(scores, members).reshape(3, 2).mean(1)
-    alone = [metrics.bootstrap("auc", scores[k:k + 2], members[k:k + 2], draws=4000) for k in (0, 2, 4)]
-    of_records = sum(one.se**2 - np.var(metrics.auc(scores[k:k + 2], members[k:k + 2]), ddof=1) / 2
-                     for k, one in zip((0, 2, 4), alone, strict=True)) / 9
+    alone = [
+        metrics.bootstrap("auc", scores[k : k + 2], members[k : k + 2], draws=4000)
+        for k in (0, 2, 4)
+    ]
+    of_records = (
+        sum(
+            one.se**2 - np.var(metrics.auc(scores[k : k + 2], members[k : k + 2]), ddof=1) / 2
+            for k, one in zip((0, 2, 4), alone, strict=True)
+        )
+        / 9
+    )
     assert made.value == pytest.approx(means.mean())
     assert made.se**2 == pytest.approx(means.var(ddof=1) / 3 + of_records, rel=0.05)
-    assert (made.dof, made.covers) == (2, "3 banks")  # the fewest of the two, which is on the safe side
+    assert (made.dof, made.covers) == (
+        2,
+        "3 banks",
+    )  # the fewest of the two, which is on the safe side
 
 
 def test_record_numbers_say_what_targets_share():
@@ -147,14 +187,26 @@ def test_record_numbers_say_what_targets_share():
     scores, members = gaussian(1, 80, 1, targets=7)
     order = np.stack([np.random.default_rng(k).permutation(80) for k in range(7)])
     shared = metrics.bootstrap("auc", scores, members, draws=200)
-    moved = metrics.bootstrap("auc", np.take_along_axis(scores, order, 1), np.take_along_axis(members, order, 1),
-                              records=order, draws=200)
+    moved = metrics.bootstrap(
+        "auc",
+        np.take_along_axis(scores, order, 1),
+        np.take_along_axis(members, order, 1),
+        records=order,
+        draws=200,
+    )
     assert moved == shared and moved.se == pytest.approx(shared.se)
     uneven = scores + np.linspace(-0.6, 0.6, 7)[:, None] * members
-    apart = metrics.bootstrap("auc", uneven, members, records=np.arange(560).reshape(7, 80), draws=2000)
-    of_records = sum(metrics.bootstrap("auc", *pair, draws=2000).draws.var() for pair in zip(uneven, members, strict=True))
+    apart = metrics.bootstrap(
+        "auc", uneven, members, records=np.arange(560).reshape(7, 80), draws=2000
+    )
+    of_records = sum(
+        metrics.bootstrap("auc", *pair, draws=2000).draws.var()
+        for pair in zip(uneven, members, strict=True)
+    )
     of_targets = metrics.auc(uneven, members).var(ddof=1) / 7
-    assert of_records / 49 < of_targets < of_records / 7 and apart.se**2 == pytest.approx(of_targets, rel=0.1)
+    assert of_records / 49 < of_targets < of_records / 7 and apart.se**2 == pytest.approx(
+        of_targets, rel=0.1
+    )
     with pytest.raises(MiaError, match="number of the record in each place"):
         metrics.bootstrap("auc", scores, members, records=order[:2])
 
@@ -162,9 +214,14 @@ def test_record_numbers_say_what_targets_share():
 def test_the_records_of_one_target_are_drawn_apart_by_side_whatever_their_numbers():
     members, scores = np.arange(200) < 3, np.random.default_rng(0).normal(size=200)
     plain = metrics.bootstrap("auc", scores, members, draws=300)
-    shifted, mixed = (metrics.bootstrap("auc", scores, members, draws=300, records=records)
-                      for records in (np.arange(200) + 100, np.random.default_rng(1).permutation(200)))
-    assert len(shifted.draws) == len(mixed.draws) == 300 and shifted.value == mixed.value == plain.value
+    shifted, mixed = (
+        metrics.bootstrap("auc", scores, members, draws=300, records=records)
+        for records in (np.arange(200) + 100, np.random.default_rng(1).permutation(200))
+    )
+    assert (
+        len(shifted.draws) == len(mixed.draws) == 300
+        and shifted.value == mixed.value == plain.value
+    )
     assert (shifted.low, shifted.high) == (plain.low, plain.high)
 
 
@@ -179,16 +236,31 @@ def test_pairs_are_units_where_there_are_four_of_them():
     for unpaired in (paired[:6], paired[[0, 2, 1, 3, 4, 5, 6, 7, 8, 9]]):
         assert resampling.units_of_chance(None, unpaired)[1] == ""
     of_pairs = metrics.auc(scores, paired).reshape(5, 2).mean(1)
-    assert of_pairs.std(ddof=1) / math.sqrt(5) < metrics.auc(scores, paired).std(ddof=1) / math.sqrt(10) / 2
-    assert metrics.bootstrap("auc", scores, paired, draws=200).value == pytest.approx(of_pairs.mean())
+    assert (
+        of_pairs.std(ddof=1) / math.sqrt(5)
+        < metrics.auc(scores, paired).std(ddof=1) / math.sqrt(10) / 2
+    )
+    assert metrics.bootstrap("auc", scores, paired, draws=200).value == pytest.approx(
+        of_pairs.mean()
+    )
 
 
 def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     flat = metrics.t_interval([0.02, 0.02, 0.02])
-    assert flat.degenerate and flat.sign == 0 and "no spread" in str(flat) and flat.low == flat.value == flat.high
+    assert (
+        flat.degenerate
+        and flat.sign == 0
+        and "no spread" in str(flat)
+        and flat.low == flat.value == flat.high
+    )
     assert (100 * flat).degenerate and flat.at(0.99).degenerate
     exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
-    assert exact.sign == 1 and (-1 * exact).sign == -1 and exact.at(0.99).sign == 1 and not exact.degenerate
+    assert (
+        exact.sign == 1
+        and (-1 * exact).sign == -1
+        and exact.at(0.99).sign == 1
+        and not exact.degenerate
+    )
     assert not metrics.t_interval([0.01, 0.02, 0.03]).degenerate
 
 
@@ -203,17 +275,29 @@ def test_a_peak_accuracy_has_no_interval():
 def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_scores():
     scores, members = gaussian(4, 400, 1)
     close = scores + 0.1 * np.random.default_rng(5).normal(size=400)
-    difference, alone = metrics.compare("auc", scores, close, members), metrics.bootstrap("auc", scores, members)
-    assert difference.value == pytest.approx(metrics.auc(scores, members) - metrics.auc(close, members))
+    difference, alone = (
+        metrics.compare("auc", scores, close, members),
+        metrics.bootstrap("auc", scores, members),
+    )
+    assert difference.value == pytest.approx(
+        metrics.auc(scores, members) - metrics.auc(close, members)
+    )
     assert difference.high - difference.low < (alone.high - alone.low) / 2
-    grouped = metrics.compare("auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2])
+    grouped = metrics.compare(
+        "auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2]
+    )
     assert grouped.covers == "3 banks" and grouped.value == pytest.approx(difference.value)
-    same = metrics.compare("auc", np.stack([scores] * 3), np.stack([scores] * 3), members)  # which no chance tells apart
+    same = metrics.compare(
+        "auc", np.stack([scores] * 3), np.stack([scores] * 3), members
+    )  # which no chance tells apart
     assert (same.value, same.low, same.high, same.sign) == (0, 0, 0, 0) and same.exact
 
 
 def test_interval_at_another_level():
-    drawn, student = metrics.bootstrap("auc", *gaussian(6, 200, 1)), metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds")
+    drawn, student = (
+        metrics.bootstrap("auc", *gaussian(6, 200, 1)),
+        metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds"),
+    )
     for interval in (drawn, student):
         assert interval.at(0.95) == interval
         wider, widest = interval.at(0.99), interval.at(0.9999)
@@ -228,9 +312,16 @@ def test_interval_at_another_level():
 def test_an_interval_reads_and_has_other_units():
     interval = metrics.Interval(0.541, 0.53, 0.552, 0.95, "4 banks")
     assert str(interval) == "0.541 [0.530, 0.552]" and f"{interval:.1f}" == "0.5 [0.5, 0.6]"
-    assert (interval.sign, (-1 * interval).sign, metrics.Interval(0.01, -0.1, 0.2).sign) == (1, -1, 0)
+    assert (interval.sign, (-1 * interval).sign, metrics.Interval(0.01, -0.1, 0.2).sign) == (
+        1,
+        -1,
+        0,
+    )
     assert str(100 * interval) == "54.100 [53.000, 55.200]"
-    for one in (metrics.t_interval([1, 2, 3], bounds=(1, 9)), metrics.bootstrap("auc", *gaussian(6, 200, 1))):
+    for one in (
+        metrics.t_interval([1, 2, 3], bounds=(1, 9)),
+        metrics.bootstrap("auc", *gaussian(6, 200, 1)),
+    ):
         turned, wide = (-2 * one).at(0.99), one.at(0.99)
         assert (turned.low, turned.high) == pytest.approx((-2 * wide.high, -2 * wide.low))
 
@@ -238,7 +329,9 @@ def test_an_interval_reads_and_has_other_units():
 def test_student_interval_by_hand():
     interval = metrics.t_interval([1, 2, 3, 4], level=0.9, covers="4 seeds")
     half = 2.353363 * math.sqrt(5 / 3) / 2
-    assert (interval.low, interval.value, interval.high) == pytest.approx((2.5 - half, 2.5, 2.5 + half))
+    assert (interval.low, interval.value, interval.high) == pytest.approx(
+        (2.5 - half, 2.5, 2.5 + half)
+    )
     for bad in ([1], [1, np.nan], [[1, 2], [3, 4]]):
         with pytest.raises(MiaError, match="at least two finite numbers"):
             metrics.t_interval(bad)
@@ -247,10 +340,20 @@ def test_student_interval_by_hand():
 def test_two_units_have_no_interval_and_say_so():
     scores, members = gaussian(3, 60, 1, targets=2)
     alone = metrics.bootstrap("auc", scores, members)
-    assert np.isnan([alone.low, alone.high]).all() and alone.value == metrics.auc(scores, members).mean()
-    assert alone.covers == "2 targets and 60 records: too few for an interval" and f"{alone}" == f"{alone.value:.3f}"
+    assert (
+        np.isnan([alone.low, alone.high]).all()
+        and alone.value == metrics.auc(scores, members).mean()
+    )
+    assert (
+        alone.covers == "2 targets and 60 records: too few for an interval"
+        and f"{alone}" == f"{alone.value:.3f}"
+    )
     one = metrics.bootstrap("auc", scores[0], members[0])
-    assert one.covers == "records only" and one.sign == 1 and metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
+    assert (
+        one.covers == "records only"
+        and one.sign == 1
+        and metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
+    )
     assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((100 * alone).high)
     twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
     banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
@@ -275,8 +378,19 @@ def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():
     scores, members = gaussian(7, 100, 1, targets=3)
     names = ("auc", "tpr_at_fpr=0.001")
     table = metrics.evaluate({"MALT": scores, "noise": -scores}, members, draws=100, metrics=names)
-    assert list(table.columns) == ["attack", "metric", "value", "low", "high", "level", "covers", "targets",
-                                   "records", "resolution", "resolved"]
+    assert list(table.columns) == [
+        "attack",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "level",
+        "covers",
+        "targets",
+        "records",
+        "resolution",
+        "resolved",
+    ]
     assert list(table.resolved) == [True, False] * 2  # 50 non-members and a rate of 0.1 %
     assert list(table.attack) == ["MALT", "MALT", "noise", "noise"] and set(table.targets) == {3}
     one = metrics.bootstrap(metrics.auc, scores, members, draws=100)
@@ -286,10 +400,14 @@ def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():
         fpr = metrics.bootstrap(metrics.tpr_at_fpr, scores, members, fpr=0.001, draws=100)
     assert table.value[1] == fpr.value
     names, other = ("auc", "tpr_at_fpr=0.1"), gaussian(8, 100, 1, targets=3)[0]
-    together, differences = (metrics.intervals(names, scores, members, minus, draws=50) for minus in (None, other))
+    together, differences = (
+        metrics.intervals(names, scores, members, minus, draws=50) for minus in (None, other)
+    )
     for name in names:
         assert str(together[name]) == str(metrics.bootstrap(name, scores, members, draws=50))
-        assert str(differences[name]) == str(metrics.compare(name, scores, other, members, draws=50))
+        assert str(differences[name]) == str(
+            metrics.compare(name, scores, other, members, draws=50)
+        )
 
 
 def test_a_resample_without_members_is_left_out():
@@ -324,7 +442,9 @@ def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
     for order in itertools.permutations(range(n)):
         broken = scores + 0.1 * np.argsort(order) / n
         above = (broken[~members] > broken[members][:, None]).sum(1)
-        few, many = ((above + 1 <= false).mean() for false in (low, low + 1))  # TPR with at most so many false alarms less one
+        few, many = (
+            (above + 1 <= false).mean() for false in (low, low + 1)
+        )  # TPR with at most so many false alarms less one
         values.append(few + (reach - low) * (many - few))
     assert metrics.conformal_tpr_at_fpr(scores, members, fpr) == pytest.approx(np.mean(values))
 
@@ -334,7 +454,9 @@ def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
 def test_without_a_leak_the_mean_over_all_memberships_is_chance(scores, fpr):
     """Exact: every choice of 3 members among 6 records is as likely. The plain rate has `chance_tpr` where nothing ties."""
     each = [np.isin(np.arange(6), chosen) for chosen in itertools.combinations(range(6), 3)]
-    assert np.mean([metrics.conformal_tpr_at_fpr(scores, members, fpr) for members in each]) == pytest.approx(fpr)
+    assert np.mean(
+        [metrics.conformal_tpr_at_fpr(scores, members, fpr) for members in each]
+    ) == pytest.approx(fpr)
     if len(set(scores)) == 6:
         plain = np.mean([metrics.tpr_at_fpr(scores, members, fpr) for members in each])
         assert plain == pytest.approx(metrics.chance_tpr(np.arange(6) < 3, fpr))
@@ -346,7 +468,9 @@ def test_without_a_leak_the_mean_over_all_memberships_is_chance(scores, fpr):
 
 def randomised_response(seed, n, epsilon):
     members = np.arange(n) < n // 2
-    return (members ^ (np.random.default_rng(seed).random(n) > 1 / (1 + math.exp(-epsilon)))).astype(float), members
+    return (
+        members ^ (np.random.default_rng(seed).random(n) > 1 / (1 + math.exp(-epsilon)))
+    ).astype(float), members
 
 
 def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
@@ -355,10 +479,10 @@ def test_epsilon_bound_of_noise_is_zero_and_delta_lowers_it():
     assert metrics.epsilon_lower_bound(np.random.default_rng(0).normal(size=2000), members) < 0.3
     perfect = metrics.epsilon_lower_bound(members, members, splits=1)
     # 500 of 500 against 0 of 500, each bounded at 2.5 %: log((.025 ** (1 / 500)) / (1 - .025 ** (1 / 500)))
-    assert perfect == pytest.approx(math.log(0.025 ** 0.002 / (1 - 0.025 ** 0.002)))
+    assert perfect == pytest.approx(math.log(0.025**0.002 / (1 - 0.025**0.002)))
     assert (perfect.threshold, perfect.direction, perfect.tpr, perfect.fpr) == (1, "members", 1, 0)
     perfect = metrics.epsilon_lower_bound(members, members)  # several splits, each rate at 1.25 %
-    assert perfect == perfect.bound == pytest.approx(math.log(0.0125 ** 0.002 / (1 - 0.0125 ** 0.002)))
+    assert perfect == perfect.bound == pytest.approx(math.log(0.0125**0.002 / (1 - 0.0125**0.002)))
     for stricter in ({"delta": 0.5}, {"confidence": 0.99}):
         assert metrics.epsilon_lower_bound(members, members, **stricter) < perfect
 
@@ -368,8 +492,12 @@ def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
     scores = scores + np.random.default_rng(2).normal(0, 0.3, 400)
     bound = metrics.epsilon_lower_bound(scores, members, splits=7)
     assert len(bound.splits) == 7 and np.ptp(bound.splits) > 0 and bound == sorted(bound.splits)[3]
-    rates = (bound.tpr, bound.fpr) if bound.direction == "members" else (1 - bound.fpr, 1 - bound.tpr)
-    assert bound < np.log(rates[0] / rates[1])  # what the rates themselves say, less what they may owe to chance
+    rates = (
+        (bound.tpr, bound.fpr) if bound.direction == "members" else (1 - bound.fpr, 1 - bound.tpr)
+    )
+    assert bound < np.log(
+        rates[0] / rates[1]
+    )  # what the rates themselves say, less what they may owe to chance
     assert bound == metrics.epsilon_lower_bound(scores, members, splits=7)
     assert f"{bound:.3f}" == f"{bound.bound:.3f}" and np.mean([bound, bound]) == bound
 
@@ -379,8 +507,12 @@ def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
 def test_epsilon_bound_holds_with_its_confidence_however_many_splits(splits, epsilon):
     """Without a leak (epsilon = 0), and where the truth is known; a bound at 80 % may miss one in five. It is near the truth,
     and with the sign turned it is not above it either."""
-    bounds = [metrics.epsilon_lower_bound(*randomised_response(k, 600, epsilon), confidence=0.8, splits=splits, seed=k)
-              for k in range(100)]
+    bounds = [
+        metrics.epsilon_lower_bound(
+            *randomised_response(k, 600, epsilon), confidence=0.8, splits=splits, seed=k
+        )
+        for k in range(100)
+    ]
     assert np.mean(np.array(bounds) > abs(epsilon)) <= 0.2 and np.mean(bounds) >= 0.5 * epsilon
 
 
@@ -394,37 +526,60 @@ def test_epsilon_bound_of_extremes_is_finite_without_a_warning(delta, confidence
 
 
 def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
-    assert_allclose(metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])  # worked out by hand
+    assert_allclose(
+        metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]
+    )  # worked out by hand
     assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])
 
 
 # bad input
 
 
-@pytest.mark.parametrize("scores, members, says", [
-    ([1, 2, 3], [True, False], "do not fit"), ([1, np.nan], [True, False], "1 NaN"), ([1, 2], [True, True], "no non-member"),
-    ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"), ([], [], "not empty"),
-    (pd.Series([3, 1, 2]).sort_values(), pd.Series([True, False, False]), "same index in another order.*members.loc")])
+@pytest.mark.parametrize(
+    "scores, members, says",
+    [
+        ([1, 2, 3], [True, False], "do not fit"),
+        ([1, np.nan], [True, False], "1 NaN"),
+        ([1, 2], [True, True], "no non-member"),
+        ([[1, 2], [1, 2]], [[True, False], [False, False]], "no member"),
+        ([], [], "not empty"),
+        (
+            pd.Series([3, 1, 2]).sort_values(),
+            pd.Series([True, False, False]),
+            "same index in another order.*members.loc",
+        ),
+    ],
+)
 def test_bad_input_is_refused(scores, members, says):
-    for call in (metrics.auc, metrics.balanced_accuracy, metrics.average_precision,
-                 lambda *given: metrics.bootstrap("auc", *given), lambda *given: metrics.evaluate({"x": given[0]}, given[1])):
+    for call in (
+        metrics.auc,
+        metrics.balanced_accuracy,
+        metrics.average_precision,
+        lambda *given: metrics.bootstrap("auc", *given),
+        lambda *given: metrics.evaluate({"x": given[0]}, given[1]),
+    ):
         with pytest.raises(MiaError, match=says):
             call(scores, members)
 
 
-@pytest.mark.parametrize("call, says", [(lambda s, m: metrics.bootstrap("aucc", s, m), "Did you mean 'auc'"),
-    (lambda s, m: metrics.bootstrap("tpr_at_fpr", s, m), "needs a rate"),
-    (lambda s, m: metrics.bootstrap("tpr_at_fpr=one", s, m), "needs a rate"),
-    (lambda s, m: metrics.bootstrap("auc", [s, s], m, groups=[0]), "groups"),
-    (lambda s, m: metrics.compare("auc", [s, s], s, m), "paired difference"),
-    (lambda s, m: metrics.roc_curve([s], m), "one row at a time"),
-    (lambda s, m: metrics.pinball_loss([1], [1, 2], 0.5), "differ"),
-    (lambda s, m: metrics.epsilon_lower_bound([1, 2], [True, False]), "one target"),
-    (lambda s, m: metrics.precision(0.5, 0.1, 50), "share = 50"),
-    (lambda s, m: metrics.precision(np.array([0.5, 50]), 0.1, 0.5), "tpr = 50"),
-    (lambda s, m: metrics.evaluate({"a": s}, m, metrics=[]), "at least one of auc"),
-    (lambda s, m: metrics.accuracy_at_threshold(s, m, np.nan), "any number but NaN"),
-    (lambda s, m: metrics.accuracy_at_threshold(np.full(4, np.nan), m, 0.0), "NaN")])
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda s, m: metrics.bootstrap("aucc", s, m), "Did you mean 'auc'"),
+        (lambda s, m: metrics.bootstrap("tpr_at_fpr", s, m), "needs a rate"),
+        (lambda s, m: metrics.bootstrap("tpr_at_fpr=one", s, m), "needs a rate"),
+        (lambda s, m: metrics.bootstrap("auc", [s, s], m, groups=[0]), "groups"),
+        (lambda s, m: metrics.compare("auc", [s, s], s, m), "paired difference"),
+        (lambda s, m: metrics.roc_curve([s], m), "one row at a time"),
+        (lambda s, m: metrics.pinball_loss([1], [1, 2], 0.5), "differ"),
+        (lambda s, m: metrics.epsilon_lower_bound([1, 2], [True, False]), "one target"),
+        (lambda s, m: metrics.precision(0.5, 0.1, 50), "share = 50"),
+        (lambda s, m: metrics.precision(np.array([0.5, 50]), 0.1, 0.5), "tpr = 50"),
+        (lambda s, m: metrics.evaluate({"a": s}, m, metrics=[]), "at least one of auc"),
+        (lambda s, m: metrics.accuracy_at_threshold(s, m, np.nan), "any number but NaN"),
+        (lambda s, m: metrics.accuracy_at_threshold(np.full(4, np.nan), m, 0.0), "NaN"),
+    ],
+)
 def test_bad_options_are_refused(call, says):
     with pytest.raises(MiaError, match=says):
         call(np.array([1.0, 2, 3, 4]), np.array([True, False, True, False]))

@@ -21,7 +21,9 @@ def dealt():
 @pytest.fixture(scope="module")
 def report(dealt):
     fitted = measure.forest(dealt.sides()[0], 20)
-    return audit.audit(fitted.predict_proba, *dealt.sides(), outputs="probabilities", name="a forest", minutes=5)
+    return audit.audit(
+        fitted.predict_proba, *dealt.sides(), outputs="probabilities", name="a forest", minutes=5
+    )
 
 
 def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(dealt, monkeypatch):
@@ -33,7 +35,9 @@ def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(
     inside, outside = dealt.sides(2)
     assert len(inside) == len(outside) == 120
     assert not content(inside) & content(outside) and not content(dealt.apart) & content(dealt.pool)
-    assert_array_equal(measure.records("german_credit", 120, 120, 2).members, dealt.members[:2])  # more models change none
+    assert_array_equal(
+        measure.records("german_credit", 120, 120, 2).members, dealt.members[:2]
+    )  # more models change none
     with pytest.raises(MiaError, match="members"):
         measure.records("german_credit", 450, 200, 4)
     twice = data.load("german_credit").take(np.tile(np.arange(200), 3))
@@ -58,8 +62,14 @@ def test_references_of_a_report_attack_each_other_without_their_complements(deal
     from mia_lib.training import TrainConfig
 
     recipe = TrainConfig("mlp:8", epochs=1, optimizer="sgd", learning_rate=0.1)
-    found = audit.audit(measure.forest(dealt.sides()[0], 5).predict_proba, *dealt.sides(), outputs="probabilities",
-                        recipe=recipe, references=4, minutes=5)
+    found = audit.audit(
+        measure.forest(dealt.sides()[0], 5).predict_proba,
+        *dealt.sides(),
+        outputs="probabilities",
+        recipe=recipe,
+        references=4,
+        minutes=5,
+    )
     frame = study.references(found)
     assert {len(number.values) for number in frame["estimate"]} == {4}
     assert set(frame["attack"]) == {"MALT", "calibrated loss", "LiRA"}
@@ -67,7 +77,9 @@ def test_references_of_a_report_attack_each_other_without_their_complements(deal
 
 def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
     table = exhibits.rates_table({"a forest": report})
-    assert list(table["attack"])[0] == report.result.best.attack and table["attack"].iloc[-1].startswith("*control")
+    assert list(table["attack"])[0] == report.result.best.attack and table["attack"].iloc[
+        -1
+    ].startswith("*control")
     speaks = next(one for one in report.result.attacks if one.name == report.result.best.attack)
     assert table["AUC"].iloc[0].value == speaks.auc.value
     plan = exhibits.plan_table({"a forest": report}).set_index("attack")["a forest"]
@@ -82,19 +94,39 @@ def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
 
 def test_the_models_behind_the_claims_have_a_row_each():
     rng, members = np.random.default_rng(1), np.tile(np.arange(40) < 20, (2, 1))
-    twins = Bank("audit/twins", {}, {"loss": rng.random((2, 2, 40)), "right": rng.random((2, 2)), "members": members}, [])
+    twins = Bank(
+        "audit/twins",
+        {},
+        {"loss": rng.random((2, 2, 40)), "right": rng.random((2, 2)), "members": members},
+        [],
+    )
     frame = pd.concat([study.forests(load("audit/forests")), study.twins(twins)])
     rows = exhibits.many_table(frame)
-    assert ("forests, leaves of 1", "loss") in rows.index and ("twins, private", "loss") in rows.index
+    assert ("forests, leaves of 1", "loss") in rows.index and (
+        "twins, private",
+        "loss",
+    ) in rows.index
     assert len(exhibits.leaves_figure(frame).axes) == 2
-    tested = study.tested(Bank("audit/tested", {}, {"alarms": np.array([[0.0, 1.0], [0.1, 0.9]])}, []), "forests")
-    assert exhibits.tested_table(tested).loc["forests", "alarms with one"].value == pytest.approx(95)
+    tested = study.tested(
+        Bank("audit/tested", {}, {"alarms": np.array([[0.0, 1.0], [0.1, 0.9]])}, []), "forests"
+    )
+    assert exhibits.tested_table(tested).loc["forests", "alarms with one"].value == pytest.approx(
+        95
+    )
 
 
 # One run
 
-TINY = {"records": 40, "natural": 20, "mislabelled": 20, "gradients": 50, "architecture": "mlp:4", "epochs": 2,
-        "batch_size": 20, "learning_rate": 1.0}
+TINY = {
+    "records": 40,
+    "natural": 20,
+    "mislabelled": 20,
+    "gradients": 50,
+    "architecture": "mlp:4",
+    "epochs": 2,
+    "batch_size": 20,
+    "learning_rate": 1.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +135,16 @@ def with_canaries():
     return measure.one_run(2, epsilon=1e9, **TINY)
 
 
-def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_in_move_their_parameters(with_canaries):
-    assert [one.shape for one in (with_canaries.coins, with_canaries.gain, with_canaries.moved)] == [(2, 90), (2, 40), (2, 50)]
+def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_in_move_their_parameters(
+    with_canaries,
+):
+    assert [
+        one.shape for one in (with_canaries.coins, with_canaries.gain, with_canaries.moved)
+    ] == [(2, 90), (2, 40), (2, 50)]
     assert 20 < (with_canaries.coins[0] != with_canaries.coins[1]).sum() < 70
-    assert_array_equal(measure.canaries(range(1, 2), epsilon=1e9, **TINY)["coins"][0], with_canaries.coins[1])
+    assert_array_equal(
+        measure.canaries(range(1, 2), epsilon=1e9, **TINY)["coins"][0], with_canaries.coins[1]
+    )
     frame = study.one_run(with_canaries)
     assert metrics.estimate(frame, "gradients", "auc").value > 0.7
     score, coins = study.canary_scores(with_canaries)["mislabelled"]
@@ -127,7 +165,11 @@ def test_published_bounds_stay_below_what_the_accountant_says():
         held = measure.many_runs(1000, epsilon=promised)
         frame = study.many_runs(held)
         bounds = np.concatenate([number.values for number in frame["estimate"]])
-        assert len(bounds) == 16 and (bounds < promised).all() and (np.abs(held.coins.mean(0) - 0.5) < 0.07).all()
+        assert (
+            len(bounds) == 16
+            and (bounds < promised).all()
+            and (np.abs(held.coins.mean(0) - 0.5) < 0.07).all()
+        )
     score, coins = study.canary_scores(held)["gradients"]
     bound = metrics.epsilon_lower_bound(score[:, 1], coins[:, 1], 1e-5, splits=1)
     assert metrics.estimate(frame, "gradients, many runs", "epsilon").values[1] == float(bound) > 0
@@ -139,16 +181,25 @@ def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():
 
     for epsilon, delta in ((1.0, 1e-5), (8.0, 1e-3)):
         sigma = study.gaussian_noise(epsilon, delta)
-        left, _ = integrate.quad(lambda x, s=sigma, e=epsilon: max(
-            stats.norm.pdf(x, 1, s) - np.exp(e) * stats.norm.pdf(x, 0, s), 0), -1, 1 + 12 * sigma, limit=500)
+        left, _ = integrate.quad(
+            lambda x, s=sigma, e=epsilon: max(
+                stats.norm.pdf(x, 1, s) - np.exp(e) * stats.norm.pdf(x, 0, s), 0
+            ),
+            -1,
+            1 + 12 * sigma,
+            limit=500,
+        )
         assert left == pytest.approx(delta, rel=0.01)
 
 
 def test_in_theory_bounds_stay_below_what_was_promised_and_grow_with_it():
     frame = study.simulate_gaussian(1e-5, repetitions=4)
     for kind in ("one run", "many runs"):
-        means = [metrics.estimate(frame, kind, "epsilon", promised=one).value for one in study.EPSILONS[:-1]]
+        means = [
+            metrics.estimate(frame, kind, "epsilon", promised=one).value
+            for one in study.EPSILONS[:-1]
+        ]
         assert (np.diff(means) > 0).all() and (np.array(means) < study.EPSILONS[:-1]).all()
     few, many = study.bounds_without_errors(8), study.bounds_without_errors(1000)
-    assert many["one run"] == pytest.approx(np.log(0.05 ** 0.001 / (1 - 0.05 ** 0.001)), abs=1e-5)
+    assert many["one run"] == pytest.approx(np.log(0.05**0.001 / (1 - 0.05**0.001)), abs=1e-5)
     assert few["many runs"] == 0 < few["one run"]

@@ -28,9 +28,17 @@ def rates(margin, members):
     for target in (0, 1):
         others = membership.references_of(target, len(margin))
         loss = signals.loss_of(margin[target])
-        for score in (bayes.malt(loss), baselines.lira_online(margin[target], margin[others], members[others], True)):
-            found.append([metrics.auc(score, members[target]), metrics.tpr_at_fpr(score, members[target], 0.01),
-                          metrics.tpr_at_fpr(score, members[target], 0.001)])
+        for score in (
+            bayes.malt(loss),
+            baselines.lira_online(margin[target], margin[others], members[others], True),
+        ):
+            found.append(
+                [
+                    metrics.auc(score, members[target]),
+                    metrics.tpr_at_fpr(score, members[target], 0.01),
+                    metrics.tpr_at_fpr(score, members[target], 0.001),
+                ]
+            )
     return np.array(found)
 
 
@@ -39,26 +47,41 @@ def test_half_precision_of_the_log_odds_moves_no_rate_where_that_of_the_loss_rui
     rng = np.random.default_rng(0)
     members = membership.balanced_halves(40_000, 8)
     margin = 4 * rng.normal(size=40_000) + 3 + rng.normal(size=(8, 40_000)) + 1.0 * members
-    exact, rounded = rates(margin, members), rates(margin.astype(np.float16).astype(np.float32), members)
+    exact, rounded = (
+        rates(margin, members),
+        rates(margin.astype(np.float16).astype(np.float32), members),
+    )
     assert (np.abs(exact - rounded).max(0) <= [1e-4, 5e-4, 5e-4]).all()
     confident = margin[0] > 13
-    kinds = [len(np.unique(one[confident].astype(np.float16))) for one in (signals.loss_of(margin[0]), margin[0])]
+    kinds = [
+        len(np.unique(one[confident].astype(np.float16)))
+        for one in (signals.loss_of(margin[0]), margin[0])
+    ]
     assert 2 * kinds[0] < kinds[1]
 
 
 def test_half_precision_of_weights_moves_no_rate():
     import torch
 
-    recipe = {"architecture": "batchnorm_cnn:4,8,16", "epochs": 8, "batch_size": 64, "records": 1000}
+    recipe = {
+        "architecture": "batchnorm_cnn:4,8,16",
+        "epochs": 8,
+        "batch_size": 64,
+        "records": 1000,
+    }
     ensemble, pool = banks.models_of(range(6), "fashion_mnist_20k", **recipe)
     exact = signals.logit_scaled_confidence(ensemble, pool)
     held = banks.weights(range(6), dataset="fashion_mnist_20k", **recipe)
     rounded = np.empty_like(exact)
     for row in range(6):
         network = models.build(recipe["architecture"], pool.shape, 10, seed=0)
-        state = {name: torch.from_numpy(array[row].astype(np.float32)) for name, array in held.items()}
+        state = {
+            name: torch.from_numpy(array[row].astype(np.float32)) for name, array in held.items()
+        }
         network.load_state_dict(network.state_dict() | state)
-        rounded[row] = signals.scalars(signals.model_outputs(network.eval(), pool.x), pool.y)["logit_scaled_confidence"]
+        rounded[row] = signals.scalars(signals.model_outputs(network.eval(), pool.x), pool.y)[
+            "logit_scaled_confidence"
+        ]
     assert not np.array_equal(exact, rounded)
     apart = np.abs(rates(exact, ensemble.members) - rates(rounded, ensemble.members)).max(0)
     assert (apart[:2] <= [2e-3, 1e-2]).all()  # one in a thousand is not resolved here
@@ -75,7 +98,10 @@ def test_published_weights_give_the_published_answers():
     train = bank.members.any(0)
     again = bank.margin.copy()
     again[0] = answers["logit_scaled_confidence"]
-    apart = np.abs(rates(bank.margin[:, train], bank.members[:, train]) - rates(again[:, train], bank.members[:, train]))
+    apart = np.abs(
+        rates(bank.margin[:, train], bank.members[:, train])
+        - rates(again[:, train], bank.members[:, train])
+    )
     assert (apart[:2].max(0) <= [2e-4, 1e-3, 1e-3]).all()
     assert np.mean(bank.correct[0] != (answers["correctness"] > 0.5)) < 1e-3
 
@@ -83,21 +109,34 @@ def test_published_weights_give_the_published_answers():
 def test_test_records_are_trained_on_by_no_model_of_a_bank(monkeypatch):
     pool = data.load("fashion_mnist_20k").take(np.arange(120))
     monkeypatch.setattr(data, "load", lambda name: replace(pool, n_train=100))
-    bank = banks.answers(range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25)
+    bank = banks.answers(
+        range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25
+    )
     assert bank["margin"].shape == bank["correct"].shape == (2, 120)
-    assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (bank["members"].sum(1) == 50).all()
+    assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (
+        bank["members"].sum(1) == 50
+    ).all()
 
 
 def test_all_that_is_published_is_sound_served_and_within_its_limits():
     files = [path for path in published.folder().rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= pieces.TOTAL_LIMIT
     assert max(path.stat().st_size for path in files) <= pieces.FILE_LIMIT
-    served = {piece.path for _, _, blocks in published.groups() for piece in blocks if piece.sound_rows()}
-    assert served == {path for path in files if path.suffix == ".json"}, "a piece that nothing serves is to be removed"
-    assert len(files) == 2 * len(served) + len(list((published.folder() / "probes").rglob("*.npz"))) + 2  # README, queue
+    served = {
+        piece.path for _, _, blocks in published.groups() for piece in blocks if piece.sound_rows()
+    }
+    assert served == {path for path in files if path.suffix == ".json"}, (
+        "a piece that nothing serves is to be removed"
+    )
+    assert (
+        len(files)
+        == 2 * len(served) + len(list((published.folder() / "probes").rglob("*.npz"))) + 2
+    )  # README, queue
 
 
-@pytest.mark.parametrize("name", sorted({name for name in published.ls()["name"] if name.startswith("bank/")}))
+@pytest.mark.parametrize(
+    "name", sorted({name for name in published.ls()["name"] if name.startswith("bank/")})
+)
 def test_a_bank_is_of_complementary_pairs_and_no_model_saw_a_test_record(name):
     bank = published.load(name)
     if name.endswith("-weights"):
@@ -113,7 +152,12 @@ def test_a_bank_is_of_complementary_pairs_and_no_model_saw_a_test_record(name):
 
 def test_one_reference_is_judged_on_those_that_it_left_out():
     bank = published.load(SMALL, models=6)
-    few = published.Bank(bank.name, bank.parameters, {k: a[:, np.r_[:400, 50_000:50_100]] for k, a in bank.arrays.items()}, [])
+    few = published.Bank(
+        bank.name,
+        bank.parameters,
+        {k: a[:, np.r_[:400, 50_000:50_100]] for k, a in bank.arrays.items()},
+        [],
+    )
     view = Game.of(few, 1, 1).view(0)
     [other], scores = view.models, study.attack(view)
     assert scores.keys() == {"LiRA, offline", "RMIA, offline"}
@@ -128,7 +172,11 @@ def test_one_reference_is_judged_on_those_that_it_left_out():
     with pytest.raises(MiaError, match="from 2 to 4 is needed"):
         study.by_references(few, 4, [1])
     assert frame[frame["attack"] == "MALT"].groupby("metric")["value"].nunique().eq(1).all()
-    assert set(frame[frame["references"] == 1]["attack"]) == {"MALT", "LiRA, offline", "RMIA, offline"}
+    assert set(frame[frame["references"] == 1]["attack"]) == {
+        "MALT",
+        "LiRA, offline",
+        "RMIA, offline",
+    }
 
 
 def test_the_page_is_made_anew_when_what_is_published_is_another(repo, monkeypatch, tmp_path):
@@ -139,10 +187,15 @@ def test_the_page_is_made_anew_when_what_is_published_is_another(repo, monkeypat
 
 def test_the_page_runs_where_there_is_no_torch(repo, tmp_path):
     code = "\n".join(code_cells((repo / "notebooks" / "banks.py").read_text(encoding="utf-8")))
-    for asked, few in (("draws: int = 20", "draws: int = 10"), ("= [1, 2, 4, 8, 16, 32, 62, 126]", "= [1, 2, 4]"),
-                       ("targets: int = 8", "targets: int = 4"), ("exposed_records: int = 8000", "exposed_records: int = 900"),
-                       ("published.load(bank)", "published.load(bank, 32)"), ("other_of[bank], 64", "other_of[bank], 32"),
-                       ('name.startswith("bank/")', 'name.startswith("bank/fashion")')):
+    for asked, few in (
+        ("draws: int = 20", "draws: int = 10"),
+        ("= [1, 2, 4, 8, 16, 32, 62, 126]", "= [1, 2, 4]"),
+        ("targets: int = 8", "targets: int = 4"),
+        ("exposed_records: int = 8000", "exposed_records: int = 900"),
+        ("published.load(bank)", "published.load(bank, 32)"),
+        ("other_of[bank], 64", "other_of[bank], 32"),
+        ('name.startswith("bank/")', 'name.startswith("bank/fashion")'),
+    ):
         assert asked in code
         code = code.replace(asked, few)
     script = tmp_path / "page.py"

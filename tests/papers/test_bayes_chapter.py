@@ -39,7 +39,9 @@ def test_matt_is_the_linearised_calibrated_loss_and_zero_one_malt_with_the_thres
     gradients, loss = study.logistic_gradients(theta0, x, y), study.logistic_loss(theta0, x, y)
     second_order = ((x @ step) ** 2).max() / 8  # the logistic loss bends by a quarter at most
     difference = loss - study.logistic_loss(theta0 + step, x, y)
-    assert_allclose(bayes.matt(theta0 + step, theta0, gradients), difference, rtol=0, atol=second_order)
+    assert_allclose(
+        bayes.matt(theta0 + step, theta0, gradients), difference, rtol=0, atol=second_order
+    )
     assert ((loss < np.log(2)) == ((x @ theta0 > 0) == y)).all()
 
 
@@ -48,24 +50,59 @@ def test_logistic_solution_has_no_gradient_and_its_hessian_is_the_derivative():
     theta, h = measure.logistic(x, y, 10.0), 1e-5
     assert_allclose(study.logistic_gradients(theta, x, y).sum(0) + theta / 10, 0, atol=1e-5)
     for k, unit in enumerate(np.eye(5)):
-        right, left = (study.logistic_gradients(theta + sign * h * unit, x, y).sum(0) for sign in (1, -1))
-        assert_allclose(study.logistic_hessian(theta, x, 10.0)[:, k], (right - left) / (2 * h) + unit / 10, atol=1e-6)
+        right, left = (
+            study.logistic_gradients(theta + sign * h * unit, x, y).sum(0) for sign in (1, -1)
+        )
+        assert_allclose(
+            study.logistic_hessian(theta, x, 10.0)[:, k],
+            (right - left) / (2 * h) + unit / 10,
+            atol=1e-6,
+        )
 
 
 def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
     parts = measure.three_way_split(100, 40, seed=1)
-    assert sorted(np.concatenate(parts)) == list(range(100)) and [len(p) for p in parts] == [20, 20, 20, 40]
+    assert sorted(np.concatenate(parts)) == list(range(100)) and [len(p) for p in parts] == [
+        20,
+        20,
+        20,
+        40,
+    ]
     with pytest.raises(MiaError, match="1.5 n = 150"):
         measure.three_way_split(100, 100, seed=1)
     with pytest.raises(MiaError, match="two different numbers from 0 to 9"):
-        measure.features(range(1), "fashion_mnist_20k", [5, 5], "other classes", "tanh_cnn:2,4,8", 1, 0.002, "none")
-    with pytest.raises(MiaError, match="german_credit has 2 classes, so 0 besides .* Name a data set"):
-        measure.features(range(1), "german_credit", [0, 1], "other classes", "mlp:2", 1, 0.002, "none")
+        measure.features(
+            range(1),
+            "fashion_mnist_20k",
+            [5, 5],
+            "other classes",
+            "tanh_cnn:2,4,8",
+            1,
+            0.002,
+            "none",
+        )
+    with pytest.raises(
+        MiaError, match="german_credit has 2 classes, so 0 besides .* Name a data set"
+    ):
+        measure.features(
+            range(1), "german_credit", [0, 1], "other classes", "mlp:2", 1, 0.002, "none"
+        )
 
 
 def test_features_of_a_table_of_the_users_own_are_extracted_without_augmentation(tmp_path):
-    np.savez(tmp_path / "mine.npz", x=RNG.normal(size=(200, 6)).astype(np.float32), y=np.arange(200) % 5)
-    found = measure.features(range(1), str(tmp_path / "mine.npz"), [0, 1], "other classes", "mlp:4", 1, 0.002, "flip_crop:4")
+    np.savez(
+        tmp_path / "mine.npz", x=RNG.normal(size=(200, 6)).astype(np.float32), y=np.arange(200) % 5
+    )
+    found = measure.features(
+        range(1),
+        str(tmp_path / "mine.npz"),
+        [0, 1],
+        "other classes",
+        "mlp:4",
+        1,
+        0.002,
+        "flip_crop:4",
+    )
     assert found["features"].shape == (1, 80, 4) and found["labels"].sum() == 40
 
 
@@ -92,14 +129,23 @@ def test_the_games_of_table_one_hold_the_identities_of_the_paper():
     x = measure.design(features)
     right = [np.mean((x[rows] @ fit.theta[0] > 0) == y[rows]) for rows in (inside, outside, left)]
     assert values("0-1", "auc")[0] == pytest.approx(0.5 + 0.5 * (right[0] - right[1]))
-    assert values("model", "train_accuracy")[0] == right[0] and values("model", "validation_accuracy")[0] == right[2]
+    assert (
+        values("model", "train_accuracy")[0] == right[0]
+        and values("model", "validation_accuracy")[0] == right[2]
+    )
     # MATT is nearly the loss calibrated by its reference, and the peak is no less than any other accuracy
     assert abs(values("MATT", "auc") - values("Calibrated loss", "auc")).max() < 0.08
-    assert (values("MALT", "balanced_accuracy") >= values("MALT", "rehearsed_accuracy") - 1e-12).all()
-    assert (values("MATT", "balanced_accuracy") >= values("MATT", "cross_validated_accuracy") - 1e-12).all()
+    assert (
+        values("MALT", "balanced_accuracy") >= values("MALT", "rehearsed_accuracy") - 1e-12
+    ).all()
+    assert (
+        values("MATT", "balanced_accuracy") >= values("MATT", "cross_validated_accuracy") - 1e-12
+    ).all()
     assert values("Eq. 39", "auc") == pytest.approx(values("MATT", "auc"), abs=0.1)
     assert len(values("MATT", "average_precision")) == 10
-    table = exhibits.table_one(frame, {("0-1", "auc"): "0-1", ("noise", "balanced_accuracy"): "noise"})
+    table = exhibits.table_one(
+        frame, {("0-1", "auc"): "0-1", ("noise", "balanced_accuracy"): "noise"}
+    )
     assert list(table.columns) == ["0-1", "noise"]  # the paper has no n = 100
 
 
@@ -124,7 +170,9 @@ def test_the_peak_of_noise_is_above_one_half_where_a_rehearsed_accuracy_is_a_coi
     assert metrics.rehearsed_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.02)
     peak = metrics.balanced_accuracy(scores, members).mean()
     assert peak > 0.54 and study.peak_of_noise(100) == pytest.approx(peak, abs=0.01)
-    orders = np.array([np.isin(np.arange(6), inside) for inside in itertools.combinations(range(6), 3)])  # all there are
+    orders = np.array(
+        [np.isin(np.arange(6), inside) for inside in itertools.combinations(range(6), 3)]
+    )  # all there are
     peaks = metrics.balanced_accuracy(np.tile(np.arange(6.0), (len(orders), 1)), orders)
     assert study.peak_of_noise(6) == pytest.approx(peaks.mean(), rel=1e-12)
     scores, members = RNG.normal(size=(3, 200)), RNG.random((3, 200)) < 0.5
@@ -141,15 +189,23 @@ def test_the_peak_of_noise_is_above_one_half_where_a_rehearsed_accuracy_is_a_coi
 def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
     bank = toy_bank(1.0)
     frame, scores = study.attack_bank(bank, 4, 8, draws=20)
-    trained, others, game = bank.trained, membership.references_of(2, 12)[:8], Game.of(bank, 4, 8, order="first")
+    trained, others, game = (
+        bank.trained,
+        membership.references_of(2, 12)[:8],
+        Game.of(bank, 4, 8, order="first"),
+    )
     loss, members = signals.loss_of(bank.margin[:, trained]), bank.members[:, trained]
     assert set(scores) == {"0-1", "MALT", *study.ESTIMATORS} and scores["MALT"].shape == (4, 400)
     assert_allclose(scores["MALT"][1], bayes.malt(loss[2]))
     for attack, how in study.ESTIMATORS.items():
         assert_allclose(scores[attack][1], bayes.mast(loss[2], loss[others], members[others], how))
-        assert metrics.estimate(frame, attack, "auc").values[1] == pytest.approx(metrics.auc(scores[attack][1], members[2]))
+        assert metrics.estimate(frame, attack, "auc").values[1] == pytest.approx(
+            metrics.auc(scores[attack][1], members[2])
+        )
         called = scores[attack][1] >= study.thresholds(game, study.ATTACKS[attack])[1]
-        assert metrics.estimate(frame, attack, "accuracy").values[1] == pytest.approx(metrics.auc(called, members[2]))
+        assert metrics.estimate(frame, attack, "accuracy").values[1] == pytest.approx(
+            metrics.auc(called, members[2])
+        )
     correct = bank.correct[0, trained]
     eq41 = 0.5 * correct[members[0]].mean() + 0.5 * (1 - correct[~members[0]].mean())
     assert metrics.estimate(frame, "0-1", "accuracy").values[0] == pytest.approx(eq41)
@@ -166,7 +222,10 @@ def test_calls_are_near_the_best_ones_and_use_no_membership_of_the_target():
     bank = toy_bank(1.0, n=4000, others=0)
     flipped = bank.members.copy()
     flipped[:2] = ~flipped[:2]  # the target and its complement
-    games = [Game.of(Bank("toy", {}, bank.arrays | {"members": members}, []), 1, 10) for members in (bank.members, flipped)]
+    games = [
+        Game.of(Bank("toy", {}, bank.arrays | {"members": members}, []), 1, 10)
+        for members in (bank.members, flipped)
+    ]
     for attack in study.ATTACKS.values():
         threshold, of_others = (study.thresholds(game, attack) for game in games)
         [score] = games[0].scores({"attack": attack})["attack"]
@@ -188,22 +247,39 @@ def test_counting_references_finds_everybody_with_the_complement_and_nobody_with
 def test_shadow_models_stand_beside_malt_and_zero_one_on_the_same_records():
     bank = toy_bank(1.5, n=400)
     score = np.where(bank.members[0:8:2, :200], 0.8, 0.2).astype(np.float32)
-    frame = study.shadow_attack(bank, bank_of(score=score, members=bank.members[0:8:2, :200]), draws=20)
+    frame = study.shadow_attack(
+        bank, bank_of(score=score, members=bank.members[0:8:2, :200]), draws=20
+    )
     assert value(frame, "Shadow models", "accuracy") == 1
     expected = metrics.auc(baselines.gap(bank.correct[2, :200]), bank.members[2, :200])
     assert metrics.estimate(frame, "0-1", "accuracy").values[1] == pytest.approx(expected)
 
 
 def test_table_three_judges_each_network_with_a_threshold_from_the_others():
-    banks = {("net", strength): toy_bank(gap, models=8, seed=3)
-             for strength, gap in zip(study.PAPER_AUGMENTATIONS, (2, 1, 0), strict=True)}
+    banks = {
+        ("net", strength): toy_bank(gap, models=8, seed=3)
+        for strength, gap in zip(study.PAPER_AUGMENTATIONS, (2, 1, 0), strict=True)
+    }
     frame = study.table_3(banks, draws=20)
-    means = [value(frame, "MALT", "accuracy", augmentation=one) for one in study.PAPER_AUGMENTATIONS]
+    means = [
+        value(frame, "MALT", "accuracy", augmentation=one) for one in study.PAPER_AUGMENTATIONS
+    ]
     assert means[0] > means[1] > means[2]
     # Without a leak and with the same losses under all models the complement's membership would push this below one half.
-    still = bank_of(**{**toy_bank(0, models=8).arrays, "margin": np.tile(toy_bank(0, models=8).margin[0], (8, 1))})
-    assert value(study.table_3({("net", "none"): still}, draws=20), "MALT", "accuracy") == pytest.approx(0.5, abs=1e-12)
-    assert [str(cell) for cell in exhibits.table_three(frame)["MALT, paper"]] == ["90.4", "77.4", "68.0"]
+    still = bank_of(
+        **{
+            **toy_bank(0, models=8).arrays,
+            "margin": np.tile(toy_bank(0, models=8).margin[0], (8, 1)),
+        }
+    )
+    assert value(
+        study.table_3({("net", "none"): still}, draws=20), "MALT", "accuracy"
+    ) == pytest.approx(0.5, abs=1e-12)
+    assert [str(cell) for cell in exhibits.table_three(frame)["MALT, paper"]] == [
+        "90.4",
+        "77.4",
+        "68.0",
+    ]
 
 
 def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
@@ -212,16 +288,30 @@ def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
     assert len(losses) == 400 and (losses["inside"] < losses["outside"]).mean() > 0.95
     apart = exhibits.told_apart(losses, 0.5)
     assert (apart == ((losses["inside"] < 0.5) & (losses["outside"] > 0.5))).all() and apart.any()
-    assert [len(line.get_xdata()) for line in exhibits.idea(losses, 0.5).axes[0].lines[:2]] == [(~apart).sum(), apart.sum()]
-    assert len(exhibits.idea_chart(bank, losses, 0.5, records=50).to_dict()["datasets"]["records"]) == 50
+    assert [len(line.get_xdata()) for line in exhibits.idea(losses, 0.5).axes[0].lines[:2]] == [
+        (~apart).sum(),
+        apart.sum(),
+    ]
+    assert (
+        len(exhibits.idea_chart(bank, losses, 0.5, records=50).to_dict()["datasets"]["records"])
+        == 50
+    )
 
 
 def test_theorems_hold_to_rounding_and_the_remark_on_heat_is_no_theorem():
     frame, errors = study.theorems(seed=1, worlds=60)
     of_theory = frame[frame["study"] == "theory"].set_index(["attack", "metric"])["value"]
-    assert of_theory["Theorem 2", "largest error"] < 1e-12 and of_theory["Theorem 2", "wrong signs"] == 0
-    assert of_theory["Property 1", "largest excess"] < 1e-12 and of_theory["Property 2", "largest excess"] < 1e-12
+    assert (
+        of_theory["Theorem 2", "largest error"] < 1e-12
+        and of_theory["Theorem 2", "wrong signs"] == 0
+    )
+    assert (
+        of_theory["Property 1", "largest excess"] < 1e-12
+        and of_theory["Property 2", "largest excess"] < 1e-12
+    )
     assert of_theory["best rule", "largest rise with temperature"] > 0
     left, right = exhibits.figure_one(theory.gaussian_games(n=40, d=500, games=20, seed=1)).axes
     assert left.get_xlim() == right.get_xlim()
-    assert (errors[["Theorem 1", "Theorem 2"]] < 1e-12).all().all() and (errors["as printed"] > 1e-3).all()
+    assert (errors[["Theorem 1", "Theorem 2"]] < 1e-12).all().all() and (
+        errors["as printed"] > 1e-3
+    ).all()

@@ -17,10 +17,14 @@ def world(n=3, temperature=0.7, prior=0.5, loss=None):
 
 
 @pytest.mark.parametrize("n,temperature,prior", [(2, 0.2, 0.5), (3, 0.7, 0.5), (4, 1.0, 0.3)])
-def test_theorem_one_is_exact_under_the_posterior_law_and_the_log_ratio_is_the_score_of_theorem_two(n, temperature, prior):
+def test_theorem_one_is_exact_under_the_posterior_law_and_the_log_ratio_is_the_score_of_theorem_two(
+    n, temperature, prior
+):
     both = theory.theorem_one(world(n, temperature, prior))
     assert_allclose(both["theorem"], both["truth"], atol=1e-13)
-    assert np.abs(both["prior_law"] - both["truth"]).max() > 1e-3  # the other reading is another number
+    assert (
+        np.abs(both["prior_law"] - both["truth"]).max() > 1e-3
+    )  # the other reading is another number
     assert np.abs(both["ratio"]).max() > 0.1
     assert_allclose(both["ratio_minus_score"], 0, atol=1e-12)
     assert ((both["score"] > 0) == (both["given_setting"] > prior)).all()
@@ -42,8 +46,10 @@ def test_best_rule_accuracy_is_what_its_posterior_says():
     truth, (totals, weights), total = theory.theorem_one(small)["truth"], small.settings(), 0.0
     p_out = small.posterior(totals)
     for z in range(3):
-        evidence = sum(w * (0.5 * small.posterior(t + small.loss[:, z]) + 0.5 * p)
-                       for w, t, p in zip(weights, totals, p_out, strict=True))
+        evidence = sum(
+            w * (0.5 * small.posterior(t + small.loss[:, z]) + 0.5 * p)
+            for w, t, p in zip(weights, totals, p_out, strict=True)
+        )
         total += (evidence * np.maximum(truth[:, z], 1 - truth[:, z])).sum() / 3
     assert theory.best_rule_accuracy(small) == pytest.approx(total)
 
@@ -57,13 +63,22 @@ def test_gaussian_tau_is_the_softmin_of_the_loss_over_the_law_of_the_model():
 
 def test_gaussian_log_ratio_is_the_ratio_of_normal_densities():
     k, (theta, z) = 5, np.random.default_rng(0).normal(size=(2, 3))
-    inside, outside = normal(z / k, (k - 1) / k**2).logpdf(theta), normal(np.zeros(3), 1 / k).logpdf(theta)
+    inside, outside = (
+        normal(z / k, (k - 1) / k**2).logpdf(theta),
+        normal(np.zeros(3), 1 / k).logpdf(theta),
+    )
     assert theory.gaussian_log_ratio(theta, z, 0.0, k) == pytest.approx(inside - outside)
 
 
 def test_gaussian_games_reach_the_closed_form_and_mast_ranks_like_the_exact_ratio():
-    games, closed = theory.gaussian_games(n=100, d=200, games=80, seed=3), theory.gaussian_auc(200, 50)
-    auc = {name: metrics.auc(getattr(games, name), games.members).mean() for name in ("malt", "mast", "exact")}
+    games, closed = (
+        theory.gaussian_games(n=100, d=200, games=80, seed=3),
+        theory.gaussian_auc(200, 50),
+    )
+    auc = {
+        name: metrics.auc(getattr(games, name), games.members).mean()
+        for name in ("malt", "mast", "exact")
+    }
     assert auc["malt"] == pytest.approx(closed["MALT"], abs=0.02)
     assert auc["mast"] == pytest.approx(closed["MAST"], abs=0.02)
     assert auc["exact"] == pytest.approx(auc["mast"], abs=0.002)
@@ -83,9 +98,14 @@ def test_privacy_caps_agree_to_first_order_and_the_sharp_one_is_never_above():
     assert theory.privacy_cap(1.0, 0.1)["sharp"] == pytest.approx(0.2320, abs=1e-4)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: theory.gaussian_games(n=5), "n = 5 must be even"), (lambda: theory.gaussian_games(n=2), "= 2 .*at least 4"),
-    (lambda: theory.gaussian_log_ratio(0.0, np.zeros(3), 0.0, 1), "members = 1 .*at least 2")])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: theory.gaussian_games(n=5), "n = 5 must be even"),
+        (lambda: theory.gaussian_games(n=2), "= 2 .*at least 4"),
+        (lambda: theory.gaussian_log_ratio(0.0, np.zeros(3), 0.0, 1), "members = 1 .*at least 2"),
+    ],
+)
 def test_bad_input_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()

@@ -9,17 +9,28 @@ from scipy.stats import multivariate_normal
 from mia_lib.errors import MiaError
 from mia_lib.papers.iha import theory
 
-RATES = [(0.3, 0.0, 0.0), (0.3, 0.9, 0.0), (0.1, 0.5, 0.05), (0.5, 0.9, 0.2)]  # learning rate, momentum, weight decay
+RATES = [
+    (0.3, 0.0, 0.0),
+    (0.3, 0.9, 0.0),
+    (0.1, 0.5, 0.05),
+    (0.5, 0.9, 0.2),
+]  # learning rate, momentum, weight decay
 
 
 def test_theorem_2_2_by_hand_by_a_solver_and_without_momentum_as_a_geometric_series():
     """kappa = 0.3 * 1.7 / 1.9, variance 0.09 / (0.19 * kappa * (2 - kappa)) = 1.0191."""
     assert theory.stationary_variance(1.7, 1.0, 0.3, 0.9) == pytest.approx(1.0191, abs=5e-5)
-    for learning_rate, momentum, alpha in RATES:  # the linear recursion of Eq. 2 for (w, h), by a generic solver
+    for (
+        learning_rate,
+        momentum,
+        alpha,
+    ) in RATES:  # the linear recursion of Eq. 2 for (w, h), by a generic solver
         k, root = 1.2 + alpha, np.array([[-learning_rate], [1.0]])
         step = np.array([[1 - learning_rate * k, -learning_rate * momentum], [k, momentum]])
         variance = linalg.solve_discrete_lyapunov(step, 0.7 * root @ root.T)[0, 0]
-        assert theory.stationary_variance(k, 0.7, learning_rate, momentum) == pytest.approx(variance)
+        assert theory.stationary_variance(k, 0.7, learning_rate, momentum) == pytest.approx(
+            variance
+        )
     k = np.array([0.1, 1.0, 3.0])
     assert_allclose(theory.stationary_variance(k, 2.0, 0.5), 0.5**2 * 2 / (1 - (1 - 0.5 * k) ** 2))
 
@@ -36,9 +47,15 @@ def test_a_world_is_what_it_says():
     w, e = np.array([0.3, -1.0, 0.5]), 1e-5 * np.eye(3)
     slopes = np.stack([(world.losses(w + d) - world.losses(w - d)) / 2e-5 for d in e], 1)
     assert_allclose(world.gradients(w), slopes, atol=1e-8)
-    assert_allclose(world.hessian, [(world.gradients(w + d) - world.gradients(w - d)).mean(0) / 2e-5 for d in e], atol=1e-8)
+    assert_allclose(
+        world.hessian,
+        [(world.gradients(w + d) - world.gradients(w - d)).mean(0) / 2e-5 for d in e],
+        atol=1e-8,
+    )
     assert_allclose(world.gradients(world.optimum()).mean(0), 0, atol=1e-12)
-    assert_allclose(world.gradients(world.optimum(0.3)).mean(0), -0.3 * world.optimum(0.3), atol=1e-12)
+    assert_allclose(
+        world.gradients(world.optimum(0.3)).mean(0), -0.3 * world.optimum(0.3), atol=1e-12
+    )
     with pytest.raises(MiaError, match="records"):
         theory.linear_regression(3, 3)
 
@@ -53,11 +70,15 @@ def test_theorem_2_3_in_linear_regression():
 
 
 def test_real_minibatches_wander_as_equation_4_says_and_not_as_boltzmann():
-    frame = theory.spectrum(theory.linear_regression(500, 6, noise=0.5, seed=2), 32, 0.1, 0.9, groups=8, seed=2)
+    frame = theory.spectrum(
+        theory.linear_regression(500, 6, noise=0.5, seed=2), 32, 0.1, 0.9, groups=8, seed=2
+    )
     mean = frame.groupby("eigenvalue")[["simulated", "equation_4", "boltzmann"]].mean()
     assert_allclose(mean["simulated"], mean["equation_4"], rtol=0.25)
     slopes = {name: np.polyfit(np.log(mean.index), np.log(mean[name]), 1)[0] for name in mean}
-    assert slopes["boltzmann"] == pytest.approx(-1) and abs(slopes["simulated"]) < 0.15 > abs(slopes["equation_4"])
+    assert slopes["boltzmann"] == pytest.approx(-1) and abs(slopes["simulated"]) < 0.15 > abs(
+        slopes["equation_4"]
+    )
     assert len(frame) == 8 * 6
 
 
@@ -70,8 +91,12 @@ def test_theorem_3_1_is_a_normal_density_up_to_the_constant_that_it_names(rates,
     h = q @ np.diag(rng.uniform(0.3, 3.0, d)) @ q.T
     w, theta = rng.standard_normal((2, d))
     a, eye = learning_rate / (1 + momentum), np.eye(d)
-    inverse = size * (1 - momentum) / (2 * learning_rate * least) * (
-        2 * (1 - a * alpha) * eye - a * h + alpha * (2 - a * alpha) * np.linalg.inv(h))  # Eq. 12
+    inverse = (
+        size
+        * (1 - momentum)
+        / (2 * learning_rate * least)
+        * (2 * (1 - a * alpha) * eye - a * h + alpha * (2 - a * alpha) * np.linalg.inv(h))
+    )  # Eq. 12
     wanted = multivariate_normal(w, np.linalg.inv(inverse)).logpdf(theta)
     each = size * (1 - momentum)
     constant = d / 2 * np.log(each / (4 * np.pi * learning_rate)) - each / (2 * (1 + momentum))

@@ -12,7 +12,9 @@ from mia_lib.papers.quantile import theory
 @pytest.mark.parametrize(("alpha", "quantile"), [(0.1, 5.845), (0.01, 8.979)])
 def test_pinball_loss_is_least_at_the_quantile(alpha, quantile):
     scores = stats.norm(2, 3).ppf((np.arange(100_000) + 0.5) / 100_000)
-    found = optimize.minimize_scalar(lambda q: pinball_loss(np.full(len(scores), q), scores, 1 - alpha), (0, 10), tol=1e-8)
+    found = optimize.minimize_scalar(
+        lambda q: pinball_loss(np.full(len(scores), q), scores, 1 - alpha), (0, 10), tol=1e-8
+    )
     assert found.x == pytest.approx(quantile, abs=5e-3)
     assert found.fun == pytest.approx(3 * stats.norm.pdf(stats.norm.ppf(1 - alpha)), rel=1e-3)
 
@@ -41,7 +43,9 @@ def test_a_uniform_residual_attains_lemma_3_and_refutes_the_square_alone(alpha, 
     assert gap == pytest.approx((alpha - other) ** 2 / 2, rel=1e-7) and gap < (alpha - other) ** 2
 
 
-@pytest.mark.parametrize("law", [stats.norm(0, 1), stats.norm(0, 0.2), stats.expon(), stats.logistic()])
+@pytest.mark.parametrize(
+    "law", [stats.norm(0, 1), stats.norm(0, 0.2), stats.expon(), stats.logistic()]
+)
 @pytest.mark.parametrize("other", [0.9, 0.2, 0.011])
 def test_the_bound_holds_and_the_gap_is_a_difference_of_losses(law, other, alpha=0.05):
     grid = np.linspace(law.ppf(1e-9), law.ppf(1 - 1e-9), 20_001)
@@ -50,16 +54,22 @@ def test_the_bound_holds_and_the_gap_is_a_difference_of_losses(law, other, alpha
 
     def loss(q):
         low, high = law.ppf(1e-13), law.ppf(1 - 1e-13)
-        return alpha * integrate.quad(law.cdf, low, q, limit=200)[0] + (1 - alpha) * integrate.quad(
-            lambda u: 1 - law.cdf(u), q, high, limit=200)[0]
+        return (
+            alpha * integrate.quad(law.cdf, low, q, limit=200)[0]
+            + (1 - alpha) * integrate.quad(lambda u: 1 - law.cdf(u), q, high, limit=200)[0]
+        )
 
-    assert loss(law.ppf(1 - other)) - loss(law.ppf(1 - alpha)) == pytest.approx(gap, rel=1e-4, abs=1e-9)
+    assert loss(law.ppf(1 - other)) - loss(law.ppf(1 - alpha)) == pytest.approx(
+        gap, rel=1e-4, abs=1e-9
+    )
 
 
 def test_thresholds_of_few_records_have_the_rate_of_a_beta_law():
     rng, n, alpha = np.random.default_rng(0), 200, 0.05
     order = int(np.ceil((n + 1) * (1 - alpha)))
-    rates = 1 - np.sort(rng.random((4000, n)), 1)[:, order - 1]  # of uniform scores the rate is one less the threshold
+    rates = (
+        1 - np.sort(rng.random((4000, n)), 1)[:, order - 1]
+    )  # of uniform scores the rate is one less the threshold
     low, high = theory.conformal_law(n, alpha)
     assert np.quantile(rates, [0.025, 0.975]) == pytest.approx([low, high], abs=0.003)
     with pytest.raises(MiaError, match="alpha"):

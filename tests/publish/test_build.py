@@ -18,17 +18,26 @@ def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, monkeypatch
     assert done.exit_code == 0 and index.is_file() and times_run(tiny) == 1
     page = (index.parent / "notebooks" / "tiny.html").read_text()
     assert "Caption of fig-one" in page and "Fig. 2" in page and 'alt="one dot"' in page
-    assert "How the numbers on this page came about" in page and '<span class="pre">VALUE</span>' in page
+    assert (
+        "How the numbers on this page came about" in page
+        and '<span class="pre">VALUE</span>' in page
+    )
     status = (index.parent / "book" / "status.html").read_text()
     assert "A tiny page" in status and "CPU cores" in status
-    assert (tiny / "_build" / "book" / "book" / "_figures" / "fig-one.png").read_bytes().startswith(b"\x89PNG")
+    assert (
+        (tiny / "_build" / "book" / "book" / "_figures" / "fig-one.png")
+        .read_bytes()
+        .startswith(b"\x89PNG")
+    )
     with monkeypatch.context() as patch:
         patch.setattr(build, "contents", None)  # so nothing is read to see that nothing changed
         assert build.build() == index
     (status := tiny / "_build" / "book" / "book" / "status.md").unlink()
     (tiny / "book" / "status.md").write_text("# Runs\n\n<!-- generated -->\n")
     assert build.build() == index and times_run(tiny) == 1
-    assert "CPU cores" in status.read_text() and "Runs" in status.read_text(), "what changed is seen"
+    assert "CPU cores" in status.read_text() and "Runs" in status.read_text(), (
+        "what changed is seen"
+    )
     files = dict(build.contents(tiny, {}))
     assert "mia_lib/publish/runner.py" in files, "pages include code"
     folder = tiny / "stage"

@@ -16,8 +16,15 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "training"))
 import ways
 
 
-@pytest.mark.parametrize("there, good, said", [
-    (1.0, True, "ok"), (2.0, False, "DIFFERS"), (np.nan, False, "DIFFERS"), (None, False, "FAILED")])
+@pytest.mark.parametrize(
+    "there, good, said",
+    [
+        (1.0, True, "ok"),
+        (2.0, False, "DIFFERS"),
+        (np.nan, False, "DIFFERS"),
+        (None, False, "FAILED"),
+    ],
+)
 def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, good, said):
     places = iter((1.0, there))
 
@@ -27,7 +34,11 @@ def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, good
         return {"a": np.full(3, value), "members": np.array([True, False])}
 
     row = doctor.compare("what", compute, "cuda")
-    assert row.good is good and str(row).split()[0] == said and ("two devices" in str(row)) == (there is None)
+    assert (
+        row.good is good
+        and str(row).split()[0] == said
+        and ("two devices" in str(row)) == (there is None)
+    )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
@@ -41,7 +52,10 @@ def test_a_graphics_card_agrees_with_the_processor(way):
 
 def test_the_command_is_refused_without_a_card_and_ends_in_an_error_where_one_differs(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for device, reason in (("cuda", "no CUDA here"), ("cpu", "the processor, with which a card is compared")):
+    for device, reason in (
+        ("cuda", "no CUDA here"),
+        ("cpu", "the processor, with which a card is compared"),
+    ):
         done = CliRunner().invoke(app, ["doctor", "--device", device])
         assert done.exit_code == 2 and reason in done.output
     for marks, code in ((("ok", "ok"), 0), (("ok", "DIFFERS"), 1), (("FAILED",), 1)):

@@ -1,6 +1,5 @@
 """Quizzes: five questions, one right option each, a reason for every option, and nothing that a run could contradict."""
 
-
 import pytest
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
@@ -17,13 +16,17 @@ NAMES = sorted(path.stem for path in (ROOT / prose.QUIZZES).glob("*.yaml"))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_quiz_has_its_questions_a_reason_for_every_option_and_types_no_result(name):
     questions = prose.quiz_questions(name)
-    assert len(questions) >= 5 and len({question.answer for question in questions}) >= 3, "the letter does not tell"
+    assert len(questions) >= 5 and len({question.answer for question in questions}) >= 3, (
+        "the letter does not tell"
+    )
     for question in questions:
         says = [option.says for option in question.options]
         assert len(set(says)) == len(says) >= 3
         for text in [question.asks, *says, *(option.why for option in question.options)]:
             assert not loose(text, FACTS.get(name, ())), text
-    longest = sum(max(question.options, key=lambda option: len(option.says)).right for question in questions)
+    longest = sum(
+        max(question.options, key=lambda option: len(option.says)).right for question in questions
+    )
     assert longest <= 3, "nor does the length"
 
 
@@ -36,20 +39,41 @@ def test_on_the_page_each_option_opens_by_itself_without_a_script_and_a_reason_m
     assert [fold.p.strong.text for fold in folds if fold.p.strong.text != "No."] == ["Right."] * 5
     assert text.startswith("Before.") and text.endswith("After.") and not page.select("script")
     run = prose.Run("tiny", "quick", True, results={"lead": {"value": 0.25, "spec": ".2f"}})
-    asked = prose.quiz_page([prose.Question(asks="Why?", options=[
-        prose.Option(says="So.", why="It leads by {ours}`lead`.", right=True), prose.Option(says="Not so.", why="No.")])])
+    asked = prose.quiz_page(
+        [
+            prose.Question(
+                asks="Why?",
+                options=[
+                    prose.Option(says="So.", why="It leads by {ours}`lead`.", right=True),
+                    prose.Option(says="Not so.", why="No."),
+                ],
+            )
+        ]
+    )
     assert "It leads by 0.25." in prose.prose(asked, "a page", run)
 
 
-GOOD = ("- asks: Why?\n  options:\n    - {says: So., why: For this reason., right: true}\n"
-        "    - {says: Not so., why: For another.}\n")
+GOOD = (
+    "- asks: Why?\n  options:\n    - {says: So., why: For this reason., right: true}\n"
+    "    - {says: Not so., why: For another.}\n"
+)
 
 
-@pytest.mark.parametrize("old, new, said", [
-    ("right: true", "right: false", "0 right options: exactly one"), ("asks:", "question:", "asks: Field required"),
-    ("For another.}", "For another., right: true}", "2 right options: exactly one"),
-    ("why: For another.", "why: ''", "options.1.why: "), ("says: Not so.", "says: $x$", "plain text, since it is a button"),
-    ("    - {says: Not so., why: For another.}\n", "", "options: List should have at least 2 items")])
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("right: true", "right: false", "0 right options: exactly one"),
+        ("asks:", "question:", "asks: Field required"),
+        ("For another.}", "For another., right: true}", "2 right options: exactly one"),
+        ("why: For another.", "why: ''", "options.1.why: "),
+        ("says: Not so.", "says: $x$", "plain text, since it is a button"),
+        (
+            "    - {says: Not so., why: For another.}\n",
+            "",
+            "options: List should have at least 2 items",
+        ),
+    ],
+)
 def test_a_quiz_that_cannot_be_asked_is_refused_with_its_question(tmp_path, old, new, said):
     (folder := tmp_path / prose.QUIZZES).mkdir(parents=True)
     (tmp_path / "_toc.yml").write_text("")

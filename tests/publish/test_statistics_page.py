@@ -15,15 +15,17 @@ PAGE = (find_root() / "book" / "statistics.md").read_text()
 
 def table(header: str) -> list[list[str]]:
     """Cells of the table whose first line begins so."""
-    lines = PAGE[PAGE.index(f"\n| {header}") + 1:].split("\n\n")[0].splitlines()
+    lines = PAGE[PAGE.index(f"\n| {header}") + 1 :].split("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def said(cell: str, *true: float) -> bool:
     """Whether the percentages of a cell are these numbers, to the digits that it has."""
     printed = re.findall(r"[\d.]+(?= %)", cell)
-    return len(printed) == len(true) and all(float(one) == round(100 * number, len(one.partition(".")[2]))
-                                             for one, number in zip(printed, true, strict=True))
+    return len(printed) == len(true) and all(
+        float(one) == round(100 * number, len(one.partition(".")[2]))
+        for one, number in zip(printed, true, strict=True)
+    )
 
 
 def fpr(n: int, above: int) -> tuple[float, float]:
@@ -63,9 +65,16 @@ def test_what_a_promised_rate_is_worth():
         for cell, alpha in zip(cells, (0.001, 0.01), strict=True):
             k = ceil((number(n) + 1) * (1 - alpha))
             promised = k <= number(n)
-            assert said(cell, *beta.interval(0.95, number(n) + 1 - k, k)) if promised else cell == "cannot be promised"
+            assert (
+                said(cell, *beta.interval(0.95, number(n) + 1 - k, k))
+                if promised
+                else cell == "cannot be promised"
+            )
     assert said(re.search(r"the rate is ([\d.]+ %) on average", PAGE)[1], 1 / 141)
-    both = re.search(r"With 4,000 set aside and 2,000 to measure on, 1 % comes out between ([\d.]+ % and [\d.]+ %)", PAGE)[1]
+    both = re.search(
+        r"With 4,000 set aside and 2,000 to measure on, 1 % comes out between ([\d.]+ % and [\d.]+ %)",
+        PAGE,
+    )[1]
     k = ceil(4001 * 0.99)
     assert said(both, *(count / 2000 for count in betabinom.interval(0.95, 2000, 4001 - k, k)))
 
@@ -75,4 +84,7 @@ def test_what_the_best_threshold_makes_of_noise(row):
     n, mean, exceeded = table("records | mean")[row]
     n, rng = number(n), np.random.default_rng(row)
     peaks = metrics.balanced_accuracy(rng.normal(size=(3000, n)), np.arange(n) < n // 2)
-    assert abs(peaks.mean() - float(mean)) < 0.003 and abs(np.quantile(peaks, 0.95) - float(exceeded)) < 0.011
+    assert (
+        abs(peaks.mean() - float(mean)) < 0.003
+        and abs(np.quantile(peaks, 0.95) - float(exceeded)) < 0.011
+    )

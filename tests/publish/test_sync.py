@@ -11,7 +11,9 @@ from mia_lib.errors import MiaError
 from mia_lib.evidence import claims
 from mia_lib.publish import prose, runner, sync
 
-RUN = prose.Run("bayes", "published", True, answer="MAST {ours}`lead`", results={"lead": {"text": "leads"}})
+RUN = prose.Run(
+    "bayes", "published", True, answer="MAST {ours}`lead`", results={"lead": {"text": "leads"}}
+)
 
 
 def test_nothing_of_the_repository_is_out_of_step(repo):
@@ -41,29 +43,49 @@ def test_the_pace_of_cells_is_written_where_it_is_another(tmp_path):
     (tmp_path / "notebooks").mkdir()
 
     def ran(name, seconds, changed=()):
-        record = {"notebook": name, "preset": "published", "changed": dict(changed), "seconds_of_cells": seconds}
-        (executed / f"{name}-{len(list(executed.iterdir()))}.ipynb").write_text(json.dumps({"metadata": {"mia": record}}))
+        record = {
+            "notebook": name,
+            "preset": "published",
+            "changed": dict(changed),
+            "seconds_of_cells": seconds,
+        }
+        (executed / f"{name}-{len(list(executed.iterdir()))}.ipynb").write_text(
+            json.dumps({"metadata": {"mia": record}})
+        )
         return sync.pace(False, tmp_path)
 
     path = tmp_path / runner.PACE
     assert ran("bayes", [1.0, 2.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 2.0]}
     assert ran("bayes", [1.2, 2.6]) == [], "a quarter more is the machine's mood"
     assert ran("bayes", [9.0, 2.0], {"seed": 1}) == [], "a run with other parameters"
-    assert ran("bayes", [1.0, 1.0, 1.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 1.0, 1.0]}
+    assert ran("bayes", [1.0, 1.0, 1.0]) == [path] and runner.paces(tmp_path) == {
+        "bayes": [1.0, 1.0, 1.0]
+    }
 
 
-def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(repo, tmp_path):
+def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(
+    repo, tmp_path
+):
     path, staged = tmp_path / "README.md", tmp_path / "_build" / "book" / sync.FINDINGS
     (tmp_path / "notebooks").mkdir()
     staged.parent.mkdir(parents=True)
     shutil.copy(repo / "_toc.yml", tmp_path)
     path.write_text(f"# One\n\n{sync.OF_BOOK}\nold\n{sync.END}\n\nTwo.\n")
     assert sync.sync(root=tmp_path) == [], "no book was built"
-    verdicts = [{"notebook": "bayes", "verdict": verdict, "said": verdict, "kind": kind} for verdict, kind in (
-        ("reproduced", "paper"), ("contradicted", "ours"), (claims.CHECKED, "paper"))]
+    verdicts = [
+        {"notebook": "bayes", "verdict": verdict, "said": verdict, "kind": kind}
+        for verdict, kind in (
+            ("reproduced", "paper"),
+            ("contradicted", "ours"),
+            (claims.CHECKED, "paper"),
+        )
+    ]
     for preset in ("quick", "published"):
         staged.write_bytes(sync.findings({"bayes": replace(RUN, preset=preset)}, verdicts))
-        assert sync.sync(True, tmp_path) == [path] * (preset == "published") and "old" in path.read_text()
+        assert (
+            sync.sync(True, tmp_path) == [path] * (preset == "published")
+            and "old" in path.read_text()
+        )
     assert sync.sync(False, tmp_path) == [path] and sync.sync(True, tmp_path) == []
     text = path.read_text()
     assert text.startswith("# One\n\n<!--") and text.endswith("-->\n\nTwo.\n")

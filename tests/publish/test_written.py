@@ -12,7 +12,10 @@ ROOT = find_root()
 NOTEBOOKS = notebooks(ROOT)
 CHAPTERS = [name for name in NOTEBOOKS if (ROOT / "book" / "quiz" / f"{name}.yaml").is_file()]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-WORDS = {"compare": 2200, "audit": 2200}  # 1,500 in the others, which one run of the paper's size made shorter
+WORDS = {
+    "compare": 2200,
+    "audit": 2200,
+}  # 1,500 in the others, which one run of the paper's size made shorter
 SHOWING = ("show", "explore", "show_table", "say")
 
 # What looks like a result: decimals, percentages, points.
@@ -24,17 +27,38 @@ PLACES = (
     r"Exercises?|Chapters?|[Cc]laims?|[Pp]ages?|[Mm]odels?|Part) [A-Z]?\.?\d+[a-z]?(?:\.\d+)*"
     r"(?:(?:, (?:and )?| and |–|-| to )[A-Z]?\.?\d+[a-z]?(?:\.\d+)*)*"
 )
-ASIDE = (r"^ *:\w+:.*$", r"\$\$(?s:.*?)\$\$", r"\$[^$]+\$", r"\{\w[\w:-]*\}`[^`]*`",
-         r"(?<!`)(`{1,2})(?!`)(?s:.+?)(?<!`)\1(?!`)",
-         r"\]\([^)]*\)", r"^\([\w-]+\)=$", r"<[^>]*>", r"https?://\S+", rf"\b{PLACES}")
+ASIDE = (
+    r"^ *:\w+:.*$",
+    r"\$\$(?s:.*?)\$\$",
+    r"\$[^$]+\$",
+    r"\{\w[\w:-]*\}`[^`]*`",
+    r"(?<!`)(`{1,2})(?!`)(?s:.+?)(?<!`)\1(?!`)",
+    r"\]\([^)]*\)",
+    r"^\([\w-]+\)=$",
+    r"<[^>]*>",
+    r"https?://\S+",
+    rf"\b{PLACES}",
+)
 FACTS = {  # what no run can change
-    "bayes": {"1.2", "3.6", "3.96", "0.0001"},  # images of ImageNet in millions; where bounds are one; an axis
+    "bayes": {
+        "1.2",
+        "3.6",
+        "3.96",
+        "0.0001",
+    },  # images of ImageNet in millions; where bounds are one; an axis
     "calibration": {"0.1", "0.2", "0.9", "2.1", "3.0"},  # an example
     "curvature": {"-50.66", "40 %"},  # a logarithm; what the paper's text has
     "iha": {"0.01", "0.02", "0.1", "0.2"},  # the paper's learning rates, threshold and damping
     "quantile": {"0.5 %"},  # a rate of its tables
     "data": {"4.0"},  # a licence's version
-    "rerun": {"2.5", "3.11", "56.2", "57.0", "57.1", "57.8"},  # a version of Python, memory, an example
+    "rerun": {
+        "2.5",
+        "3.11",
+        "56.2",
+        "57.0",
+        "57.1",
+        "57.8",
+    },  # a version of Python, memory, an example
     "teaching": {"0.001", "0.05", "0.6", "0.9"},  # an exercise
 }
 
@@ -61,7 +85,11 @@ def loose(text, facts=()):
     text = without_code(text)
     for pattern in ASIDE:
         text = re.sub(pattern, " ", text, flags=re.MULTILINE)
-    return [number for number in map(str.strip, RESULT.findall(text)) if number not in RATES and number not in facts]
+    return [
+        number
+        for number in map(str.strip, RESULT.findall(text))
+        if number not in RATES and number not in facts
+    ]
 
 
 def cells(name):
@@ -72,25 +100,47 @@ def shown_texts(code):
     """Captions, alternative texts and sentences in calls that show something: what is typed in them, not what is computed."""
     for node in ast.walk(ast.parse(re.sub(r"^%.*$", "", code, flags=re.MULTILINE))):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SHOWING:
-            named = [word.value for word in node.keywords if word.arg in ("caption", "alt", "instructions")]
+            named = [
+                word.value
+                for word in node.keywords
+                if word.arg in ("caption", "alt", "instructions")
+            ]
             for part in [*(node.args if node.func.attr == "say" else []), *named]:
                 if not isinstance(part, ast.Call):
-                    yield "".join(leaf.value for leaf in ast.walk(part)
-                                  if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str))
+                    yield "".join(
+                        leaf.value
+                        for leaf in ast.walk(part)
+                        if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
+                    )
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_chapter_types_no_result(name):
-    typed = [f"cell {place}: {one!r}" for place, cell in enumerate(cells(name), 1)
-             for text in ([cell.source] if cell.cell_type == "markdown" else shown_texts(cell.source))
-             for one in loose(text, FACTS.get(name, ()))]
-    assert not typed, "look these up with {ours}, {param} or {printed}, or list them as facts that no run can change"
+    typed = [
+        f"cell {place}: {one!r}"
+        for place, cell in enumerate(cells(name), 1)
+        for text in ([cell.source] if cell.cell_type == "markdown" else shown_texts(cell.source))
+        for one in loose(text, FACTS.get(name, ()))
+    ]
+    assert not typed, (
+        "look these up with {ours}, {param} or {printed}, or list them as facts that no run can change"
+    )
 
 
-@pytest.mark.parametrize("name", [name for name in PROSE if name != "statistics"])  # see test_statistics_page.py
+@pytest.mark.parametrize(
+    "name", [name for name in PROSE if name != "statistics"]
+)  # see test_statistics_page.py
 def test_a_page_of_prose_types_no_result(name):
-    text = re.sub(r"^---\n.*?^---\n", "", (ROOT / "book" / f"{name}.md").read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert not loose(re.sub("<!-- written by .*?<!-- up to here -->", "", text, flags=re.DOTALL), FACTS.get(name, ()))
+    text = re.sub(
+        r"^---\n.*?^---\n",
+        "",
+        (ROOT / "book" / f"{name}.md").read_text(),
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    assert not loose(
+        re.sub("<!-- written by .*?<!-- up to here -->", "", text, flags=re.DOTALL),
+        FACTS.get(name, ()),
+    )
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
@@ -99,10 +149,18 @@ def test_the_main_line_can_be_read_in_half_an_hour(name):
     text = "\n".join(cell.source for cell in cells(name) if cell.cell_type == "markdown")
     main, depth, _ = text.partition("\n## In more depth\n")
     assert depth
-    for closed in (r"^(`{3,})\{solution\}.*?^\1 *$", r"^`{3,}\{solution-start\}.*?^`{3,}\{solution-end\}"):
+    for closed in (
+        r"^(`{3,})\{solution\}.*?^\1 *$",
+        r"^`{3,}\{solution-start\}.*?^`{3,}\{solution-end\}",
+    ):
         main = re.sub(closed, " ", main, flags=re.DOTALL | re.MULTILINE)
     prose = without_code(main)
-    for pattern, word in ((ASIDE[0], " "), (ASIDE[1], " "), (r"\$[^$]+\$", "x"), (r"\{\w[\w:-]*\}`[^`]*`", "word")):
+    for pattern, word in (
+        (ASIDE[0], " "),
+        (ASIDE[1], " "),
+        (r"\$[^$]+\$", "x"),
+        (r"\{\w[\w:-]*\}`[^`]*`", "word"),
+    ):
         prose = re.sub(pattern, word, prose, flags=re.MULTILINE)
     assert len(re.findall(r"[A-Za-z][\w'’-]*", prose)) <= WORDS.get(name, 1500)
 
@@ -113,9 +171,15 @@ def test_code_that_is_shown_is_seen_whole(name):
     shown, opened = [], None
     if name in NOTEBOOKS:
         folded = {"hide-input", "remove-input", "parameters"}
-        shown = [line for cell in jupytext.read(ROOT / "notebooks" / f"{name}.py").cells for line in cell.source.splitlines()
-                 if cell.cell_type == "code" and not folded & {*cell.metadata.get("tags", [])}]
-    for line in (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8").splitlines() if not shown else ():
+        shown = [
+            line
+            for cell in jupytext.read(ROOT / "notebooks" / f"{name}.py").cells
+            for line in cell.source.splitlines()
+            if cell.cell_type == "code" and not folded & {*cell.metadata.get("tags", [])}
+        ]
+    for line in (
+        (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8").splitlines() if not shown else ()
+    ):
         if re.match("```(?!`)", line):  # four are a frame around text and code
             opened = None if opened is not None else line[3:]
         elif opened is not None and not opened.startswith("{"):
@@ -127,5 +191,7 @@ def test_code_that_is_shown_is_seen_whole(name):
 def test_gates_of_solutions_hold_nothing(name):
     """What stands between a gate's fences, other than options, is on no page: sphinx-exercise drops it."""
     text = "\n".join(cell.source for cell in jupytext.read(ROOT / "notebooks" / f"{name}.py").cells)
-    for _, inside in re.findall(r"^(`{3,})\{\w+-(?:start|end)\}[^\n]*\n(.*?)^\1$", text, re.DOTALL | re.MULTILINE):
+    for _, inside in re.findall(
+        r"^(`{3,})\{\w+-(?:start|end)\}[^\n]*\n(.*?)^\1$", text, re.DOTALL | re.MULTILINE
+    ):
         assert all(re.match(r":\w+:", line) for line in inside.splitlines()), inside

@@ -23,8 +23,13 @@ def brute_force(model, x, y, loss):
     sizes = [w.numel() for w in weights.values()]
 
     def mean(vector):
-        parts = {name: p.view_as(w) for (name, w), p in zip(weights.items(), vector.split(sizes), strict=True)}
-        return record_loss(functional_call(model, parts, (models.to_input(x).double(),)), torch.tensor(y), loss).mean()
+        parts = {
+            name: p.view_as(w)
+            for (name, w), p in zip(weights.items(), vector.split(sizes), strict=True)
+        }
+        return record_loss(
+            functional_call(model, parts, (models.to_input(x).double(),)), torch.tensor(y), loss
+        ).mean()
 
     start = torch.cat([w.flatten() for w in weights.values()])
     assert (start == torch.nn.utils.parameters_to_vector(model.parameters())).all()
@@ -37,7 +42,9 @@ def test_products_and_the_matrix_are_those_of_pytorchs_hessian(architecture, los
     model = models.build(architecture, (4,), 2, seed=1)
     expected = brute_force(model, X, Y, loss)
     near = 1e-12 * abs(expected).max()
-    np.testing.assert_allclose(hessian.operator(model, X, Y, loss)(np.eye(len(expected))), expected, atol=near + 1e-14)
+    np.testing.assert_allclose(
+        hessian.operator(model, X, Y, loss)(np.eye(len(expected))), expected, atol=near + 1e-14
+    )
     monkeypatch.setattr(hessian, "COLUMNS", 3)
     for narrow in (hessian.NARROW, 2):  # 2: Gram matrices one by one, in two blocks of columns
         monkeypatch.setattr(hessian, "NARROW", narrow)
@@ -52,9 +59,13 @@ def test_of_images_too_and_of_the_network_as_it_is_evaluated(architecture):
     model = models.build(architecture, (8, 8, 1), 3, seed=1)
     expected = brute_force(model, IMAGES, LABELS, "cross_entropy")
     vectors = RNG.normal(size=(5, len(expected)))
-    np.testing.assert_allclose(hessian.operator(model, IMAGES, LABELS)(vectors), vectors @ expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        hessian.operator(model, IMAGES, LABELS)(vectors), vectors @ expected, rtol=1e-9, atol=1e-12
+    )
     if architecture != "leino_cnn:1,2,3":
-        np.testing.assert_allclose(hessian.exact(model, IMAGES, LABELS), expected, atol=1e-12 * abs(expected).max())
+        np.testing.assert_allclose(
+            hessian.exact(model, IMAGES, LABELS), expected, atol=1e-12 * abs(expected).max()
+        )
 
 
 @pytest.mark.parametrize("architecture", ["mlp:6", "mlp:4,3"])
@@ -64,10 +75,19 @@ def test_single_precision_is_close_and_batches_change_nothing(architecture, monk
     products, matrix = hessian.operator(model, x, y)(vectors), hessian.exact(model, x, y)
     for batch, at_once in ((1, 7), (4, 3), (9, 1)):
         monkeypatch.setattr(hessian, "VECTORS", at_once)
-        np.testing.assert_allclose(hessian.operator(model, x, y, batch=batch)(vectors), products, atol=1e-13)
+        np.testing.assert_allclose(
+            hessian.operator(model, x, y, batch=batch)(vectors), products, atol=1e-13
+        )
         np.testing.assert_allclose(hessian.exact(model, x, y, batch=batch), matrix, atol=1e-14)
-    short, close = hessian.operator(model, x, y, dtype="float32")(vectors), hessian.exact(model, x, y, dtype="float32")
-    assert short.dtype == close.dtype == np.float32 and products.dtype == np.float64 and (close == close.T).all()
+    short, close = (
+        hessian.operator(model, x, y, dtype="float32")(vectors),
+        hessian.exact(model, x, y, dtype="float32"),
+    )
+    assert (
+        short.dtype == close.dtype == np.float32
+        and products.dtype == np.float64
+        and (close == close.T).all()
+    )
     np.testing.assert_allclose(short, products, atol=1e-5 * abs(products).max())
     np.testing.assert_allclose(close, matrix, atol=1e-6 * abs(matrix).max())
 
@@ -101,9 +121,13 @@ def test_a_batch_that_runs_out_of_memory_is_not_counted_twice(monkeypatch):
 def test_a_hessian_that_does_not_fit_is_refused_before_any_work(monkeypatch):
     model = models.build("mlp:6", (4,), 2, seed=2)  # 44 parameters: 4 * 44^2 numbers
     monkeypatch.setattr(hessian, "_sums", lambda *given: pytest.fail("work was done"))
-    for dtype, size, words in (("float64", 8, "of 44 parameters takes .* GB in float64, .* on cpu. Use dtype = 'float32'"),
-                               ("float32", 4, "in float32, .* Use conjugate_gradient")):
-        monkeypatch.setattr(hessian.devices, "free_memory", lambda device, size=size: 4 * 44**2 * size - 1)
+    for dtype, size, words in (
+        ("float64", 8, "of 44 parameters takes .* GB in float64, .* on cpu. Use dtype = 'float32'"),
+        ("float32", 4, "in float32, .* Use conjugate_gradient"),
+    ):
+        monkeypatch.setattr(
+            hessian.devices, "free_memory", lambda device, size=size: 4 * 44**2 * size - 1
+        )
         with pytest.raises(MiaError, match=words):
             hessian.exact(model, X, Y, dtype=dtype)
 
@@ -117,13 +141,22 @@ VECTORS = RNG.normal(size=(5, 7))
 def test_one_spectrum_serves_every_damping_and_rank():
     """A low rank keeps what is large in absolute value, as in the released code; a zero eigenvalue is never kept."""
     matrix = np.tril(MIXED) + np.tril(MIXED, -1).T
-    spectrum, overwritten = hessian.spectrum(matrix, "cpu"), hessian.spectrum(matrix, "cpu", overwrite=True)
-    assert np.array_equal(overwritten.vectors, spectrum.vectors) and np.shares_memory(overwritten.vectors, matrix)
+    spectrum, overwritten = (
+        hessian.spectrum(matrix, "cpu"),
+        hessian.spectrum(matrix, "cpu", overwrite=True),
+    )
+    assert np.array_equal(overwritten.vectors, spectrum.vectors) and np.shares_memory(
+        overwritten.vectors, matrix
+    )
     np.testing.assert_allclose(spectrum.values, VALUES, atol=1e-13)
-    np.testing.assert_allclose(spectrum.vectors * spectrum.values @ spectrum.vectors.T, MIXED, atol=1e-13)
+    np.testing.assert_allclose(
+        spectrum.vectors * spectrum.values @ spectrum.vectors.T, MIXED, atol=1e-13
+    )
     for damping in (0.31, 0.5, 1.0, 100.0):
         damped, found = MIXED + damping * np.eye(7), spectrum.inverse(damping)
-        np.testing.assert_allclose(found.apply(VECTORS), np.linalg.solve(damped, VECTORS.T).T, rtol=1e-10)
+        np.testing.assert_allclose(
+            found.apply(VECTORS), np.linalg.solve(damped, VECTORS.T).T, rtol=1e-10
+        )
         np.testing.assert_allclose(found.matrix(), np.linalg.inv(damped), atol=1e-11)
         np.testing.assert_array_equal(hessian.inverse(MIXED, damping).weights, found.weights)
         np.testing.assert_array_equal(hessian.inverse(spectrum, damping).weights, found.weights)
@@ -143,20 +176,33 @@ def test_conjugate_gradient_solves_and_says_what_it_did_not():
         found = hessian.conjugate_gradient(MIXED, VECTORS, damping, 1e-10)
         expected = np.linalg.solve(MIXED + damping * np.eye(7), VECTORS.T).T
         np.testing.assert_allclose(found.check().x, expected, rtol=1e-6, atol=1e-9)
-        assert found.converged.all() and (found.residuals <= 1e-10).all() and (found.iterations <= 9).all()
+        assert (
+            found.converged.all()
+            and (found.residuals <= 1e-10).all()
+            and (found.iterations <= 9).all()
+        )
     found = hessian.conjugate_gradient(MIXED, VECTORS, 0.5, iterations=2)
-    apart = np.linalg.norm(VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1) / np.linalg.norm(VECTORS, axis=1)
+    apart = np.linalg.norm(VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1) / np.linalg.norm(
+        VECTORS, axis=1
+    )
     np.testing.assert_allclose(found.residuals, apart, rtol=1e-8)
     assert not found.converged.any() and (found.iterations == 2).all()
-    with pytest.raises(MiaError, match="5 of 5 systems did not converge; .* after 2 iterations .*need more iterations"):
+    with pytest.raises(
+        MiaError,
+        match="5 of 5 systems did not converge; .* after 2 iterations .*need more iterations",
+    ):
         found.check()
-    assert not hessian.conjugate_gradient(lambda v: np.full_like(v, np.nan), VECTORS, 0.5).converged.any()
+    assert not hessian.conjugate_gradient(
+        lambda v: np.full_like(v, np.nan), VECTORS, 0.5
+    ).converged.any()
 
 
 def test_systems_are_solved_as_if_each_were_alone_and_only_those_that_meet_downward_curvature_fail():
     vectors = np.linalg.eigh(MIXED)[1]
     right, asked = np.stack([VECTORS[0], 3 * vectors[:, 6], np.zeros(7), VECTORS[1]]), []
-    found = hessian.conjugate_gradient(lambda v: asked.append(len(v)) or v @ MIXED, right, 0.5, 1e-10)
+    found = hessian.conjugate_gradient(
+        lambda v: asked.append(len(v)) or v @ MIXED, right, 0.5, 1e-10
+    )
     assert found.converged.all() and found.iterations[1] == 1 and found.iterations[2] == 0
     assert (found.x[2] == 0).all() and found.residuals[2] == 0
     assert asked[:2] == [3, 2] and sum(asked) == found.iterations.sum()
@@ -164,12 +210,17 @@ def test_systems_are_solved_as_if_each_were_alone_and_only_those_that_meet_downw
         alone = hessian.conjugate_gradient(MIXED, row[None], 0.5, 1e-10)
         np.testing.assert_allclose(found.x[k], alone.x[0], rtol=1e-8, atol=1e-12)
         assert found.iterations[k] == alone.iterations[0]
-    right = np.stack([vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]])  # the first has no part in what is below 0
+    right = np.stack(
+        [vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]]
+    )  # the first has no part in what is below 0
     found = hessian.conjugate_gradient(MIXED, right, 0.1)
     assert found.converged.tolist() == [True, False, False]
     np.testing.assert_allclose(found.x[0], vectors[:, 6] / 30.1 + vectors[:, 4] / 0.5, atol=1e-4)
     assert found.iterations[1] == 1 and found.residuals[1] == 1
-    with pytest.raises(MiaError, match=r"2 of 3 systems did not converge; .* after .*\(number 1\).*give more damping"):
+    with pytest.raises(
+        MiaError,
+        match=r"2 of 3 systems did not converge; .* after .*\(number 1\).*give more damping",
+    ):
         found.check()
 
 
@@ -180,28 +231,57 @@ def solved(**how):
     hessian.conjugate_gradient(**{"product": MIXED, "right": VECTORS, **how})
 
 
-@pytest.mark.parametrize("call,words", [
-    (lambda: hessian.operator(SMALL, X, Y)(np.zeros((2, 5))), r"shape \(2, 5\): \[k, 44\] is needed"),
-    (lambda: hessian.operator(SMALL, X, Y, "brierr"), "Did you mean 'brier'"),
-    (lambda: hessian.exact(SMALL, X, Y, "brierr"), "Did you mean 'brier'"),
-    (lambda: hessian.exact(SMALL, X, Y, dtype="float16"), "Allowed: float32, float64"),
-    (lambda: hessian.exact(SMALL, X, Y[1:]), r"y has shape \(22,\): \[23\] is needed"),
-    (lambda: hessian.inverse(MIXED, 0.2), "damping = 0.2 leaves H singular or indefinite: its smallest eigenvalue is -0.3, "
-                                          "with damping -0.1. Give more than 0.3"),
-    (lambda: hessian.inverse(np.diag([0.0, 1.0]), 0.0), "damping = 0.0 leaves H singular"),
-    (lambda: hessian.inverse(MIXED, -0.1), "damping = -0.1 is out of range: allowed is at least 0.0"),
-    (lambda: hessian.inverse(MIXED, rank_threshold=-1.0), "rank_threshold = -1.0 is out of range"),
-    (lambda: hessian.inverse(MIXED, rank_threshold=31.0), "leaves no direction: the largest absolute eigenvalue is 30"),
-    (lambda: hessian.spectrum(MIXED).inverse(0.5, 0.1), "damping = 0.5 and rank_threshold = 0.1: give one of the two"),
-    (lambda: hessian.spectrum(MIXED[:3]), r"shape \(3, 7\): a square one"),
-    (lambda: hessian.spectrum(ROTTEN), "1 entries that are not finite"),
-    (lambda: hessian.inverse(ASKEW, 1.0), "not symmetric: it differs from its transpose by up to"),
-    (lambda: hessian.inverse(MIXED, 1.0).apply(np.zeros((2, 6))), r"v has shape \(2, 6\): \[..., 7\] is needed"),
-    (lambda: solved(damping=-1.0), "damping = -1.0 is out of range"), (lambda: solved(iterations=0), "iterations = 0 is out"),
-    (lambda: solved(tolerance=0.0), "tolerance = 0.0 is out of range"),
-    (lambda: solved(right=np.full((2, 7), np.inf)), "14 entries that are not finite"),
-    (lambda: solved(right=VECTORS[:, :6]), r"right has shape \(5, 6\), product \(7, 7\)"),
-    (lambda: solved(product=ASKEW), "not symmetric")])
+@pytest.mark.parametrize(
+    "call,words",
+    [
+        (
+            lambda: hessian.operator(SMALL, X, Y)(np.zeros((2, 5))),
+            r"shape \(2, 5\): \[k, 44\] is needed",
+        ),
+        (lambda: hessian.operator(SMALL, X, Y, "brierr"), "Did you mean 'brier'"),
+        (lambda: hessian.exact(SMALL, X, Y, "brierr"), "Did you mean 'brier'"),
+        (lambda: hessian.exact(SMALL, X, Y, dtype="float16"), "Allowed: float32, float64"),
+        (lambda: hessian.exact(SMALL, X, Y[1:]), r"y has shape \(22,\): \[23\] is needed"),
+        (
+            lambda: hessian.inverse(MIXED, 0.2),
+            "damping = 0.2 leaves H singular or indefinite: its smallest eigenvalue is -0.3, "
+            "with damping -0.1. Give more than 0.3",
+        ),
+        (lambda: hessian.inverse(np.diag([0.0, 1.0]), 0.0), "damping = 0.0 leaves H singular"),
+        (
+            lambda: hessian.inverse(MIXED, -0.1),
+            "damping = -0.1 is out of range: allowed is at least 0.0",
+        ),
+        (
+            lambda: hessian.inverse(MIXED, rank_threshold=-1.0),
+            "rank_threshold = -1.0 is out of range",
+        ),
+        (
+            lambda: hessian.inverse(MIXED, rank_threshold=31.0),
+            "leaves no direction: the largest absolute eigenvalue is 30",
+        ),
+        (
+            lambda: hessian.spectrum(MIXED).inverse(0.5, 0.1),
+            "damping = 0.5 and rank_threshold = 0.1: give one of the two",
+        ),
+        (lambda: hessian.spectrum(MIXED[:3]), r"shape \(3, 7\): a square one"),
+        (lambda: hessian.spectrum(ROTTEN), "1 entries that are not finite"),
+        (
+            lambda: hessian.inverse(ASKEW, 1.0),
+            "not symmetric: it differs from its transpose by up to",
+        ),
+        (
+            lambda: hessian.inverse(MIXED, 1.0).apply(np.zeros((2, 6))),
+            r"v has shape \(2, 6\): \[..., 7\] is needed",
+        ),
+        (lambda: solved(damping=-1.0), "damping = -1.0 is out of range"),
+        (lambda: solved(iterations=0), "iterations = 0 is out"),
+        (lambda: solved(tolerance=0.0), "tolerance = 0.0 is out of range"),
+        (lambda: solved(right=np.full((2, 7), np.inf)), "14 entries that are not finite"),
+        (lambda: solved(right=VECTORS[:, :6]), r"right has shape \(5, 6\), product \(7, 7\)"),
+        (lambda: solved(product=ASKEW), "not symmetric"),
+    ],
+)
 def test_what_cannot_be_computed_is_refused(call, words):
     with pytest.raises(MiaError, match=words):
         call()

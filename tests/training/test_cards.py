@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-if torch.cuda.is_available():  # PyTorch's automatic differentiation takes one kind of card in a process
+if (
+    torch.cuda.is_available()
+):  # PyTorch's automatic differentiation takes one kind of card in a process
     pytest.skip("a card is here, which the tests that name it ask instead", allow_module_level=True)
 sys.path += [str(Path(__file__).resolve().parents[k]) for k in (0, 1)]
 
@@ -28,9 +30,13 @@ pytestmark = pytest.mark.usefixtures("isolated_cache")
 
 def group(stacked: bool = True, recipe: str = "mlp", **changes) -> loop.Group:
     records, config = ways.recipes()[recipe]
-    rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)][:2 if stacked else 1]
+    rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)][
+        : 2 if stacked else 1
+    ]
     config, numbers = replace(config, **changes), list(range(len(rows)))
-    return loop.Group(loop.Task(records.x, records.y, 3, config, rows, numbers), devices.pick(), stacked)
+    return loop.Group(
+        loop.Task(records.x, records.y, 3, config, rows, numbers), devices.pick(), stacked
+    )
 
 
 def waits(run, card: cards.Fake) -> int:
@@ -51,14 +57,26 @@ def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatc
 
 
 OF_EACH_FUNCTION = {one.function: name for name, one in published.catalogue().items()}
-NOTHING_OF_ITS_OWN = {"audit/forests", "audit/tested", "bayes/table2-shadow", "calibration/sizes", "compare/recipes",
-                      "curvature/sizes", "iha/fashion-left-out", "iha/fashion-partial"}  # no call that the others do not make
-ASKED = sorted({*OF_EACH_FUNCTION.values()} - NOTHING_OF_ITS_OWN - {"bayes/table1"})  # which asks a card for features
+NOTHING_OF_ITS_OWN = {
+    "audit/forests",
+    "audit/tested",
+    "bayes/table2-shadow",
+    "calibration/sizes",
+    "compare/recipes",
+    "curvature/sizes",
+    "iha/fashion-left-out",
+    "iha/fashion-partial",
+}  # no call that the others do not make
+ASKED = sorted(
+    {*OF_EACH_FUNCTION.values()} - NOTHING_OF_ITS_OWN - {"bayes/table1"}
+)  # which asks a card for features
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_each_function_that_measures_gives_its_numbers_on_a_card(name, monkeypatch):
-    monkeypatch.setattr(gpu, "stack_size", lambda *_: 1)  # else the clock decides, and with it the rounding
+    monkeypatch.setattr(
+        gpu, "stack_size", lambda *_: 1
+    )  # else the clock decides, and with it the rounding
     with cards.fake(monkeypatch):
         assert published.catalogue()[name].check_probe() == ""
 
@@ -72,7 +90,9 @@ def test_the_doctor_asks_the_card(monkeypatch):
 
 
 @pytest.mark.parametrize("stacked, recipe", [(True, "mlp"), (False, "cnn"), (True, "dropout")])
-def test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(stacked, recipe, monkeypatch):
+def test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(
+    stacked, recipe, monkeypatch
+):
     with cards.fake(monkeypatch, refused=(torch.float64,)) as card:
         found = []
         for batch_size in (4, 8):
@@ -84,15 +104,21 @@ def test_an_epoch_waits_for_the_card_as_often_however_many_steps_it_has(stacked,
 
 @pytest.mark.parametrize("stacked, recipe", [(True, "mlp"), (False, "cnn"), (True, "dropout")])
 def test_a_group_renewed_trains_its_next_models_as_a_new_one_would(stacked, recipe, monkeypatch):
-    monkeypatch.setattr(loop, "capture_graph", lambda step, device, pool: [step() for _ in range(4)] and step)
+    monkeypatch.setattr(
+        loop, "capture_graph", lambda step, device, pool: [step() for _ in range(4)] and step
+    )
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     monkeypatch.setattr(devices, "replays", lambda device: True)
     with cards.fake(monkeypatch):
-        new, old = (group(stacked, recipe, optimizer="sgd", momentum=0.9, batch_size=7) for _ in range(2))
+        new, old = (
+            group(stacked, recipe, optimizer="sgd", momentum=0.9, batch_size=7) for _ in range(2)
+        )
         assert old.size % 7 > 1, "a last batch of another size"
         count = len(old.indices)
         records, config = ways.recipes()[recipe][0], old.config
-        task = loop.Task(records.x, records.y, 3, config, [np.arange(10, 31)] * count, [7, 8][:count])
+        task = loop.Task(
+            records.x, records.y, 3, config, [np.arange(10, 31)] * count, [7, 8][:count]
+        )
         new._begin(task)
         new.network.load_state_dict(new._fresh(task).state_dict())
         old.run_epoch()
@@ -106,7 +132,9 @@ def test_a_group_renewed_trains_its_next_models_as_a_new_one_would(stacked, reci
         for a, b in zip(old.outcomes(0.0), new.outcomes(0.0), strict=True):
             for name in a.arrays:
                 np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-        assert not old.renew(replace(task, rows=task.rows[:1] * 3, indices=[1, 2, 3])), "three where one or two were"
+        assert not old.renew(replace(task, rows=task.rows[:1] * 3, indices=[1, 2, 3])), (
+            "three where one or two were"
+        )
 
 
 def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatch):
@@ -116,11 +144,19 @@ def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatc
         monkeypatch.setattr(private, "noise_multiplier", lambda *_: 1.0)
         for size in (8, 16):
             config = networks.NetworkConfig("mlp:4", hidden=(4,), epochs=1, batch_size=size)
-            found["regressor", size] = waits(lambda config=config: networks.fit(
-                TABLE.x, np.arange(96.0), config, 2, networks.gaussian_loss), card)
+            found["regressor", size] = waits(
+                lambda config=config: networks.fit(
+                    TABLE.x, np.arange(96.0), config, 2, networks.gaussian_loss
+                ),
+                card,
+            )
             if not private.lacking():
                 config = replace(CONFIG, epochs=1, batch_size=size)
-                found["private", size] = waits(lambda config=config: private.fit(
-                    TABLE.x, TABLE.y, 3, config, private.Privacy(4.0), device=cards.DEVICE), card)
+                found["private", size] = waits(
+                    lambda config=config: private.fit(
+                        TABLE.x, TABLE.y, 3, config, private.Privacy(4.0), device=cards.DEVICE
+                    ),
+                    card,
+                )
     for what in {name for name, _ in found}:
         assert found[what, 8] == found[what, 16], (what, found)

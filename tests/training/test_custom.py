@@ -24,7 +24,9 @@ from mia_lib.training.stacking import stackable
 
 RNG = np.random.default_rng(0)
 TABLE = data.from_arrays(RNG.normal(size=(40, 5)), RNG.integers(0, 2, 40), "a table")
-IMAGES = data.from_arrays(RNG.integers(0, 256, (24, 8, 8, 1), np.uint8), np.arange(24) % 3, "images")
+IMAGES = data.from_arrays(
+    RNG.integers(0, 256, (24, 8, 8, 1), np.uint8), np.arange(24) % 3, "images"
+)
 NUMBERS = count()
 HERE = ThreadPoolExecutor(1)  # processes of the pool, which take seconds to start, are tried once
 
@@ -75,13 +77,21 @@ def config(architecture, **how):
 
 
 def ensemble(records, architecture, executor=HERE, **how):
-    return training.train(records, membership.balanced_halves(len(records), 2), config(architecture, **how), executor=executor)
+    return training.train(
+        records,
+        membership.balanced_halves(len(records), 2),
+        config(architecture, **how),
+        executor=executor,
+    )
 
 
 def test_it_is_held_as_text_that_says_all(module):
     mine = module(MLP)
-    for given, text in ((mine.Net, ""), (partial(mine.Net, hidden=4), "(hidden=4)"),
-                        (partial(partial(mine.Net, hidden=4), (5,), classes=2), "((5,), classes=2, hidden=4)")):
+    for given, text in (
+        (mine.Net, ""),
+        (partial(mine.Net, hidden=4), "(hidden=4)"),
+        (partial(partial(mine.Net, hidden=4), (5,), classes=2), "((5,), classes=2, hidden=4)"),
+    ):
         found = TrainConfig(given)
         assert found.architecture == f"{mine.__name__}:Net{text}"
         assert found == TrainConfig(found.architecture) and hash(found) == hash(TrainConfig(given))
@@ -91,19 +101,32 @@ def test_it_is_held_as_text_that_says_all(module):
     assert models.canonical_architecture("mlp:8") == "mlp:8"
 
 
-@pytest.mark.parametrize("text,name,records", [(MLP, "Net", TABLE), (CNN, "net", IMAGES)], ids=["class", "function"])
+@pytest.mark.parametrize(
+    "text,name,records", [(MLP, "Net", TABLE), (CNN, "net", IMAGES)], ids=["class", "function"]
+)
 def test_it_has_every_signal(module, text, name, records):
     bank, some = ensemble(records, getattr(module(text), name)), records.take(np.arange(6))
     model = bank.model(1)
-    np.testing.assert_allclose(signals.logits(bank, records)[1], signals.model_outputs(model, records.x), atol=1e-6)
+    np.testing.assert_allclose(
+        signals.logits(bank, records)[1], signals.model_outputs(model, records.x), atol=1e-6
+    )
     assert type(model).__name__ == "Net" and not model.training
-    assert np.isfinite(curvature.traces(bank, some)).all() and (boundary.distance(bank, some, 300).distance >= 0).all()
-    gradients = np.concatenate(list(signals.record_gradients(model, some.x, some.y, dtype="float64")))
-    np.testing.assert_allclose(signals.gradient_norm(bank, some)[1], np.linalg.norm(gradients, axis=1), rtol=1e-4)
+    assert (
+        np.isfinite(curvature.traces(bank, some)).all()
+        and (boundary.distance(bank, some, 300).distance >= 0).all()
+    )
+    gradients = np.concatenate(
+        list(signals.record_gradients(model, some.x, some.y, dtype="float64"))
+    )
+    np.testing.assert_allclose(
+        signals.gradient_norm(bank, some)[1], np.linalg.norm(gradients, axis=1), rtol=1e-4
+    )
     if records is TABLE:
         matrix = hessian.exact(model, some.x, some.y)
         vector = RNG.normal(size=(1, len(matrix)))
-        np.testing.assert_allclose(hessian.operator(model, some.x, some.y)(vector), vector @ matrix, atol=1e-9)
+        np.testing.assert_allclose(
+            hessian.operator(model, some.x, some.y)(vector), vector @ matrix, atol=1e-9
+        )
     with pytest.raises(MiaError, match="has no body"):
         signals.features(model, records.x)
 
@@ -111,14 +134,26 @@ def test_it_has_every_signal(module, text, name, records):
 RETURN = "return self.last(squash(self.first(x)))"
 
 
-def test_logits_of_what_a_network_returns_are_taken_in_training_and_what_has_none_is_refused(module):
+def test_logits_of_what_a_network_returns_are_taken_in_training_and_what_has_none_is_refused(
+    module,
+):
     """As of the network that returns them alone, also where models are stacked."""
-    plain, mine, pair = module(MLP), *(module(MLP.replace(RETURN, f"z = {RETURN[7:]}\n            return {what}"))
-                                       for what in ('{"logits": z}', "z, None"))
+    plain, mine, pair = (
+        module(MLP),
+        *(
+            module(MLP.replace(RETURN, f"z = {RETURN[7:]}\n            return {what}"))
+            for what in ('{"logits": z}', "z, None")
+        ),
+    )
     expected, bank = ensemble(TABLE, plain.Net), ensemble(TABLE, mine.Net)
     np.testing.assert_allclose(signals.loss(bank, TABLE), signals.loss(expected, TABLE), rtol=1e-5)
-    for signal in (signals.model_outputs, lambda network, x: next(signals.record_gradients(network, x, TABLE.y))):
-        with pytest.raises(MiaError, match="model = Net returns a tuple: a tensor .* or an object with `logits`"):
+    for signal in (
+        signals.model_outputs,
+        lambda network, x: next(signals.record_gradients(network, x, TABLE.y)),
+    ):
+        with pytest.raises(
+            MiaError, match="model = Net returns a tuple: a tensor .* or an object with `logits`"
+        ):
             signal(pair.Net((5,), 2).eval(), TABLE.x)
 
 
@@ -131,7 +166,9 @@ def test_processes_that_are_older_than_the_folder_find_the_module(module, tmp_pa
     (late / f"{name}.py").write_text(textwrap.dedent(MLP))
     there = signals.loss(ensemble(TABLE, f"{name}:Net", None), TABLE)
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another cache"))
-    np.testing.assert_allclose(there, signals.loss(ensemble(TABLE, f"{name}:Net"), TABLE), rtol=1e-5)
+    np.testing.assert_allclose(
+        there, signals.loss(ensemble(TABLE, f"{name}:Net"), TABLE), rtol=1e-5
+    )
 
 
 def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
@@ -158,14 +195,24 @@ def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
         """)
     for kind in ("plain", "dropout", "tied", "frozen", "passing", "looks"):
         architecture = TrainConfig(partial(mine.Net, kind)).architecture
-        assert stackable(architecture, (5,), 2) is (kind in ("plain", "dropout")) is loop.stacks(architecture, (5,), 2)
+        assert (
+            stackable(architecture, (5,), 2)
+            is (kind in ("plain", "dropout"))
+            is loop.stacks(architecture, (5,), 2)
+        )
         if kind == "looks":
             continue  # depends on its batch, see below
         bank = ensemble(TABLE, partial(mine.Net, kind))
-        alone, _ = training.fit(TABLE.x[bank.members[1]], TABLE.y[bank.members[1]], 2, bank.config, 1)
-        np.testing.assert_allclose(signals.logits(bank, TABLE)[1], signals.model_outputs(alone, TABLE.x), atol=1e-5)
+        alone, _ = training.fit(
+            TABLE.x[bank.members[1]], TABLE.y[bank.members[1]], 2, bank.config, 1
+        )
+        np.testing.assert_allclose(
+            signals.logits(bank, TABLE)[1], signals.model_outputs(alone, TABLE.x), atol=1e-5
+        )
         if kind == "frozen":
-            start = models.build(bank.config.architecture, (5,), 2, seed=recipe.seed_of(bank.config, 1))
+            start = models.build(
+                bank.config.architecture, (5,), 2, seed=recipe.seed_of(bank.config, 1)
+            )
             assert torch.equal(bank.model(1).first.weight, start.first.weight)
             assert not torch.equal(bank.model(1).last.weight, start.last.weight)
 
@@ -175,30 +222,78 @@ class Here(nn.Linear):
 
 
 def inside():
-    return type("Local", (nn.Linear,), {"__module__": __name__, "__qualname__": "inside.<locals>.Local"})
+    return type(
+        "Local", (nn.Linear,), {"__module__": __name__, "__qualname__": "inside.<locals>.Local"}
+    )
 
 
 MAIN = type("Main", (nn.Linear,), {"__module__": "__main__"})
 REFUSED = [
-    ("a lambda", lambda: TrainConfig(lambda: nn.Linear(5, 2)), "lambda: give it a name.*my_models.py.*functools.partial"),
-    ("within a function", lambda: TrainConfig(inside()), "made within a function: put it at the top of a module"),
-    ("of the script", lambda: TrainConfig(MAIN), "Main is of the script or notebook.*__main__.*my_models.py"),
+    (
+        "a lambda",
+        lambda: TrainConfig(lambda: nn.Linear(5, 2)),
+        "lambda: give it a name.*my_models.py.*functools.partial",
+    ),
+    (
+        "within a function",
+        lambda: TrainConfig(inside()),
+        "made within a function: put it at the top of a module",
+    ),
+    (
+        "of the script",
+        lambda: TrainConfig(MAIN),
+        "Main is of the script or notebook.*__main__.*my_models.py",
+    ),
     ("a network", lambda: TrainConfig(nn.Linear(5, 2)), "Give its class"),
-    ("another class", lambda: TrainConfig(data.Dataset), "no class of networks: give a subclass of torch.nn.Module"),
-    ("a method of an object", lambda: TrainConfig(TABLE.take), "a name, a class or a function is needed"),
-    ("NumPy's number", lambda: TrainConfig(partial(Here, np.int64(5), 2)), r"argument .*5.* of type numpy.int64.*as int\(n\)"),
+    (
+        "another class",
+        lambda: TrainConfig(data.Dataset),
+        "no class of networks: give a subclass of torch.nn.Module",
+    ),
+    (
+        "a method of an object",
+        lambda: TrainConfig(TABLE.take),
+        "a name, a class or a function is needed",
+    ),
+    (
+        "NumPy's number",
+        lambda: TrainConfig(partial(Here, np.int64(5), 2)),
+        r"argument .*5.* of type numpy.int64.*as int\(n\)",
+    ),
     ("infinity", lambda: TrainConfig(partial(Here, 5, float("inf"))), "argument inf"),
-    ("lacking arguments", lambda: TrainConfig(Here), "needs in_features, out_features: bind them.*in_features=..."),
-    ("unknown arguments", lambda: TrainConfig(partial(Here, 5, 2, width=3)), "unexpected keyword argument 'width'"),
-    ("no such module", lambda: TrainConfig("no_such_module:Net"), "no module no_such_module here. Put its folder on PYTHON"),
+    (
+        "lacking arguments",
+        lambda: TrainConfig(Here),
+        "needs in_features, out_features: bind them.*in_features=...",
+    ),
+    (
+        "unknown arguments",
+        lambda: TrainConfig(partial(Here, 5, 2, width=3)),
+        "unexpected keyword argument 'width'",
+    ),
+    (
+        "no such module",
+        lambda: TrainConfig("no_such_module:Net"),
+        "no module no_such_module here. Put its folder on PYTHON",
+    ),
     ("no such class", lambda: TrainConfig("mia_lib.models:Net"), "has no Net"),
-    ("a call as argument", lambda: TrainConfig("mia_lib.models:Network(print())"), "cannot be read: MODULE:NAME"),
-    ("scaling of a table", lambda: ensemble(TABLE, "mlp:3", scaling="0 to 1"), "a table is a table, which is fed as it is"),
+    (
+        "a call as argument",
+        lambda: TrainConfig("mia_lib.models:Network(print())"),
+        "cannot be read: MODULE:NAME",
+    ),
+    (
+        "scaling of a table",
+        lambda: ensemble(TABLE, "mlp:3", scaling="0 to 1"),
+        "a table is a table, which is fed as it is",
+    ),
     ("unknown scaling", lambda: TrainConfig("mlp", scaling="0-1"), "scaling = '0-1' is not known"),
 ]
 
 
-@pytest.mark.parametrize("call,words", [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize(
+    "call,words", [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
 def test_refused_before_anything_is_trained(call, words):
     with pytest.raises(MiaError, match=words):
         call()
@@ -206,20 +301,44 @@ def test_refused_before_anything_is_trained(call, words):
 
 NETWORKS = [
     ("no network", "return 3", "gives an object of int"),
-    ("fails", "return nn.Linear(shape[9], 2)", r"cannot be made for records of shape \(5,\) and 2 classes: IndexError"),
+    (
+        "fails",
+        "return nn.Linear(shape[9], 2)",
+        r"cannot be made for records of shape \(5,\) and 2 classes: IndexError",
+    ),
     ("no parameters", "return nn.Flatten()", "has no parameters to train.*nn.ModuleList"),
     ("lazy", "return nn.LazyLinear(2)", "lazy layers"),
     ("double", "return nn.Linear(5, 2).double()", "weight of type torch.float64"),
     ("one output", "return nn.Linear(5, 1)", r"shape \(2, 1\).*logits \[2, 2\].*torch.cat"),
-    ("other size", "return nn.Linear(4, 2)", r"cannot take a batch of shape \(2, 5\).*tables \[B, D\]"),
+    (
+        "other size",
+        "return nn.Linear(4, 2)",
+        r"cannot take a batch of shape \(2, 5\).*tables \[B, D\]",
+    ),
     ("several outputs", "return Tuple()", "outputs of tuple"),
-    ("softmax", "return nn.Sequential(nn.Linear(5, 2), nn.Softmax(1))", "gives probabilities: logits are needed"),
-    ("dropout", "return nn.Sequential(nn.Linear(5, 2), nn.Dropout(0.5))", r"in 1 \(Dropout\).*mia_lib.models.Dropout"),
+    (
+        "softmax",
+        "return nn.Sequential(nn.Linear(5, 2), nn.Softmax(1))",
+        "gives probabilities: logits are needed",
+    ),
+    (
+        "dropout",
+        "return nn.Sequential(nn.Linear(5, 2), nn.Dropout(0.5))",
+        r"in 1 \(Dropout\).*mia_lib.models.Dropout",
+    ),
     ("its own chance", "return Noisy()", "draws random numbers while it is trained, which"),
     ("no gradient", "return Stopped()", "no gradient leads back"),
     ("shared weights", "return SHARED", "share weights: make all layers anew"),
-    ("a name that is taken", "made = Tuple(); made.epsilon = nn.Parameter(torch.ones(1)); return made", "weights called eps"),
-    ("tensors of its own", "return Hidden()", "state_dict does not hold all of it.*register_buffer"),
+    (
+        "a name that is taken",
+        "made = Tuple(); made.epsilon = nn.Parameter(torch.ones(1)); return made",
+        "weights called eps",
+    ),
+    (
+        "tensors of its own",
+        "return Hidden()",
+        "state_dict does not hold all of it.*register_buffer",
+    ),
     ("others of the batch", "return Mean()", "depend on the others of the batch"),
 ]
 PARTS = """
@@ -250,19 +369,23 @@ PARTS = """
     """
 
 
-@pytest.mark.parametrize("body,words", [case[1:] for case in NETWORKS], ids=[case[0] for case in NETWORKS])
+@pytest.mark.parametrize(
+    "body,words", [case[1:] for case in NETWORKS], ids=[case[0] for case in NETWORKS]
+)
 def test_a_network_that_cannot_be_trained_here_is_refused(module, body, words):
     mine = module(PARTS.replace("BODY", body))
     with pytest.raises(MiaError, match=words):
         ensemble(TABLE, mine.net)
 
 
-SPLIT = {"my_base": """
+SPLIT = {
+    "my_base": """
     from torch import nn
     class Base(nn.Module):
         def activate(self, x):
             return x.relu()
-    """, "my_nets": """
+    """,
+    "my_nets": """
     from torch import nn
     from my_base import Base
     import my_layers as parts
@@ -272,15 +395,20 @@ SPLIT = {"my_base": """
             self.first, self.last = nn.Linear(shape[0], hidden), nn.Linear(hidden, classes)
         def forward(self, x):
             return self.last(parts.scaled(self.activate(self.first(x))))
-    """, "my_layers": """
+    """,
+    "my_layers": """
     FACTOR = 2.0
     def scaled(x):
         return FACTOR * x
-    """}
+    """,
+}
 EDITS = [  # module, what stands there, what is put in its place, whether that is another model
-    ("my_nets", "hidden=6", "hidden=7", True), ("my_nets", "self.last(parts", "-self.last(parts", True),
-    ("my_base", "x.relu()", "x.tanh()", True), ("my_layers", "FACTOR * x", "FACTOR * x + 1", True),
-    ("my_layers", "FACTOR = 2.0", "FACTOR = 3.0", True), ("my_nets", "def forward", "# a comment\n\n    def forward", False),
+    ("my_nets", "hidden=6", "hidden=7", True),
+    ("my_nets", "self.last(parts", "-self.last(parts", True),
+    ("my_base", "x.relu()", "x.tanh()", True),
+    ("my_layers", "FACTOR * x", "FACTOR * x + 1", True),
+    ("my_layers", "FACTOR = 2.0", "FACTOR = 3.0", True),
+    ("my_nets", "def forward", "# a comment\n\n    def forward", False),
 ]
 
 
@@ -293,7 +421,9 @@ def test_an_edit_is_another_model_and_a_comment_is_not(tmp_path, monkeypatch):
         for name, text in SPLIT.items():
             assert old in text or name != module
             text = textwrap.dedent(text)
-            (folder / f"{name}.py").write_text(text.replace(old, new) if old and name == module else text)
+            (folder / f"{name}.py").write_text(
+                text.replace(old, new) if old and name == module else text
+            )
         return store.code_of(store.MODELS, *(folder / f"{name}.py" for name in SPLIT))
 
     before, bank = code(0), ensemble(TABLE, "my_nets:Net")
@@ -304,9 +434,20 @@ def test_an_edit_is_another_model_and_a_comment_is_not(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("optimizer, momentum", [("adam", 0.0), ("sgd", 0.9)])
 def test_a_run_that_was_stopped_goes_on_also_where_a_layer_is_frozen(module, optimizer, momentum):
-    mine = module(MLP.replace("nn.Linear(hidden, classes)", "nn.Linear(hidden, classes)\n            "
-                              "self.first.requires_grad_(False)"))
-    task = loop.Task(TABLE.x, TABLE.y, 2, config(mine.Net, optimizer=optimizer, momentum=momentum), [np.arange(40)], [0])
+    mine = module(
+        MLP.replace(
+            "nn.Linear(hidden, classes)",
+            "nn.Linear(hidden, classes)\n            self.first.requires_grad_(False)",
+        )
+    )
+    task = loop.Task(
+        TABLE.x,
+        TABLE.y,
+        2,
+        config(mine.Net, optimizer=optimizer, momentum=momentum),
+        [np.arange(40)],
+        [0],
+    )
     whole, stopped, later = (loop.Group(task, torch.device("cpu"), False) for _ in range(3))
     for group in (whole, whole, whole, stopped):
         group.run_epoch()
@@ -320,9 +461,14 @@ def test_a_run_that_was_stopped_goes_on_also_where_a_layer_is_frozen(module, opt
 def test_the_source_of_an_editable_installation_is_followed(module, monkeypatch):
     mine = module(MLP)
     path, place = mine.__file__, mine.__name__
-    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder != os.path.dirname(path)])
-    finder = types.SimpleNamespace(find_spec=lambda name, places, target=None: importlib.util.spec_from_file_location(
-        name, path) if name == place else None)
+    monkeypatch.setattr(
+        sys, "path", [folder for folder in sys.path if folder != os.path.dirname(path)]
+    )
+    finder = types.SimpleNamespace(
+        find_spec=lambda name, places, target=None: (
+            importlib.util.spec_from_file_location(name, path) if name == place else None
+        )
+    )
     assert custom.sources(f"{place}:Net") == []
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, finder])
     assert [str(one) for one in custom.sources(f"{place}:Net")] == [path]
@@ -336,7 +482,11 @@ def test_a_class_edited_while_a_process_runs_is_refused_however_it_is_loaded(mod
     path.write_text(path.read_text().replace("x.relu()", "x.tanh()") + "\n")
 
     def refused():
-        for again in (lambda: TrainConfig(mine.Net), lambda: signals.loss(bank, TABLE), lambda: bank.model(0)):
+        for again in (
+            lambda: TrainConfig(mine.Net),
+            lambda: signals.loss(bank, TABLE),
+            lambda: bank.model(0),
+        ):
             with pytest.raises(MiaError, match="edited after this process"):
                 again()
 
@@ -357,18 +507,39 @@ def test_an_installed_class_enters_by_name_and_version(monkeypatch):
 
 def test_a_scaling_holds_in_training_and_in_every_signal():
     """A mean and a spread of one half are [-1, 1] under another name; bytes as they are, what the network itself says."""
-    default, scaled = (TrainConfig("logistic_regression", scaling=one) for one in ("-1 to 1", ((0.5,), 0.5)))
+    default, scaled = (
+        TrainConfig("logistic_regression", scaling=one) for one in ("-1 to 1", ((0.5,), 0.5))
+    )
     assert scaled != default and scaled.scaling == ((0.5,), 0.5)
     members = membership.balanced_halves(len(IMAGES), 2)
-    usual, same = (training.train(IMAGES, members, replace(one, epochs=3), executor=HERE) for one in (default, scaled))
-    for of in (signals.loss, signals.gradient_norm, curvature.traces,
-               lambda *given: curvature.between_kinks(*given)[0], lambda *given: boundary.distance(*given, 500).distance):
+    usual, same = (
+        training.train(IMAGES, members, replace(one, epochs=3), executor=HERE)
+        for one in (default, scaled)
+    )
+    for of in (
+        signals.loss,
+        signals.gradient_norm,
+        curvature.traces,
+        lambda *given: curvature.between_kinks(*given)[0],
+        lambda *given: boundary.distance(*given, 500).distance,
+    ):
         np.testing.assert_allclose(of(same, IMAGES), of(usual, IMAGES), rtol=1e-3, atol=1e-5)
     some = slice(0, 5)
-    np.testing.assert_allclose(*(hessian.exact(bank.model(0), IMAGES.x[some], IMAGES.y[some]) for bank in (usual, same)),
-                               rtol=1e-3, atol=1e-5)
-    other = training.train(IMAGES, members, replace(default, epochs=3, scaling="0 to 255"), executor=HERE)
+    np.testing.assert_allclose(
+        *(hessian.exact(bank.model(0), IMAGES.x[some], IMAGES.y[some]) for bank in (usual, same)),
+        rtol=1e-3,
+        atol=1e-5,
+    )
+    other = training.train(
+        IMAGES, members, replace(default, epochs=3, scaling="0 to 255"), executor=HERE
+    )
     network = other.model(0)
     raw = torch.tensor(IMAGES.x).permute(0, 3, 1, 2).float()
-    np.testing.assert_allclose(signals.logits(other, IMAGES)[0], network(raw).detach().numpy(), rtol=1e-4, atol=1e-4)
-    assert outputs.scaling_of(network, IMAGES.x, None) == "0 to 255" != outputs.scaling_of(network, IMAGES.x, "0 to 1")
+    np.testing.assert_allclose(
+        signals.logits(other, IMAGES)[0], network(raw).detach().numpy(), rtol=1e-4, atol=1e-4
+    )
+    assert (
+        outputs.scaling_of(network, IMAGES.x, None)
+        == "0 to 255"
+        != outputs.scaling_of(network, IMAGES.x, "0 to 1")
+    )

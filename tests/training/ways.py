@@ -16,7 +16,12 @@ from mia_lib.training import TrainConfig, devices, ensemble
 from mia_lib.training.loop import Group, Task, fit_group
 from mia_lib.training.losses import precise_loss
 
-TRAINED, SHORT, COMPUTED, WALKED = 2e-3, 5e-3, 1e-4, 2e-2  # allowed, relative to the largest value: see book/machines.md
+TRAINED, SHORT, COMPUTED, WALKED = (
+    2e-3,
+    5e-3,
+    1e-4,
+    2e-2,
+)  # allowed, relative to the largest value: see book/machines.md
 
 
 @dataclass(frozen=True)
@@ -51,17 +56,36 @@ def _images() -> data.Dataset:
 def recipes() -> dict[str, tuple[data.Dataset, TrainConfig]]:
     """Records and a recipe each: perceptrons, convolutions with views and dropout, batch normalisation."""
     sgd = {"optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9, "nesterov": True}
-    return {"mlp": (_table(), TrainConfig("mlp:8", epochs=3, batch_size=20, schedule="cosine", **sgd)),
-            "cnn": (_images(), TrainConfig("tanh_cnn:2,3,4", epochs=2, batch_size=10, augmentation="flip_crop:2")),
-            "dropout": (_images(), TrainConfig("leino_cnn:2,3,8", epochs=2, batch_size=10, augmentation="flip_resized_crop",
-                                               weight_decay=1e-3)),
-            "resnet": (_images().take(range(24)), TrainConfig("resnet9:2,3,4,5", epochs=1, batch_size=6, optimizer="sgd",
-                                                              learning_rate=0.01))}
+    return {
+        "mlp": (_table(), TrainConfig("mlp:8", epochs=3, batch_size=20, schedule="cosine", **sgd)),
+        "cnn": (
+            _images(),
+            TrainConfig("tanh_cnn:2,3,4", epochs=2, batch_size=10, augmentation="flip_crop:2"),
+        ),
+        "dropout": (
+            _images(),
+            TrainConfig(
+                "leino_cnn:2,3,8",
+                epochs=2,
+                batch_size=10,
+                augmentation="flip_resized_crop",
+                weight_decay=1e-3,
+            ),
+        ),
+        "resnet": (
+            _images().take(range(24)),
+            TrainConfig(
+                "resnet9:2,3,4,5", epochs=1, batch_size=6, optimizer="sgd", learning_rate=0.01
+            ),
+        ),
+    }
 
 
 def _loss(records, config, arrays: dict[str, np.ndarray]) -> np.ndarray:
     network = ensemble.rebuilt(config, records.shape, len(records.classes), arrays)
-    return signals.scalars(signals.model_outputs(network, records.x), records.y, config.loss)["loss"]
+    return signals.scalars(signals.model_outputs(network, records.x), records.y, config.loss)[
+        "loss"
+    ]
 
 
 def _trained(device: str, stacked: bool, precision: str = "float32") -> dict[str, np.ndarray]:
@@ -69,9 +93,11 @@ def _trained(device: str, stacked: bool, precision: str = "float32") -> dict[str
     for name, (records, config) in recipes().items():
         config = replace(config, precision=precision)
         rows = [np.flatnonzero(row) for row in membership.balanced_halves(len(records), 2)]
-        for part in ([[0, 1]] if stacked else [[0], [1]]):
+        for part in [[0, 1]] if stacked else [[0], [1]]:
             task = Task(records.x, records.y, 3, config, [rows[m] for m in part], part)
-            for m, outcome in zip(part, fit_group(task, devices.pick(device), stacked), strict=True):
+            for m, outcome in zip(
+                part, fit_group(task, devices.pick(device), stacked), strict=True
+            ):
                 found[f"{name} {m}"] = _loss(records, config, outcome.arrays)
     return found
 
@@ -80,9 +106,15 @@ def _ensemble(device: str) -> dict[str, np.ndarray]:
     """With validation, from the weights of other models, as many at once as pays."""
     records, config = recipes()["cnn"]
     members = membership.balanced_halves(len(records), 4)
-    before = training.train(records, members, replace(config, epochs=1, augmentation="none"), device=device)
-    trained = training.train(records, members, config, device=device, validation=~members, start=(before, [3, 2, 1, 0]))
-    return {f"model {m}": _loss(records, config, trained.arrays(m)) for m in range(4)} | {"history": trained.history()}
+    before = training.train(
+        records, members, replace(config, epochs=1, augmentation="none"), device=device
+    )
+    trained = training.train(
+        records, members, config, device=device, validation=~members, start=(before, [3, 2, 1, 0])
+    )
+    return {f"model {m}": _loss(records, config, trained.arrays(m)) for m in range(4)} | {
+        "history": trained.history()
+    }
 
 
 def _stopped(device: str) -> dict[str, np.ndarray]:
@@ -96,30 +128,52 @@ def _stopped(device: str) -> dict[str, np.ndarray]:
         second.load(first.state())
         while second.epoch < config.epochs:
             second.run_epoch()
-    return {f"model {m}": _loss(records, config, outcome.arrays) for m, outcome in enumerate(second.outcomes(0.0))}
+    return {
+        f"model {m}": _loss(records, config, outcome.arrays)
+        for m, outcome in enumerate(second.outcomes(0.0))
+    }
 
 
 def _derivatives(device: str) -> dict[str, np.ndarray]:
     """What no measurement asks of a card: traces of the Hessian in the input, and products with that in the parameters."""
     records, where = _table().take(range(8)), devices.pick(device)
     built = models.build("mlp:4,3", records.shape, 3, seed=0).to(where)
-    network, inputs = outputs.in_precision(built, "float64"), outputs.inputs(records.x, 0, 8, where, torch.float64)
+    network, inputs = (
+        outputs.in_precision(built, "float64"),
+        outputs.inputs(records.x, 0, 8, where, torch.float64),
+    )
 
     def loss(x, y):
         return precise_loss(network(x), y)
 
     vectors = np.random.default_rng(0).normal(size=(3, models.parameter_count(built)))
-    return {"hutchinson": curvature.hutchinson_trace(loss, inputs, 2, y=records.y),
-            "exact": curvature.exact_trace(loss, inputs, y=records.y),
-            "products": hessian.operator(built, records.x, records.y)(vectors)}
+    return {
+        "hutchinson": curvature.hutchinson_trace(loss, inputs, 2, y=records.y),
+        "exact": curvature.exact_trace(loss, inputs, y=records.y),
+        "products": hessian.operator(built, records.x, records.y)(vectors),
+    }
 
 
 def _regressors(device: str) -> dict[str, np.ndarray]:
     records = _images().take(range(32))
-    config = networks.NetworkConfig("efficientnet_lite0", hidden=(4,), epochs=1, batch_size=16, image_size=32)
+    config = networks.NetworkConfig(
+        "efficientnet_lite0", hidden=(4,), epochs=1, batch_size=16, image_size=32
+    )
     score = np.random.default_rng(0).normal(size=len(records))
-    model = networks.fit(records.x, score, config, 2, networks.gaussian_loss, records.y, 3, (records.x, score, records.y))
-    return {"outputs": networks.predict(model, records.x, records.y), "features": networks.features(config, records.x)}
+    model = networks.fit(
+        records.x,
+        score,
+        config,
+        2,
+        networks.gaussian_loss,
+        records.y,
+        3,
+        (records.x, score, records.y),
+    )
+    return {
+        "outputs": networks.predict(model, records.x, records.y),
+        "features": networks.features(config, records.x),
+    }
 
 
 WAYS = (
@@ -129,4 +183,10 @@ WAYS = (
     Way("training as many at once as pays, validated, from given weights", _ensemble, TRAINED),
     Way("going on after a stop", _stopped, TRAINED),
     Way("derivatives of a network", _derivatives, COMPUTED),
-    Way("regressors on a backbone from ImageNet", _regressors, WALKED, lambda: networks.lacking("efficientnet_lite0")))
+    Way(
+        "regressors on a backbone from ImageNet",
+        _regressors,
+        WALKED,
+        lambda: networks.lacking("efficientnet_lite0"),
+    ),
+)

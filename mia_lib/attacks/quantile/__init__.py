@@ -10,5 +10,12 @@ from mia_lib.attacks.quantile.thresholds import (
     pinball_thresholds,
 )
 
-__all__ = ["GaussianQuantile", "PinballQuantile", "gaussian_position", "gaussian_thresholds", "marginal", "pinball_position",
-           "pinball_thresholds"]
+__all__ = [
+    "GaussianQuantile",
+    "PinballQuantile",
+    "gaussian_position",
+    "gaussian_thresholds",
+    "marginal",
+    "pinball_position",
+    "pinball_thresholds",
+]

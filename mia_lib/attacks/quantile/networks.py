@@ -65,25 +65,37 @@ class NetworkConfig:
     seed: int = 0
 
     def __post_init__(self):
-        check_choice("backbone", str(self.backbone).partition(":")[0], [*models.names(), *PRETRAINED])
+        check_choice(
+            "backbone", str(self.backbone).partition(":")[0], [*models.names(), *PRETRAINED]
+        )
         if ":" in self.backbone and self.backbone.partition(":")[0] in PRETRAINED:
-            raise MiaError(f"backbone = {self.backbone!r}: a pretrained one has no widths. "
-                           f"Write {self.backbone.partition(':')[0]!r}.")
+            raise MiaError(
+                f"backbone = {self.backbone!r}: a pretrained one has no widths. "
+                f"Write {self.backbone.partition(':')[0]!r}."
+            )
         if not isinstance(self.hidden, list | tuple):
-            raise MiaError(f"hidden = {brief(self.hidden)}: the widths of layers are needed, such as (64,), or ().")
-        object.__setattr__(self, "hidden", tuple(check_whole("hidden", width, 1) for width in self.hidden))
+            raise MiaError(
+                f"hidden = {brief(self.hidden)}: the widths of layers are needed, such as (64,), or ()."
+            )
+        object.__setattr__(
+            self, "hidden", tuple(check_whole("hidden", width, 1) for width in self.hidden)
+        )
         for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
             check_whole(name, getattr(self, name), least)
         check_count("epochs", self.epochs)
         if not 0 < check_range("learning_rate", self.learning_rate) < float("inf"):
-            raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0.")
+            raise MiaError(
+                f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0."
+            )
         check_range("weight_decay", self.weight_decay, 0.0)
         check_flag("frozen", self.frozen)
         if self.image_size is not None:
             check_whole("image_size", self.image_size, 32)
             if self.backbone not in PRETRAINED:
-                raise MiaError(f"image_size = {self.image_size}: only pretrained backbones resize images, "
-                               f"{self.backbone!r} takes them as they are. Leave it None.")
+                raise MiaError(
+                    f"image_size = {self.image_size}: only pretrained backbones resize images, "
+                    f"{self.backbone!r} takes them as they are. Leave it None."
+                )
 
 
 def lacking(backbone: str) -> str:
@@ -109,7 +121,9 @@ class _Resized(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x.permute(0, 3, 1, 2).to(torch.float32).div_(255)
         if x.shape[-2:] != (self.size, self.size):
-            x = nn.functional.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+            x = nn.functional.interpolate(
+                x, (self.size, self.size), mode="bilinear", antialias=True
+            )
         return (x.expand(-1, 3, -1, -1) - self.mean) / self.spread
 
 
@@ -130,7 +144,9 @@ def _efficientnet_lite0(size: int) -> nn.Module:
     from efficientnet_lite_pytorch import EfficientNet
 
     net = EfficientNet.from_name("efficientnet-lite0", image_size=size)  # the size sets its padding
-    net.load_state_dict(torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True))
+    net.load_state_dict(
+        torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
+    )
     return _Lite(net)
 
 
@@ -143,9 +159,11 @@ def _convnext_tiny(size: int) -> nn.Module:
     try:
         state = weights.get_state_dict(progress=False, check_hash=True)
     except (OSError, RuntimeError) as error:  # no network, no room, or a file whose hash is wrong
-        raise MiaError(f"backbone = 'convnext_tiny': its weights could not be downloaded from {weights.url} ({error}). Put "
-                       f"the file into {torch.hub.get_dir()}/checkpoints, or take 'efficientnet_lite0', whose weights are "
-                       "a package.") from error
+        raise MiaError(
+            f"backbone = 'convnext_tiny': its weights could not be downloaded from {weights.url} ({error}). Put "
+            f"the file into {torch.hub.get_dir()}/checkpoints, or take 'efficientnet_lite0', whose weights are "
+            "a package."
+        ) from error
     net.load_state_dict(state)
     norm = net.classifier[0]  # before the classifier, with the weights of ImageNet
     return nn.Sequential(net.features, net.avgpool, norm, nn.Flatten())
@@ -158,10 +176,14 @@ def body_of(config: NetworkConfig, shape: tuple) -> nn.Module:
     if lacking(config.backbone):
         raise MiaError(lacking(config.backbone))
     if len(shape) != 3 or shape[2] not in (1, 3):
-        raise MiaError(f"backbone = {config.backbone!r} takes images of 1 or 3 channels; records have shape {tuple(shape)}.")
+        raise MiaError(
+            f"backbone = {config.backbone!r} takes images of 1 or 3 channels; records have shape {tuple(shape)}."
+        )
     size = config.image_size or IMAGE_SIZE
     with models.seeded(config.seed):
-        net = (_efficientnet_lite0 if config.backbone == "efficientnet_lite0" else _convnext_tiny)(size)
+        net = (_efficientnet_lite0 if config.backbone == "efficientnet_lite0" else _convnext_tiny)(
+            size
+        )
     return nn.Sequential(_Resized(size), net)
 
 
@@ -184,11 +206,16 @@ class Regressor(nn.Module):
         super().__init__()
         self.config, self.shape, self.classes, self.body = config, tuple(shape), classes, None
         if config.frozen and len(shape) != 1:
-            raise MiaError(f"frozen = True: the network is the head alone and takes features [N, F], as networks.features "
-                           f"gives them; the records have shape {shape}.")
+            raise MiaError(
+                f"frozen = True: the network is the head alone and takes features [N, F], as networks.features "
+                f"gives them; the records have shape {shape}."
+            )
         if not config.frozen:
             self.body = body_of(config, shape)
-        sizes = [(shape[0] if config.frozen else _width(self.body, shape)) + (classes or 0), *config.hidden]
+        sizes = [
+            (shape[0] if config.frozen else _width(self.body, shape)) + (classes or 0),
+            *config.hidden,
+        ]
         with models.seeded(config.seed):
             layers: list[nn.Module] = []
             for inputs, hidden in zip(sizes, sizes[1:], strict=False):
@@ -206,7 +233,9 @@ class Regressor(nn.Module):
         """Outputs [B, outputs] for records in the form of `Dataset.x` and, with classes, labels int [B]."""
         hidden = x if self.body is None else self.body(x)
         if self.classes is not None:
-            hidden = torch.cat([hidden, nn.functional.one_hot(labels, self.classes).to(hidden.dtype)], 1)
+            hidden = torch.cat(
+                [hidden, nn.functional.one_hot(labels, self.classes).to(hidden.dtype)], 1
+            )
         return self.head(hidden)
 
 
@@ -214,7 +243,9 @@ def _width(body: nn.Module, shape: tuple) -> int:
     """Features that a backbone gives a record."""
     body.eval()
     with torch.no_grad():
-        return body(torch.zeros(1, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)).shape[1]
+        return body(
+            torch.zeros(1, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)
+        ).shape[1]
 
 
 def gaussian_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -224,7 +255,9 @@ def gaussian_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return (log_spread + 0.5 * ((target - mean) * torch.exp(-log_spread)) ** 2).mean()
 
 
-def pinball_loss(out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor | Sequence[float]) -> torch.Tensor:
+def pinball_loss(
+    out: torch.Tensor, target: torch.Tensor, levels: torch.Tensor | Sequence[float]
+) -> torch.Tensor:
     """Pinball loss (Bertran et al. 2023, Definition 3) of quantiles [B, L] at L levels and targets [B], averaged over both."""
     levels = torch.as_tensor(levels, dtype=out.dtype, device=out.device)
     short = target[:, None] - out
@@ -245,8 +278,10 @@ def _records(x, labels, shape: tuple | None = None) -> tuple[torch.Tensor, torch
     """Records of the form that networks take, and labels, as tensors."""
     x = check_numbers("x", x)
     if not ((x.ndim == 4 and x.dtype == np.uint8) or x.ndim == 2) or not len(x):
-        raise MiaError(f"x has shape {x.shape} and type {x.dtype}: give uint8 images [N, H, W, C] or tables [N, D], not "
-                       "empty.")
+        raise MiaError(
+            f"x has shape {x.shape} and type {x.dtype}: give uint8 images [N, H, W, C] or tables [N, D], not "
+            "empty."
+        )
     if shape is not None and x.shape[1:] != tuple(shape):
         raise MiaError(f"x has records of shape {x.shape[1:]}; the network is for {tuple(shape)}.")
     if x.ndim == 2:
@@ -271,16 +306,29 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
     return _in_batches(body, config, x).to("cpu", torch.float32).numpy()
 
 
-def _in_batches(network: nn.Module, config: NetworkConfig, *arrays: torch.Tensor | None) -> torch.Tensor:
+def _in_batches(
+    network: nn.Module, config: NetworkConfig, *arrays: torch.Tensor | None
+) -> torch.Tensor:
     """Outputs of records, and labels, that may lie elsewhere than the network."""
     where, size = _where(config), AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
-    return torch.cat([network(*(a if a is None else a[i:i + size].to(where) for a in arrays))
-                      for i in range(0, len(arrays[0]), size)])
+    return torch.cat(
+        [
+            network(*(a if a is None else a[i : i + size].to(where) for a in arrays))
+            for i in range(0, len(arrays[0]), size)
+        ]
+    )
 
 
-def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
-        loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], labels: np.ndarray | None = None,
-        classes: int | None = None, validation: tuple | None = None) -> Regressor:
+def fit(
+    x: np.ndarray,
+    target: np.ndarray,
+    config: NetworkConfig,
+    outputs: int,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    labels: np.ndarray | None = None,
+    classes: int | None = None,
+    validation: tuple | None = None,
+) -> Regressor:
     """Train a network by AdamW, with gradients clipped to length 1.
 
     Args:
@@ -297,18 +345,31 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
     x, labels = _records(x, labels)
-    target, validation_set = torch.as_tensor(check_numbers("target", target).astype(np.float32)), None
+    target, validation_set = (
+        torch.as_tensor(check_numbers("target", target).astype(np.float32)),
+        None,
+    )
     if validation is not None:
-        validation_set = (*_records(validation[0], validation[2], x.shape[1:]),
-                          torch.as_tensor(check_numbers("target", validation[1]).astype(np.float32)))
+        validation_set = (
+            *_records(validation[0], validation[2], x.shape[1:]),
+            torch.as_tensor(check_numbers("target", validation[1]).astype(np.float32)),
+        )
     where = _where(config)
     model = Regressor(config, tuple(x.shape[1:]), classes, outputs).to(where)
-    x, target, labels = (None if array is None else array.to(where) for array in (x, target, labels))
-    validation_set = validation_set and tuple(None if array is None else array.to(where) for array in validation_set)
+    x, target, labels = (
+        None if array is None else array.to(where) for array in (x, target, labels)
+    )
+    validation_set = validation_set and tuple(
+        None if array is None else array.to(where) for array in validation_set
+    )
     parameters = list(model.parameters())
-    groups = [{"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-              {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW([g for g in groups if g["params"]], lr=config.learning_rate, fused=True)
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(
+        [g for g in groups if g["params"]], lr=config.learning_rate, fused=True
+    )
     generator = torch.Generator().manual_seed(config.seed)
     best, lowest = None, float("inf")
     for epoch in range(config.epochs):
@@ -327,8 +388,10 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
             with torch.no_grad():
                 total = loss(_in_batches(model, config, *validation_set[:2]), validation_set[2])
         if not torch.isfinite(total):
-            raise MiaError(f"The loss stopped being a finite number in epoch {epoch + 1} of {config.epochs}: lower "
-                           f"learning_rate = {config.learning_rate:g}.")
+            raise MiaError(
+                f"The loss stopped being a finite number in epoch {epoch + 1} of {config.epochs}: lower "
+                f"learning_rate = {config.learning_rate:g}."
+            )
         if validation_set is not None and float(total) < lowest:
             best, lowest = copy.deepcopy(model.state_dict()), float(total)
     if best is not None:
@@ -339,4 +402,8 @@ def fit(x: np.ndarray, target: np.ndarray, config: NetworkConfig, outputs: int,
 @torch.no_grad()
 def predict(model: Regressor, x: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
     """Outputs of a network of `fit`, float32 [N, outputs], for records and labels in the form that it was fitted with."""
-    return _in_batches(model.eval(), model.config, *_records(x, labels, model.shape)).to("cpu", torch.float32).numpy()
+    return (
+        _in_batches(model.eval(), model.config, *_records(x, labels, model.shape))
+        .to("cpu", torch.float32)
+        .numpy()
+    )

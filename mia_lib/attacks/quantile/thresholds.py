@@ -36,11 +36,15 @@ def _scores(score, argument: str = "score") -> np.ndarray:
     """Scores as float64 [N], all finite."""
     score = check_numbers(argument, score).astype(np.float64)
     if score.ndim != 1:
-        raise MiaError(f"{argument} has shape {score.shape}: [N] is needed, a number for each record.")
+        raise MiaError(
+            f"{argument} has shape {score.shape}: [N] is needed, a number for each record."
+        )
     bad = int((~np.isfinite(score)).sum())
     if bad:
-        raise MiaError(f"{argument} holds {bad} values that are infinite or NaN; they have no quantile. Clip the "
-                       "probabilities they come from, or leave those records out.")
+        raise MiaError(
+            f"{argument} holds {bad} values that are infinite or NaN; they have no quantile. Clip the "
+            "probabilities they come from, or leave those records out."
+        )
     return score
 
 
@@ -69,8 +73,10 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
         raise MiaError(f"score has {n} public scores: at least 2 are needed for a threshold.")
     place = np.ceil((n + 1) * levels - 1e-9).astype(int)  # less the rounding of 1 - alpha
     if place.max() > n:
-        raise MiaError(f"level {levels.max():g} is above what {n} public scores resolve: the smallest alpha = 1 - level is "
-                       f"1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower level.")
+        raise MiaError(
+            f"level {levels.max():g} is above what {n} public scores resolve: the smallest alpha = 1 - level is "
+            f"1/{n + 1} = {1 / (n + 1):.3g}. Use more public records, or a lower level."
+        )
     return np.sort(score)[place - 1]
 
 
@@ -78,34 +84,51 @@ def _positive(spread) -> np.ndarray:
     """Spreads as float64, none 0 or below; NaN, of a regression that failed, gives NaN."""
     spread = check_numbers("spread", spread).astype(np.float64)
     if (spread <= 0).any():
-        raise MiaError(f"spread is not above 0 in {(spread <= 0).sum()} of {spread.size} records (the least is "
-                       f"{np.nanmin(spread):.4g}): a standard deviation is needed. Of its logarithm give np.exp.")
+        raise MiaError(
+            f"spread is not above 0 in {(spread <= 0).sum()} of {spread.size} records (the least is "
+            f"{np.nanmin(spread):.4g}): a standard deviation is needed. Of its logarithm give np.exp."
+        )
     return spread
 
 
-def gaussian_thresholds(mean: np.ndarray, spread: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+def gaussian_thresholds(
+    mean: np.ndarray, spread: np.ndarray, levels: Sequence[float]
+) -> np.ndarray:
     """mean + spread * Phi^-1(level), [L, N] for mean and spread [N], all spreads above 0."""
-    return check_numbers("mean", mean).astype(np.float64) + ndtri(check_levels(levels))[:, None] * _positive(spread)
+    return check_numbers("mean", mean).astype(np.float64) + ndtri(check_levels(levels))[
+        :, None
+    ] * _positive(spread)
 
 
 def gaussian_position(score: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """(score - mean) / spread, [N], all spreads above 0."""
-    return (check_numbers("score", score).astype(np.float64) - check_numbers("mean", mean)) / _positive(spread)
+    return (
+        check_numbers("score", score).astype(np.float64) - check_numbers("mean", mean)
+    ) / _positive(spread)
 
 
 def _quantiles(quantiles, fitted_levels, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles [L0, N], each record's sorted, and Phi^-1 of their levels [L0]."""
-    fitted, quantiles = check_levels(fitted_levels, "fitted_levels"), check_numbers("quantiles", quantiles).astype(np.float64)
+    fitted, quantiles = (
+        check_levels(fitted_levels, "fitted_levels"),
+        check_numbers("quantiles", quantiles).astype(np.float64),
+    )
     if (np.diff(fitted) <= 0).any():
         raise MiaError(f"fitted_levels = {fitted.tolist()}: they must rise.")
     if len(fitted) < least:
-        raise MiaError(f"fitted_levels = {fitted.tolist()}: at least {least} levels are needed for a position between them.")
+        raise MiaError(
+            f"fitted_levels = {fitted.tolist()}: at least {least} levels are needed for a position between them."
+        )
     if quantiles.ndim != 2 or len(quantiles) != len(fitted):
-        raise MiaError(f"quantiles have shape {quantiles.shape}: [{len(fitted)}, N] is needed, a row for each fitted level.")
+        raise MiaError(
+            f"quantiles have shape {quantiles.shape}: [{len(fitted)}, N] is needed, a row for each fitted level."
+        )
     return np.sort(quantiles, 0), ndtri(fitted)
 
 
-def pinball_thresholds(quantiles: np.ndarray, fitted_levels: Sequence[float], levels: Sequence[float]) -> np.ndarray:
+def pinball_thresholds(
+    quantiles: np.ndarray, fitted_levels: Sequence[float], levels: Sequence[float]
+) -> np.ndarray:
     """Thresholds at any levels within a grid of predicted quantiles.
 
     Quantiles that cross are sorted, record by record (monotone rearrangement). Between fitted levels the threshold is linear
@@ -124,8 +147,10 @@ def pinball_thresholds(quantiles: np.ndarray, fitted_levels: Sequence[float], le
     levels, fitted = check_levels(levels), check_levels(fitted_levels)
     outside = (levels < fitted[0] - 1e-12) | (levels > fitted[-1] + 1e-12)
     if outside.any():
-        raise MiaError(f"levels = {levels[outside].tolist()} lie outside the fitted ones, {fitted[0]:g} to {fitted[-1]:g}: "
-                       "fit those levels, too.")
+        raise MiaError(
+            f"levels = {levels[outside].tolist()} lie outside the fitted ones, {fitted[0]:g} to {fitted[-1]:g}: "
+            "fit those levels, too."
+        )
     if len(z) == 1:
         return np.repeat(ranked, len(levels), 0)
     wanted = np.clip(ndtri(levels), z[0], z[-1])
@@ -134,7 +159,9 @@ def pinball_thresholds(quantiles: np.ndarray, fitted_levels: Sequence[float], le
     return (1 - share) * ranked[above - 1] + share * ranked[above]
 
 
-def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Sequence[float]) -> np.ndarray:
+def pinball_position(
+    score: np.ndarray, quantiles: np.ndarray, fitted_levels: Sequence[float]
+) -> np.ndarray:
     """Where a score lies among its record's quantiles, in units of Phi^-1(level): the inverse of `pinball_thresholds`.
 
     The largest z whose threshold the score reaches, so position >= Phi^-1(level) if and only if score >= threshold(level).
@@ -153,7 +180,9 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     ranked, z = _quantiles(quantiles, fitted_levels, least=2)
     score = check_numbers("score", score).astype(np.float64)
     if score.shape != ranked.shape[1:]:
-        raise MiaError(f"score has shape {score.shape} and quantiles {ranked.shape}: [N] and [L0, N] are needed.")
+        raise MiaError(
+            f"score has shape {score.shape} and quantiles {ranked.shape}: [N] and [L0, N] are needed."
+        )
     reached = (ranked <= score).sum(0)
     above = np.clip(reached, 1, len(z) - 1)
     low, high = (np.take_along_axis(ranked, at[None], 0)[0] for at in (above - 1, above))
@@ -166,7 +195,11 @@ def pinball_position(score: np.ndarray, quantiles: np.ndarray, fitted_levels: Se
     beyond = z[-1] + (score - ranked[-1]) * slope
     position = np.where(reached == 0, below, np.where(reached == len(z), beyond, between))
     short = reached < len(z)  # of the next quantile: rounding must not say otherwise
-    return np.where(short, np.minimum(position, np.nextafter(z[np.minimum(reached, len(z) - 1)], -np.inf)), position)
+    return np.where(
+        short,
+        np.minimum(position, np.nextafter(z[np.minimum(reached, len(z) - 1)], -np.inf)),
+        position,
+    )
 
 
 class _Regression:
@@ -179,7 +212,9 @@ class _Regression:
             from mia_lib.attacks.quantile import networks
 
             if not isinstance(model, networks.NetworkConfig):
-                raise MiaError(f"model = {brief(model)}: a networks.NetworkConfig or a trees.TreeConfig is needed.")
+                raise MiaError(
+                    f"model = {brief(model)}: a networks.NetworkConfig or a trees.TreeConfig is needed."
+                )
             missing = "" if model.frozen else networks.lacking(model.backbone)
         if missing:
             raise MiaError(missing)
@@ -199,15 +234,22 @@ class _Regression:
         if not x.ndim:
             raise MiaError(f"{of}x has no records: [N, ...] is needed.")
         if (labels is None) != (self.classes is None):
-            raise MiaError(of + ("labels were given to q(x), which sees none: leave them out, or give classes." if
-                                 self.classes is None else
-                                 f"labels are missing: with classes = {self.classes} the regression is q(x, y)."))
+            raise MiaError(
+                of
+                + (
+                    "labels were given to q(x), which sees none: leave them out, or give classes."
+                    if self.classes is None
+                    else f"labels are missing: with classes = {self.classes} the regression is q(x, y)."
+                )
+            )
         if labels is not None:
             labels = check_labels(f"{of}labels", labels, self.classes, len(x))
         if score is not None:
             score = _scores(score, f"{of}score")
             if score.shape != x.shape[:1]:
-                raise MiaError(f"{of}score has length {len(score)}, x has {len(x)} records: one for each is needed.")
+                raise MiaError(
+                    f"{of}score has length {len(score)}, x has {len(x)} records: one for each is needed."
+                )
         return x, labels, score
 
     def _columns(self, x: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
@@ -216,7 +258,13 @@ class _Regression:
             return x
         return np.column_stack([x, np.eye(self.classes, dtype=np.float32)[labels]])
 
-    def fit(self, x: np.ndarray, score: np.ndarray, labels: np.ndarray | None = None, validation: tuple | None = None):
+    def fit(
+        self,
+        x: np.ndarray,
+        score: np.ndarray,
+        labels: np.ndarray | None = None,
+        validation: tuple | None = None,
+    ):
         """Learn from public records.
 
         Args:
@@ -235,27 +283,43 @@ class _Regression:
         """
         x, labels, score = self._checked(x, labels, _scores(score))
         if len(x) < LEAST:
-            raise MiaError(f"{type(self).__name__} was given {len(x)} public records to fit: at least {LEAST} are needed.")
+            raise MiaError(
+                f"{type(self).__name__} was given {len(x)} public records to fit: at least {LEAST} are needed."
+            )
         centre, scale = float(score.mean()), float(score.std())
         if not scale > 1e-12 * abs(centre):
-            raise MiaError(f"score is {centre:g} for all {len(score)} public records: there is nothing to regress.")
+            raise MiaError(
+                f"score is {centre:g} for all {len(score)} public records: there is nothing to regress."
+            )
         validation_set = None
         if validation is not None:
             if not isinstance(validation, list | tuple) or len(validation) not in (2, 3):
-                raise MiaError(f"validation = {brief(validation)}: (x, score) or (x, score, labels) is needed.")
+                raise MiaError(
+                    f"validation = {brief(validation)}: (x, score) or (x, score, labels) is needed."
+                )
             validation_x, validation_labels, validation_score = self._checked(
-                validation[0], validation[2] if len(validation) == 3 else None,
-                _scores(validation[1], "validation: score"), "validation")
+                validation[0],
+                validation[2] if len(validation) == 3 else None,
+                _scores(validation[1], "validation: score"),
+                "validation",
+            )
             validation_set = validation_x, (validation_score - centre) / scale, validation_labels
         target = (score - centre) / scale
         if self._trees:
-            validation_set = validation_set and (self._columns(validation_set[0], validation_set[2]), validation_set[1])
-            self.fitted = trees.fit(self._columns(x, labels), target, self.model, self._tree_loss, validation_set)
+            validation_set = validation_set and (
+                self._columns(validation_set[0], validation_set[2]),
+                validation_set[1],
+            )
+            self.fitted = trees.fit(
+                self._columns(x, labels), target, self.model, self._tree_loss, validation_set
+            )
         else:
             from mia_lib.attacks.quantile import networks
 
             loss = self._network_loss(networks)
-            self.fitted = networks.fit(x, target, self.model, *loss, labels, self.classes, validation_set)
+            self.fitted = networks.fit(
+                x, target, self.model, *loss, labels, self.classes, validation_set
+            )
         self.centre, self.scale = centre, scale
         return self
 
@@ -288,17 +352,27 @@ class GaussianQuantile(_Regression):
     def _network_loss(self, networks):
         return 2, networks.gaussian_loss
 
-    def predict(self, x: np.ndarray, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def predict(
+        self, x: np.ndarray, labels: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the score, float64 [N] each, in its units."""
-        mean, second = self._ask(x, labels)  # of trees the variance, of networks the logarithm of the spread
-        return self.centre + self.scale * mean, self.scale * (np.sqrt(second) if self._trees else np.exp(second))
+        mean, second = self._ask(
+            x, labels
+        )  # of trees the variance, of networks the logarithm of the spread
+        return self.centre + self.scale * mean, self.scale * (
+            np.sqrt(second) if self._trees else np.exp(second)
+        )
 
-    def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
+    def thresholds(
+        self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None
+    ) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha; a member has score >= threshold."""
         levels = check_levels(levels)
         return gaussian_thresholds(*self.predict(x, labels), levels)
 
-    def position(self, x: np.ndarray, score: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
+    def position(
+        self, x: np.ndarray, score: np.ndarray, labels: np.ndarray | None = None
+    ) -> np.ndarray:
         """(score - mean) / spread, [N]: higher for members."""
         x, labels, score = self._checked(x, labels, score)
         return gaussian_position(score, *self.predict(x, labels))
@@ -316,7 +390,9 @@ class PinballQuantile(_Regression):
         super().__init__(model, classes)
         self.levels = check_levels(levels)
         if len(self.levels) < 2 or (np.diff(self.levels) <= 0).any():
-            raise MiaError(f"levels = {self.levels.tolist()}: at least two are needed, and they must rise.")
+            raise MiaError(
+                f"levels = {self.levels.tolist()}: at least two are needed, and they must rise."
+            )
         self._tree_loss = trees.quantile_loss(self.levels)
 
     def _network_loss(self, networks):
@@ -326,11 +402,15 @@ class PinballQuantile(_Regression):
         """Quantiles of the score at the fitted levels, float64 [L0, N], in its units; they may cross."""
         return self.centre + self.scale * self._ask(x, labels)
 
-    def thresholds(self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None) -> np.ndarray:
+    def thresholds(
+        self, x: np.ndarray, levels: Sequence[float], labels: np.ndarray | None = None
+    ) -> np.ndarray:
         """Thresholds [L, N] at levels 1 - alpha within the fitted ones, see `pinball_thresholds`."""
         return pinball_thresholds(self.predict(x, labels), self.levels, levels)
 
-    def position(self, x: np.ndarray, score: np.ndarray, labels: np.ndarray | None = None) -> np.ndarray:
+    def position(
+        self, x: np.ndarray, score: np.ndarray, labels: np.ndarray | None = None
+    ) -> np.ndarray:
         """Where the score lies among the record's quantiles, [N], higher for members, see `pinball_position`."""
         x, labels, score = self._checked(x, labels, score)
         return pinball_position(score, self.predict(x, labels), self.levels)

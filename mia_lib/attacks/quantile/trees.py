@@ -56,14 +56,26 @@ class TreeConfig:
         check_count("iterations", self.iterations)
         check_whole("depth", self.depth, 1, 16)
         check_whole("seed", self.seed, 0)
-        if self.learning_rate is not None and not 0 < check_range("learning_rate", self.learning_rate) <= 1:
-            raise MiaError(f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0, to 1, or "
-                           "None for 0.03.")
+        if (
+            self.learning_rate is not None
+            and not 0 < check_range("learning_rate", self.learning_rate) <= 1
+        ):
+            raise MiaError(
+                f"learning_rate = {self.learning_rate!r} is out of range: allowed is above 0, to 1, or "
+                "None for 0.03."
+            )
 
 
 def _arguments(config: TreeConfig) -> dict:
-    arguments = dict(iterations=int(config.iterations), depth=int(config.depth), random_seed=int(config.seed), l2_leaf_reg=L2,
-                     thread_count=1, verbose=False, allow_writing_files=False)
+    arguments = dict(
+        iterations=int(config.iterations),
+        depth=int(config.depth),
+        random_seed=int(config.seed),
+        l2_leaf_reg=L2,
+        thread_count=1,
+        verbose=False,
+        allow_writing_files=False,
+    )
     if config.learning_rate is not None:
         arguments["learning_rate"] = float(config.learning_rate)
     return arguments
@@ -84,19 +96,25 @@ def _fitted(model, x, target, **options):
     try:
         return model.fit(x, target, **options)
     except catboost.CatBoostError as error:
-        raise MiaError(f"CatBoost could not fit {len(x)} records with {model.get_params()}: {error}") from None
+        raise MiaError(
+            f"CatBoost could not fit {len(x)} records with {model.get_params()}: {error}"
+        ) from None
 
 
 def _table(x, columns: int | None = None) -> np.ndarray:
     x = check_numbers("x", x)
     if x.ndim != 2 or not len(x) or (columns is not None and x.shape[1] != columns):
         wanted = "[N, D]" if columns is None else f"[N, {columns}]"
-        raise MiaError(f"x has shape {x.shape}: boosted trees need a table {wanted}, not empty. Images become one by "
-                       "Dataset.as_table.")
+        raise MiaError(
+            f"x has shape {x.shape}: boosted trees need a table {wanted}, not empty. Images become one by "
+            "Dataset.as_table."
+        )
     return x
 
 
-def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeConfig, *others: np.ndarray) -> list[np.ndarray]:
+def classifier_logits(
+    x: np.ndarray, y: np.ndarray, classes: int, config: TreeConfig, *others: np.ndarray
+) -> list[np.ndarray]:
     """Train a classifier on records [N, D] with labels int [N], and ask it.
 
     Two classes are told apart by one number s, CatBoost's log odds; their logits are 0 and s.
@@ -114,14 +132,29 @@ def classifier_logits(x: np.ndarray, y: np.ndarray, classes: int, config: TreeCo
     y = check_labels("y", y, classes, len(x))
     lost = np.setdiff1d(np.arange(classes), y)
     if len(lost):
-        raise MiaError(f"y has no record of {len(lost)} of {classes} classes, the first is {lost[0]}: each needs one.")
-    loss = {"loss_function": "Logloss"} if classes == 2 else {"loss_function": "MultiClass", "classes_count": classes}
+        raise MiaError(
+            f"y has no record of {len(lost)} of {classes} classes, the first is {lost[0]}: each needs one."
+        )
+    loss = (
+        {"loss_function": "Logloss"}
+        if classes == 2
+        else {"loss_function": "MultiClass", "classes_count": classes}
+    )
     model = _fitted(catboost.CatBoostClassifier(**loss, **_arguments(config)), x, y)
-    raw = [np.asarray(model.predict(table, prediction_type="RawFormulaVal"), np.float64) for table in others]
+    raw = [
+        np.asarray(model.predict(table, prediction_type="RawFormulaVal"), np.float64)
+        for table in others
+    ]
     return [np.stack([np.zeros(len(s)), s], 1) for s in raw] if classes == 2 else raw
 
 
-def fit(x: np.ndarray, target: np.ndarray, config: TreeConfig, loss: str, validation: tuple | None = None):
+def fit(
+    x: np.ndarray,
+    target: np.ndarray,
+    config: TreeConfig,
+    loss: str,
+    validation: tuple | None = None,
+):
     """Regress something about a target [N] from a table [N, D]: a CatBoost model for `predict`, whose number of trees is the
     best one on the validation records (x, target) where there are some. No CatBoost, no table and what CatBoost cannot fit are
     refused.
@@ -131,8 +164,13 @@ def fit(x: np.ndarray, target: np.ndarray, config: TreeConfig, loss: str, valida
     """
     catboost, x, options = _catboost(), _table(x), {}
     if validation is not None:
-        options = {"eval_set": (_table(validation[0], x.shape[1]), validation[1]), "use_best_model": True}
-    return _fitted(catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **options)
+        options = {
+            "eval_set": (_table(validation[0], x.shape[1]), validation[1]),
+            "use_best_model": True,
+        }
+    return _fitted(
+        catboost.CatBoostRegressor(loss_function=loss, **_arguments(config)), x, target, **options
+    )
 
 
 def quantile_loss(levels: Sequence[float]) -> str:

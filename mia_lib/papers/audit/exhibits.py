@@ -24,10 +24,14 @@ roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
 BOUNDS = {
-    "gradients": "one run, white-box: Dirac canaries", "mislabelled": "one run, black-box: mislabelled",
-    "natural": "one run, black-box: as they come", "gradients, many runs": "1,000 runs, white-box: a Dirac canary",
-    "mislabelled, many runs": "1,000 runs, black-box: a mislabelled one", "one run": "one run, in theory",
-    "many runs": "1,000 runs, in theory"}
+    "gradients": "one run, white-box: Dirac canaries",
+    "mislabelled": "one run, black-box: mislabelled",
+    "natural": "one run, black-box: as they come",
+    "gradients, many runs": "1,000 runs, white-box: a Dirac canary",
+    "mislabelled, many runs": "1,000 runs, black-box: a mislabelled one",
+    "one run": "one run, in theory",
+    "many runs": "1,000 runs, in theory",
+}
 
 
 def show_report(report: Report, name: str) -> None:
@@ -35,17 +39,30 @@ def show_report(report: Report, name: str) -> None:
     tables.check_name(name)
     page, title = report.html(), report.inputs.options.name
     numbers = json.dumps(report.data(), allow_nan=False)
-    frame = (f'<details><summary>The whole report on {html.escape(title)}</summary><iframe title="{html.escape(title)}" '
-             f'srcdoc="{html.escape(page)}" style="width:100%;height:80vh;border:1px solid #888"></iframe></details>')
+    frame = (
+        f'<details><summary>The whole report on {html.escape(title)}</summary><iframe title="{html.escape(title)}" '
+        f'srcdoc="{html.escape(page)}" style="width:100%;height:80vh;border:1px solid #888"></iframe></details>'
+    )
     text = f"*The whole report on {title} is a page of its own, in the book and in JupyterLab.*"
-    tables.display_bundle({"text/html": frame, "text/markdown": text, "text/plain": str(report),
-                           MIME: {"name": name, "title": title, "files": {PAGE: page, NUMBERS: numbers}}})
+    tables.display_bundle(
+        {
+            "text/html": frame,
+            "text/markdown": text,
+            "text/plain": str(report),
+            MIME: {"name": name, "title": title, "files": {PAGE: page, NUMBERS: numbers}},
+        }
+    )
 
 
 def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     """Each attack of the audit, and whether each report could run it, or why not."""
-    cells = {title: {step.name: "**ran**" if step.name in report.scores else step.why or step.state
-                     for step in report.plan.steps} for title, report in reports.items()}
+    cells = {
+        title: {
+            step.name: "**ran**" if step.name in report.scores else step.why or step.state
+            for step in report.plan.steps
+        }
+        for title, report in reports.items()
+    }
     return pd.DataFrame(cells).loc[list(ATTACKS)].rename_axis("attack").reset_index()
 
 
@@ -54,14 +71,33 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     rows = []
     for title, report in reports.items():
         result, of = report.result, {"model": title} if len(reports) > 1 else {}
-        for attack in sorted((attack for attack in result.attacks if not attack.audits),
-                             key=lambda attack: (attack.name != result.best.attack, -attack.auc.value)):
-            rates = {f"TPR at {reporting.percent(rate.fpr)} FPR": reporting.tpr(rate) for rate in attack.rates}
-            rows.append({**of, "attack": attack.name, "AUC": _span(attack.auc), **rates, "p, corrected": f"{attack.p:.2g}",
-                         "epsilon, at least": tables.cell(attack.epsilon.bound, ".2f")})
+        for attack in sorted(
+            (attack for attack in result.attacks if not attack.audits),
+            key=lambda attack: (attack.name != result.best.attack, -attack.auc.value),
+        ):
+            rates = {
+                f"TPR at {reporting.percent(rate.fpr)} FPR": reporting.tpr(rate)
+                for rate in attack.rates
+            }
+            rows.append(
+                {
+                    **of,
+                    "attack": attack.name,
+                    "AUC": _span(attack.auc),
+                    **rates,
+                    "p, corrected": f"{attack.p:.2g}",
+                    "epsilon, at least": tables.cell(attack.epsilon.bound, ".2f"),
+                }
+            )
         if result.control:
-            rows.append({**of, "attack": f"*{CONTROL}*", "AUC": _span(result.control.auc),
-                         "p, corrected": f"{result.control.p:.2g}, alone"})
+            rows.append(
+                {
+                    **of,
+                    "attack": f"*{CONTROL}*",
+                    "AUC": _span(result.control.auc),
+                    "p, corrected": f"{result.control.p:.2g}, alone",
+                }
+            )
     return pd.DataFrame(rows).fillna(tables.DASH)
 
 
@@ -71,30 +107,65 @@ def _span(interval: metrics.Interval) -> Cell:
 
 def prices_table(report: Report) -> pd.DataFrame:
     """What changes of the recipe brought, in the words of the report, and the model that was audited."""
-    rows = [{"recipe": "the model that is audited", "AUC of the loss": _span(report.result.loss.auc),
-             "accuracy on non-members": f"{report.accuracy[1]:.3f}", "which": "was trained once, too"}]
-    rows += [{"recipe": price.name, "AUC of the loss": tables.DASH if price.auc is None else _span(price.auc),
-              "accuracy on non-members": tables.DASH if price.accuracy is None else _span(price.accuracy),
-              "which": price.effect} for price in report.prices]
+    rows = [
+        {
+            "recipe": "the model that is audited",
+            "AUC of the loss": _span(report.result.loss.auc),
+            "accuracy on non-members": f"{report.accuracy[1]:.3f}",
+            "which": "was trained once, too",
+        }
+    ]
+    rows += [
+        {
+            "recipe": price.name,
+            "AUC of the loss": tables.DASH if price.auc is None else _span(price.auc),
+            "accuracy on non-members": tables.DASH
+            if price.accuracy is None
+            else _span(price.accuracy),
+            "which": price.effect,
+        }
+        for price in report.prices
+    ]
     return pd.DataFrame(rows)
 
 
 def many_table(frame: pd.DataFrame) -> pd.DataFrame:
     """The same question about several models: AUC, TPR at 1 % FPR and accuracy, in percent."""
     frame = frame[frame["study"].isin(["forests", "twins", "references"])].copy()
-    leaf, noise = frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}"), frame["noise"].fillna("")
+    leaf, noise = (
+        frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}"),
+        frame["noise"].fillna(""),
+    )
     frame["models"] = (frame["study"] + ", " + leaf + noise).str.strip(", ")
     frame["score"] = frame["attack"].replace({"model": "loss"})
-    return tables.percent_table(frame, ["models", "score"], ("metric",), {(m,): t for m, t in TITLE_OF.items()})
+    return tables.percent_table(
+        frame, ["models", "score"], ("metric",), {(m,): t for m, t in TITLE_OF.items()}
+    )
 
 
 def leaves_figure(frame: pd.DataFrame) -> Figure:
     """What larger leaves take from the attack, and from the forest."""
-    rows = frame[(frame["study"] == "forests") & frame["leaf"].notna() & frame["metric"].isin(["auc", "accuracy"])]
+    rows = frame[
+        (frame["study"] == "forests")
+        & frame["leaf"].notna()
+        & frame["metric"].isin(["auc", "accuracy"])
+    ]
     shown = metrics.summary(rows[rows["attack"] != "no model"], ["leaf", "attack", "metric"])
-    shown = shown.assign(panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}), by="forest")
-    return plotting.lineplot(shown, "leaf", "value", "by", panel="panel", log=True, sharey=False,
-                             xlabel="least records of a leaf", ylabel="")
+    shown = shown.assign(
+        panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}),
+        by="forest",
+    )
+    return plotting.lineplot(
+        shown,
+        "leaf",
+        "value",
+        "by",
+        panel="panel",
+        log=True,
+        sharey=False,
+        xlabel="least records of a leaf",
+        ylabel="",
+    )
 
 
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -110,14 +181,24 @@ def one_run_table(frame: pd.DataFrame) -> pd.DataFrame:
     there = set(zip(frame["promised"], frame["attack"], strict=True))
 
     def cell(promised: float, attack: str, metric: str = "epsilon", spec: str = ".2f"):
-        if (promised, attack) not in there or attack == "accountant" and promised == study.EPSILONS[-1]:
+        if (
+            (promised, attack) not in there
+            or attack == "accountant"
+            and promised == study.EPSILONS[-1]
+        ):
             return tables.DASH
         number = metrics.estimate(frame, attack, metric, promised=promised)
-        return tables.cell(number.interval((0.0, np.inf)) if attack in BOUNDS else number.value, spec)
+        return tables.cell(
+            number.interval((0.0, np.inf)) if attack in BOUNDS else number.value, spec
+        )
 
-    return pd.DataFrame({
-        "no noise" if promised == study.EPSILONS[-1] else f"{promised:g}": {
-            "spent, says the accountant": cell(promised, "accountant"),
-            **{title: cell(promised, kind) for kind, title in BOUNDS.items()},
-            "one run: accuracy": cell(promised, "model", "accuracy", ".0%")}
-        for promised in sorted(frame["promised"].unique())}).rename_axis("epsilon that was promised")
+    return pd.DataFrame(
+        {
+            "no noise" if promised == study.EPSILONS[-1] else f"{promised:g}": {
+                "spent, says the accountant": cell(promised, "accountant"),
+                **{title: cell(promised, kind) for kind, title in BOUNDS.items()},
+                "one run: accuracy": cell(promised, "model", "accuracy", ".0%"),
+            }
+            for promised in sorted(frame["promised"].unique())
+        }
+    ).rename_axis("epsilon that was promised")

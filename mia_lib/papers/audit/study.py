@@ -16,14 +16,22 @@ from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
 NOISE = ("without", "private")  # of `measure.twins`
-EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)  # of models trained with canaries; the last leaves next to no noise
+EPSILONS = (
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+    1e9,
+)  # of models trained with canaries; the last leaves next to no noise
 CONFIDENCE = 0.95
 
 
 def forests(held: Bank) -> pd.DataFrame:
     """Study "forests": the loss and the accuracy on non-members by least records of a `leaf`; "no model" is the control."""
     leaves = held.parameters["leaves"] or [1, 5, 20]
-    control = by_target({"no model": held.blind}, held.members, METRICS, study="forests", leaf=leaves[0])
+    control = by_target(
+        {"no model": held.blind}, held.members, METRICS, study="forests", leaf=leaves[0]
+    )
     return pd.concat([control, _by_kind(held, "forests", "leaf", leaves)], ignore_index=True)
 
 
@@ -37,22 +45,40 @@ def _by_kind(held: Bank, study: str, column: str, kinds: Sequence) -> pd.DataFra
     frames = []
     for place, kind in enumerate(kinds):
         where = {"study": study, column: kind}
-        frames += [by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, **where),
-                   by_repetition({"model": {"accuracy": held.right[:, place]}}, **where)]
+        frames += [
+            by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, **where),
+            by_repetition({"model": {"accuracy": held.right[:, place]}}, **where),
+        ]
     return pd.concat(frames, ignore_index=True)
 
 
 def tested(held: Bank, kind: str) -> pd.DataFrame:
     """Study "tested": the share of audits that raise an alarm, by `data`, the kind of model, and `leak`, none or planted."""
-    return pd.concat([by_repetition({"audit": {"alarms": held.alarms[:, place]}}, study="tested", data=kind, leak=leak)
-                      for place, leak in enumerate(("none", "planted"))], ignore_index=True)
+    return pd.concat(
+        [
+            by_repetition(
+                {"audit": {"alarms": held.alarms[:, place]}}, study="tested", data=kind, leak=leak
+            )
+            for place, leak in enumerate(("none", "planted"))
+        ],
+        ignore_index=True,
+    )
 
 
 def references(report: audit.Report) -> pd.DataFrame:
     """Study "references": attacks on each of an audit's own references by the others but its complement."""
     models, pool = inputs.references(report.inputs, report.plan.references), report.inputs.pool
-    loss, odds = (signal(models, pool).astype(float) for signal in (signals.loss, signals.logit_scaled_confidence))
-    game = Game(models.members, {registry.LOG_ODDS: odds, "loss": loss}, {}, range(len(models)), len(models) - 2)
+    loss, odds = (
+        signal(models, pool).astype(float)
+        for signal in (signals.loss, signals.logit_scaled_confidence)
+    )
+    game = Game(
+        models.members,
+        {registry.LOG_ODDS: odds, "loss": loss},
+        {},
+        range(len(models)),
+        len(models) - 2,
+    )
     return game.frame(["MALT", "calibrated loss", "LiRA"], METRICS, study="references")
 
 
@@ -63,9 +89,11 @@ def canary_scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each kind of canaries the scores and the coins, both [M, canaries of that kind]: how far the parameters of Dirac
     canaries moved, and by how much training lowered the losses of those that are records."""
     natural, records = held.parameters["natural"], held.gain.shape[1]
-    return {"gradients": (held.moved, held.coins[:, records:]),
-            "mislabelled": (held.gain[:, natural:], held.coins[:, natural:records]),
-            "natural": (held.gain[:, :natural], held.coins[:, :natural])}
+    return {
+        "gradients": (held.moved, held.coins[:, records:]),
+        "mislabelled": (held.gain[:, natural:], held.coins[:, natural:records]),
+        "natural": (held.gain[:, :natural], held.coins[:, :natural]),
+    }
 
 
 def one_run(held: Bank) -> pd.DataFrame:
@@ -73,12 +101,17 @@ def one_run(held: Bank) -> pd.DataFrame:
     `promised`; of the model its accuracy and, as "accountant", what it spent."""
     delta, rows = held.parameters["delta"], {}
     for kind, (score, coins) in canary_scores(held).items():
-        bounds = [metrics.epsilon_one_run(of_run, inside, None, delta, CONFIDENCE)
-                  for of_run, inside in zip(score, coins, strict=True)]
+        bounds = [
+            metrics.epsilon_one_run(of_run, inside, None, delta, CONFIDENCE)
+            for of_run, inside in zip(score, coins, strict=True)
+        ]
         rows[kind] = {"epsilon": np.array(bounds, float), "auc": metrics.auc(score, coins)}
     rows |= {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
-    return by_repetition(rows, promised=(promised := held.parameters["epsilon"]),
-                         study="no noise" if promised == EPSILONS[-1] else "one run")
+    return by_repetition(
+        rows,
+        promised=(promised := held.parameters["epsilon"]),
+        study="no noise" if promised == EPSILONS[-1] else "one run",
+    )
 
 
 def many_runs(held: Bank) -> pd.DataFrame:
@@ -86,10 +119,14 @@ def many_runs(held: Bank) -> pd.DataFrame:
     all runs, of which half choose the threshold, a row a canary."""
     delta, promised, rows = held.parameters["delta"], held.parameters["epsilon"], {}
     for kind, (score, coins) in canary_scores(held).items():
-        bounds = [metrics.epsilon_lower_bound(of_canary, inside, delta, CONFIDENCE, splits=1)
-                  for of_canary, inside in zip(score.T, coins.T, strict=True)]
+        bounds = [
+            metrics.epsilon_lower_bound(of_canary, inside, delta, CONFIDENCE, splits=1)
+            for of_canary, inside in zip(score.T, coins.T, strict=True)
+        ]
         rows |= {f"{kind}, many runs": {"epsilon": np.array(bounds, float)}} if bounds else {}
-    return by_repetition(rows, promised=promised, study="no noise" if promised == EPSILONS[-1] else "one run")
+    return by_repetition(
+        rows, promised=promised, study="no noise" if promised == EPSILONS[-1] else "one run"
+    )
 
 
 def gaussian_noise(epsilon: float, delta: float) -> float:
@@ -99,12 +136,18 @@ def gaussian_noise(epsilon: float, delta: float) -> float:
 
     def excess(sigma: float) -> float:
         at = 1 / (2 * sigma)
-        return stats.norm.cdf(at - epsilon * sigma) - np.exp(epsilon + stats.norm.logcdf(-at - epsilon * sigma)) - delta
+        return (
+            stats.norm.cdf(at - epsilon * sigma)
+            - np.exp(epsilon + stats.norm.logcdf(-at - epsilon * sigma))
+            - delta
+        )
 
     return float(optimize.brentq(excess, 1e-3, 1e3))
 
 
-def simulate_gaussian(delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0) -> pd.DataFrame:
+def simulate_gaussian(
+    delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0
+) -> pd.DataFrame:
     """Study "in theory": the same bounds where nothing but noise is between a canary and its score, its coin, 0 or 1, plus the
     Gaussian noise of the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them
     choose the threshold."""
@@ -114,15 +157,26 @@ def simulate_gaussian(delta: float, canaries: int = 1000, repetitions: int = 8, 
         for repetition in range(repetitions):
             coins = rng.random(canaries) < 0.5
             score = coins + gaussian_noise(promised, delta) * rng.normal(size=canaries)
-            bounds[:, repetition] = (metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE),
-                                     metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1))
-        frames.append(by_repetition({"one run": {"epsilon": bounds[0]}, "many runs": {"epsilon": bounds[1]}},
-                                    study="in theory", promised=promised))
+            bounds[:, repetition] = (
+                metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE),
+                metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1),
+            )
+        frames.append(
+            by_repetition(
+                {"one run": {"epsilon": bounds[0]}, "many runs": {"epsilon": bounds[1]}},
+                study="in theory",
+                promised=promised,
+            )
+        )
     return pd.concat(frames, ignore_index=True)
 
 
 def bounds_without_errors(runs: int, delta: float = 0.0) -> dict[str, float]:
     """The most that an attack without an error can show: in one run with so many canaries, in so many runs with one each."""
     coins = np.arange(runs) % 2 == 0
-    return {"one run": float(metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)),
-            "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1))}
+    return {
+        "one run": float(
+            metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), delta, CONFIDENCE)
+        ),
+        "many runs": float(metrics.epsilon_lower_bound(coins, coins, delta, CONFIDENCE, splits=1)),
+    }

@@ -27,24 +27,34 @@ FPR = 0.01  # of each target, at which records are called members
 TENTHS = 10
 
 
-def attack_models(bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTACKS, models: slice = slice(None)
-                  ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def attack_models(
+    bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTACKS, models: slice = slice(None)
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores [T, N] of every one of these models, with all others of them but its partner for references; and who is a member.
 
     Args:
         bank: with `margin` and `members`. records: numbers of those that are judged, int [N]. attacks: of the registry.
         models: of the bank, whole pairs.
     """
-    some = Bank(bank.name, bank.parameters, {name: bank.arrays[name][models] for name in ("margin", "members")}, [])
-    public = bank.untrained[:registry.POPULATION]
+    some = Bank(
+        bank.name,
+        bank.parameters,
+        {name: bank.arrays[name][models] for name in ("margin", "members")},
+        [],
+    )
+    public = bank.untrained[: registry.POPULATION]
     game = Game.on(some, records, public, range(len(some)), len(some) - 2, "first")
     return game.scores(attacks), game.members
 
 
 def call_members(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Whom each target's threshold at a false positive rate of `FPR` calls a member, bool [T, N]."""
-    return np.stack([row > np.quantile(row[~inside], 1 - FPR, method="higher")
-                     for row, inside in zip(scores, members, strict=True)])
+    return np.stack(
+        [
+            row > np.quantile(row[~inside], 1 - FPR, method="higher")
+            for row, inside in zip(scores, members, strict=True)
+        ]
+    )
 
 
 def detection_rate(calls: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -74,7 +84,9 @@ def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFr
     (title, bank), *others = banks.items()
     rows, half = np.arange(records), len(bank) // 4 * 2
     scores, members = attack_models(bank, rows, models=slice(half))
-    rankings = {name: rank_records(call_members(score, members), members) for name, score in scores.items()}
+    rankings = {
+        name: rank_records(call_members(score, members), members) for name, score in scores.items()
+    }
     for name, other in others:
         scores, members = attack_models(other, rows, ["LiRA"])
         rankings[name] = rank_records(call_members(scores["LiRA"], members), members)
@@ -86,11 +98,22 @@ def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFr
             where = {"study": "exposed", "data": title, "ranking": by}
             for tenth, part in enumerate(np.array_split(ranking, TENTHS), 1):
                 of_part, inside = calls[:, part], members[:, part]
-                rates = {metric: [row[side].mean() for row, side in zip(of_part, sides, strict=True)]
-                         for metric, sides in (("found", inside), ("accused", ~inside))}
+                rates = {
+                    metric: [row[side].mean() for row, side in zip(of_part, sides, strict=True)]
+                    for metric, sides in (("found", inside), ("accused", ~inside))
+                }
                 frames.append(by_repetition({name: rates}, tenth=tenth, **where))
                 if tenth == 1:
-                    frames.append(by_target({name: of_part.astype(float)}, inside, ("auc",), draws=draws, tenth=1, **where))
+                    frames.append(
+                        by_target(
+                            {name: of_part.astype(float)},
+                            inside,
+                            ("auc",),
+                            draws=draws,
+                            tenth=1,
+                            **where,
+                        )
+                    )
     return pd.concat(frames, ignore_index=True)
 
 
@@ -107,9 +130,21 @@ def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.D
     frames = []
     for taken, bank in after.items():
         left, first = bank.trained, bank.parameters["ranked"]
-        models = {"with them": (before, slice(first, first + len(bank))), "without them": (bank, slice(None))}
+        models = {
+            "with them": (before, slice(first, first + len(bank))),
+            "without them": (bank, slice(None)),
+        }
         for trained, (one, judged) in models.items():
             scores, members = attack_models(one, left, ["LiRA"], judged)
-            frames.append(by_target(scores, members, ("tpr_at_fpr=0.01",), draws=draws, study="onion", taken=taken,
-                                    trained=trained))
+            frames.append(
+                by_target(
+                    scores,
+                    members,
+                    ("tpr_at_fpr=0.01",),
+                    draws=draws,
+                    study="onion",
+                    taken=taken,
+                    trained=trained,
+                )
+            )
     return pd.concat(frames, ignore_index=True)

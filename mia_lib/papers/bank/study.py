@@ -14,20 +14,30 @@ from mia_lib.errors import MiaError
 from mia_lib.game import Game, View
 from mia_lib.published import Bank
 
-METRICS = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR", "tpr_at_fpr=0.001": "TPR at 0.1 % FPR"}
+METRICS = {
+    "auc": "AUC",
+    "tpr_at_fpr=0.01": "TPR at 1 % FPR",
+    "tpr_at_fpr=0.001": "TPR at 0.1 % FPR",
+}
 
 
 def describe(banks: Sequence[Bank]) -> pd.DataFrame:
     """A row a bank: what was trained on what, how well, where and for how long."""
     rows = []
     for bank in banks:
-        rows.append({
-            "bank": bank.name, "models": len(bank), "data": plain_name(bank.parameters["dataset"]),
-            "training records": f"{bank.members[0].sum():,} of {len(bank.trained):,}",
-            "right on members": bank.correct[bank.members].mean(), "right on others": bank.correct[:, bank.untrained].mean(),
-            "megabytes": sum(one["bytes"] for one in bank.manifests) / 1e6,
-            "minutes": sum(one["seconds"] for one in bank.manifests) / 60,
-            "on": " and ".join(sorted({one["device"] for one in bank.manifests}))})
+        rows.append(
+            {
+                "bank": bank.name,
+                "models": len(bank),
+                "data": plain_name(bank.parameters["dataset"]),
+                "training records": f"{bank.members[0].sum():,} of {len(bank.trained):,}",
+                "right on members": bank.correct[bank.members].mean(),
+                "right on others": bank.correct[:, bank.untrained].mean(),
+                "megabytes": sum(one["bytes"] for one in bank.manifests) / 1e6,
+                "minutes": sum(one["seconds"] for one in bank.manifests) / 60,
+                "on": " and ".join(sorted({one["device"] for one in bank.manifests})),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -40,15 +50,21 @@ def attack(view: View) -> dict[str, np.ndarray]:
     chosen = view.rehearse("RMIA, offline", population=None)
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
     scores["LiRA, offline"][judged] = registry.score("LiRA, offline", left_out)
-    scores["RMIA, offline"][judged] = registry.score("RMIA, offline", left_out, population=None, **chosen)
+    scores["RMIA, offline"][judged] = registry.score(
+        "RMIA, offline", left_out, population=None, **chosen
+    )
     if inside.any(0).all():
-        scores |= {"MAST": registry.score("MAST (best split)", view), "LiRA": registry.score("LiRA", view),
-                   "RMIA": registry.score("RMIA", view, population=None)}
+        scores |= {
+            "MAST": registry.score("MAST (best split)", view),
+            "LiRA": registry.score("LiRA", view),
+            "RMIA": registry.score("RMIA", view, population=None),
+        }
     return scores
 
 
-def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 20
-                  ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+def by_references(
+    bank: Bank, targets: int, counts: Sequence[int], draws: int = 20
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """What attacks find with few and with many references.
 
     Returns:
@@ -60,15 +76,20 @@ def by_references(bank: Bank, targets: int, counts: Sequence[int], draws: int = 
     """
     counts = [count for count in counts if count <= len(bank) - 2]
     if not counts or counts[-1] < 2:
-        raise MiaError(f"references: at least one number from 2 to {len(bank) - 2} is needed, the models of {bank.name} but "
-                       "the target and its partner.")
+        raise MiaError(
+            f"references: at least one number from 2 to {len(bank) - 2} is needed, the models of {bank.name} but "
+            "the target and its partner."
+        )
     game = Game.on(bank, bank.trained, bank.untrained, range(targets), counts[-1])
     members, alone = game.target_members, game.scores(["MALT"])
     malt, frames = _evaluate(alone, members, draws), []
     for count in counts:
         each = [attack(game.view(target, count)) for target in game.targets]
         scores = {name: np.stack([one[name] for one in each]) for name in each[0]}
-        frames += [malt.assign(references=count), _evaluate(scores, members, draws).assign(references=count)]
+        frames += [
+            malt.assign(references=count),
+            _evaluate(scores, members, draws).assign(references=count),
+        ]
     return pd.concat(frames, ignore_index=True), alone | scores
 
 
@@ -80,14 +101,33 @@ def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) ->
         size = judged.sum(1).min()  # of an odd number of records one half has one more
         places = np.stack([np.flatnonzero(row)[:size] for row in judged])
         inside, known = (np.take_along_axis(array, places, 1) for array in (members, score))
-        for metric, found in metrics.intervals(METRICS, known, inside, draws=draws, records=places).items():
-            rows.append({"attack": name, "metric": metric, "value": found.value, "low": found.low, "high": found.high,
-                         "resolved": float(metric.partition("_at_fpr=")[2] or 1) >= 1 / (~inside).sum(1).min()})
+        for metric, found in metrics.intervals(
+            METRICS, known, inside, draws=draws, records=places
+        ).items():
+            rows.append(
+                {
+                    "attack": name,
+                    "metric": metric,
+                    "value": found.value,
+                    "low": found.low,
+                    "high": found.high,
+                    "resolved": float(metric.partition("_at_fpr=")[2] or 1)
+                    >= 1 / (~inside).sum(1).min(),
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def lead(scores: dict[str, np.ndarray], members: np.ndarray, draws: int = 20) -> tuple[str, str, metrics.Interval]:
+def lead(
+    scores: dict[str, np.ndarray], members: np.ndarray, draws: int = 20
+) -> tuple[str, str, metrics.Interval]:
     """The two attacks that find most members at 1 % false positives, and how far the first is ahead, on the same records."""
-    rates = {name: np.mean(metrics.tpr_at_fpr(score, members, 0.01)) for name, score in scores.items()}
+    rates = {
+        name: np.mean(metrics.tpr_at_fpr(score, members, 0.01)) for name, score in scores.items()
+    }
     first, second = sorted(rates, key=rates.get, reverse=True)[:2]
-    return first, second, metrics.compare("tpr_at_fpr", scores[first], scores[second], members, 0.01, draws=draws)
+    return (
+        first,
+        second,
+        metrics.compare("tpr_at_fpr", scores[first], scores[second], members, 0.01, draws=draws),
+    )

@@ -14,8 +14,15 @@ from mia_lib.papers.bayes import theory
 from mia_lib.published import Bank
 
 IDEA_FLOOR = 1e-4  # nats; lower losses are drawn there
-NETWORKS = {"ResNet-101": 0, "VGG-16": 1}  # the paper's networks of Table 3, which stand beside our first and second
-AUGMENTATIONS = {"augmentation: None": "none", "augmentation: Flip, Crop +-5": "shift", "augmentation: Flip, Crop": "crop"}
+NETWORKS = {
+    "ResNet-101": 0,
+    "VGG-16": 1,
+}  # the paper's networks of Table 3, which stand beside our first and second
+AUGMENTATIONS = {
+    "augmentation: None": "none",
+    "augmentation: Flip, Crop +-5": "shift",
+    "augmentation: Flip, Crop": "crop",
+}
 
 
 def told_apart(mean_losses: pd.DataFrame, threshold: float) -> pd.Series:
@@ -33,16 +40,38 @@ def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
     """
     figure, (axis,) = plotting.panels(1, 5.4, width=5.8)
     drawn = mean_losses.clip(lower=IDEA_FLOOR)
-    ends = drawn[["inside", "outside"]].min().min() / 2, 2 * drawn[["inside", "outside"]].max().max()
+    ends = (
+        drawn[["inside", "outside"]].min().min() / 2,
+        2 * drawn[["inside", "outside"]].max().max(),
+    )
     apart = told_apart(mean_losses, threshold)
-    for which, style, label in ((~apart, "non-members", "not told apart"), (apart, "members", "told apart by it")):
-        axis.plot(drawn["outside"][which], drawn["inside"][which], plotting.STYLE[style]["marker"], ms=2, mew=0, alpha=0.5,
-                  rasterized=True, color=plotting.STYLE[style]["color"], label=label)
+    for which, style, label in (
+        (~apart, "non-members", "not told apart"),
+        (apart, "members", "told apart by it"),
+    ):
+        axis.plot(
+            drawn["outside"][which],
+            drawn["inside"][which],
+            plotting.STYLE[style]["marker"],
+            ms=2,
+            mew=0,
+            alpha=0.5,
+            rasterized=True,
+            color=plotting.STYLE[style]["color"],
+            label=label,
+        )
     axis.plot(ends, ends, label="training on it changes nothing", **plotting.CHANCE)
     axis.axvline(threshold, color="black", lw=1.4)
     axis.axhline(threshold, color="black", lw=1.4, label="one threshold for all")
-    axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, box_aspect=1,
-             xlabel="mean loss without training on the record (nats)", ylabel="mean loss with training on it (nats)")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlim=ends,
+        ylim=ends,
+        box_aspect=1,
+        xlabel="mean loss without training on the record (nats)",
+        ylabel="mean loss with training on it (nats)",
+    )
     plotting.legend(figure, markerscale=3)
     return figure
 
@@ -58,58 +87,126 @@ def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records:
     drawn = np.unique(np.linspace(0, len(shares) - 1, records).astype(int))
     loss = signals.loss_of(bank.margin[:, bank.members.any(0)][:, drawn])
     members = bank.members[:, bank.members.any(0)][:, drawn]
-    rows = [{"out": float(row.outside), "in": float(row.inside), "own": float(row.own),
-             **{side: ", ".join(f"{value:.2g}" for value in np.sort(loss[held, i])[:8])
-                for side, held in (("with", members[:, i]), ("without", ~members[:, i]))}}
-            for i, row in enumerate(shares.iloc[drawn].itertuples())]
+    rows = [
+        {
+            "out": float(row.outside),
+            "in": float(row.inside),
+            "own": float(row.own),
+            **{
+                side: ", ".join(f"{value:.2g}" for value in np.sort(loss[held, i])[:8])
+                for side, held in (("with", members[:, i]), ("without", ~members[:, i]))
+            },
+        }
+        for i, row in enumerate(shares.iloc[drawn].itertuples())
+    ]
     shown = [row[side] for row in rows for side in ("out", "in")]
     ends = [min(shown) / 2, 2 * max(shown)]
-    power = explore.slider("power", round(float(np.log10(np.clip(threshold, *ends))), 2), round(np.log10(ends[0]), 2),
-                           round(np.log10(ends[1]), 2), 0.02, "Threshold for all, power of ten (nats)")
+    power = explore.slider(
+        "power",
+        round(float(np.log10(np.clip(threshold, *ends))), 2),
+        round(np.log10(ends[0]), 2),
+        round(np.log10(ends[1]), 2),
+        0.02,
+        "Threshold for all, power of ten (nats)",
+    )
     hover = alt.selection_point("record", on="pointerover", empty=False)
-    sides = ["told apart by it", "always called a member", "never called one", "the wrong way round"]
-    dots = alt.Chart(alt.NamedData("records")).transform_calculate(t="pow(10, power)").transform_calculate(
-        side=f"datum['in'] < datum.t ? (datum.out >= datum.t ? '{sides[0]}' : '{sides[1]}') : "
-             f"(datum.out >= datum.t ? '{sides[2]}' : '{sides[3]}')")
+    sides = [
+        "told apart by it",
+        "always called a member",
+        "never called one",
+        "the wrong way round",
+    ]
+    dots = (
+        alt.Chart(alt.NamedData("records"))
+        .transform_calculate(t="pow(10, power)")
+        .transform_calculate(
+            side=f"datum['in'] < datum.t ? (datum.out >= datum.t ? '{sides[0]}' : '{sides[1]}') : "
+            f"(datum.out >= datum.t ? '{sides[2]}' : '{sides[3]}')"
+        )
+    )
     axis, scale = alt.Axis(format="~g", tickCount=6), alt.Scale(type="log", domain=ends, nice=False)
-    place = {"x": alt.X("out:Q", title="mean loss without training on the record (nats)", scale=scale, axis=axis),
-             "y": alt.Y("in:Q", title="mean loss with training on it (nats)", scale=scale, axis=axis)}
-    colours = [plotting.STYLE["members"]["color"], plotting.STYLE["non-members"]["color"], "#777777", plotting.INK]
-    cloud = dots.mark_circle(size=22, opacity=0.75).encode(
-        **place, color=alt.Color("side:N", title=None, legend=alt.Legend(orient="top", columns=2),
-                                 scale=alt.Scale(domain=sides, range=colours)),
-        tooltip=[alt.Tooltip("with:N", title="losses with it, lowest eight"),
-                 alt.Tooltip("without:N", title="losses without it, lowest eight"),
-                 alt.Tooltip("own:Q", title="its own threshold", format=".2g")]).add_params(hover)
-    line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="pow(10, power)").mark_rule(color=plotting.INK, aria=False)
+    place = {
+        "x": alt.X(
+            "out:Q", title="mean loss without training on the record (nats)", scale=scale, axis=axis
+        ),
+        "y": alt.Y("in:Q", title="mean loss with training on it (nats)", scale=scale, axis=axis),
+    }
+    colours = [
+        plotting.STYLE["members"]["color"],
+        plotting.STYLE["non-members"]["color"],
+        "#777777",
+        plotting.INK,
+    ]
+    cloud = (
+        dots.mark_circle(size=22, opacity=0.75)
+        .encode(
+            **place,
+            color=alt.Color(
+                "side:N",
+                title=None,
+                legend=alt.Legend(orient="top", columns=2),
+                scale=alt.Scale(domain=sides, range=colours),
+            ),
+            tooltip=[
+                alt.Tooltip("with:N", title="losses with it, lowest eight"),
+                alt.Tooltip("without:N", title="losses without it, lowest eight"),
+                alt.Tooltip("own:Q", title="its own threshold", format=".2g"),
+            ],
+        )
+        .add_params(hover)
+    )
+    line = (
+        alt.Chart(alt.Data(values=[{}]))
+        .transform_calculate(at="pow(10, power)")
+        .mark_rule(color=plotting.INK, aria=False)
+    )
     own = dots.transform_filter(hover).mark_rule(color=plotting.INK, strokeDash=[4, 3], aria=False)
-    same = alt.Chart(alt.Data(values=[{"out": end, "in": end} for end in ends])).mark_line(
-        color=plotting.FAINT, strokeDash=[5, 4], aria=False).encode(**place)
-    picture = alt.layer(same, cloud, line.encode(x=alt.X("at:Q", scale=scale)), line.encode(y=alt.Y("at:Q", scale=scale)),
-                        own.encode(x=alt.X("own:Q", scale=scale)), own.encode(y=alt.Y("own:Q", scale=scale))).properties(
-        width=440, height=400)
+    same = (
+        alt.Chart(alt.Data(values=[{"out": end, "in": end} for end in ends]))
+        .mark_line(color=plotting.FAINT, strokeDash=[5, 4], aria=False)
+        .encode(**place)
+    )
+    picture = alt.layer(
+        same,
+        cloud,
+        line.encode(x=alt.X("at:Q", scale=scale)),
+        line.encode(y=alt.Y("at:Q", scale=scale)),
+        own.encode(x=alt.X("own:Q", scale=scale)),
+        own.encode(y=alt.Y("own:Q", scale=scale)),
+    ).properties(width=440, height=400)
     flags = {f"n{k}": f"datum.side == '{side}' ? 1 : 0" for k, side in enumerate(sides)}
-    lines = ["'One threshold of ' + format(pow(10, power), '.2~g') + ' nats for all:'",
-             f"datum.s0 + ' of {len(rows)} records told apart, ' + datum.s1 + ' always called, ' + datum.s2 + ' never'"]
-    counted = dots.transform_calculate(**flags).transform_aggregate(**{f"s{k}": f"sum(n{k})" for k in range(3)})
-    return alt.vconcat(explore.words(counted, lines, width=440), picture, spacing=8,
-                       datasets={"records": rows}).add_params(power)
+    lines = [
+        "'One threshold of ' + format(pow(10, power), '.2~g') + ' nats for all:'",
+        f"datum.s0 + ' of {len(rows)} records told apart, ' + datum.s1 + ' always called, ' + datum.s2 + ' never'",
+    ]
+    counted = dots.transform_calculate(**flags).transform_aggregate(
+        **{f"s{k}": f"sum(n{k})" for k in range(3)}
+    )
+    return alt.vconcat(
+        explore.words(counted, lines, width=440), picture, spacing=8, datasets={"records": rows}
+    ).add_params(power)
 
 
 def figure_one(played: theory.Games) -> Figure:
     """Figure 1: scores of the first game, MALT's centred, on one axis."""
     centred = {"MALT": played.malt[0] - played.malt[0].mean(), "MAST": played.mast[0]}
-    figure = plotting.histograms({name: (score, played.members[0]) for name, score in centred.items()},
-                                 thresholds=dict.fromkeys(centred, 0.0))
+    figure = plotting.histograms(
+        {name: (score, played.members[0]) for name, score in centred.items()},
+        thresholds=dict.fromkeys(centred, 0.0),
+    )
     ends = min(map(np.min, centred.values())), max(map(np.max, centred.values()))
     for axis in figure.axes:
         axis.set_xlim(ends[0] - 0.05 * (ends[1] - ends[0]), ends[1] + 0.05 * (ends[1] - ends[0]))
     return figure
 
 
-TABLE_1 = {"balanced_accuracy": "attack_accuracy", "average_precision": "map_train",
-           "average_precision_non_members": "map_test", "train_accuracy": "train_accuracy",
-           "validation_accuracy": "validation_accuracy"}  # our metric -> the paper's
+TABLE_1 = {
+    "balanced_accuracy": "attack_accuracy",
+    "average_precision": "map_train",
+    "average_precision_non_members": "map_test",
+    "train_accuracy": "train_accuracy",
+    "validation_accuracy": "validation_accuracy",
+}  # our metric -> the paper's
 
 
 def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.DataFrame:
@@ -119,11 +216,17 @@ def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.Da
         frame: of `study.table_1`. columns: (attack, metric) -> title, in order.
     """
     printed = results.paper("bayes", "table1")
-    printed = printed.assign(n=printed["setting"].str.extract(r"n = (\d+)")[0].astype(int),
-                             attack=printed["attack"].replace("none", "model"),
-                             metric=printed["metric"].map({theirs: ours for ours, theirs in TABLE_1.items()}))
-    printed.loc[printed["attack"] == "0-1", "metric"] = "auc"  # a score of 0 and 1 has no threshold to choose
-    return results.percent_table(frame[frame["study"] == "table 1"], "n", ("attack", "metric"), columns, printed)
+    printed = printed.assign(
+        n=printed["setting"].str.extract(r"n = (\d+)")[0].astype(int),
+        attack=printed["attack"].replace("none", "model"),
+        metric=printed["metric"].map({theirs: ours for ours, theirs in TABLE_1.items()}),
+    )
+    printed.loc[printed["attack"] == "0-1", "metric"] = (
+        "auc"  # a score of 0 and 1 has no threshold to choose
+    )
+    return results.percent_table(
+        frame[frame["study"] == "table 1"], "n", ("attack", "metric"), columns, printed
+    )
 
 
 def table_two(frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,13 +234,18 @@ def table_two(frame: pd.DataFrame) -> pd.DataFrame:
     printed = results.paper("bayes", "table2").assign(metric="accuracy", study="table 2")
     order = ["0-1", "Shadow models", "MALT", "MAST", "MAST (mean out)", "MAST (softmin)"]
     shadow = (frame["study"] == "shadow models") & (frame["attack"] == "Shadow models")
-    rows = frame[frame["study"].isin(["table 2", "small bank"]) & frame["attack"].isin(order) | shadow]
+    rows = frame[
+        frame["study"].isin(["table 2", "small bank"]) & frame["attack"].isin(order) | shadow
+    ]
     rows = rows.replace({"study": {"shadow models": "table 2"}})
     rows = rows.sort_values("attack", key=lambda names: names.map(order.index), kind="stable")
-    columns = {("table 2", "accuracy"): "accuracy", ("table 2", "auc"): "AUC",
-               ("table 2", "tpr_at_fpr=0.01"): "TPR at 1 % FPR",
-               ("small bank", "tpr_at_fpr=0.01"): "small bank, TPR at 1 % FPR",
-               ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR"}
+    columns = {
+        ("table 2", "accuracy"): "accuracy",
+        ("table 2", "auc"): "AUC",
+        ("table 2", "tpr_at_fpr=0.01"): "TPR at 1 % FPR",
+        ("small bank", "tpr_at_fpr=0.01"): "small bank, TPR at 1 % FPR",
+        ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR",
+    }
     return results.percent_table(rows, "attack", ("study", "metric"), columns, printed)
 
 
@@ -147,10 +255,18 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     ours = list(frame["network"].unique())
     printed = results.paper("bayes", "table3")
     beside = {theirs: ours[place] for theirs, place in NETWORKS.items() if place < len(ours)}
-    printed = printed.assign(network=printed["model"].map(beside),
-                             augmentation=printed["setting"].map(AUGMENTATIONS), metric="accuracy")
-    return results.percent_table(frame, ["network", "augmentation"], ("attack", "metric"), {
-        ("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"}, printed)
+    printed = printed.assign(
+        network=printed["model"].map(beside),
+        augmentation=printed["setting"].map(AUGMENTATIONS),
+        metric="accuracy",
+    )
+    return results.percent_table(
+        frame,
+        ["network", "augmentation"],
+        ("attack", "metric"),
+        {("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"},
+        printed,
+    )
 
 
 def complement(frame: pd.DataFrame) -> Figure:
@@ -158,10 +274,24 @@ def complement(frame: pd.DataFrame) -> Figure:
     import seaborn as sns
 
     figure, (axis,) = plotting.panels(1, 2.6, width=5.8)
-    marks = frame.assign(value=[number.values for number in frame["estimate"]]).explode("value").astype({"value": float})
-    sns.stripplot(marks.rename(columns={"complement": "complement of the target"}), x="value", y="attack",
-                  hue="complement of the target", dodge=True, jitter=False, size=7, alpha=0.7, marker="D", ax=axis,
-                  palette=[plotting.STYLE[style]["color"] for style in ("members", "non-members")])
+    marks = (
+        frame.assign(value=[number.values for number in frame["estimate"]])
+        .explode("value")
+        .astype({"value": float})
+    )
+    sns.stripplot(
+        marks.rename(columns={"complement": "complement of the target"}),
+        x="value",
+        y="attack",
+        hue="complement of the target",
+        dodge=True,
+        jitter=False,
+        size=7,
+        alpha=0.7,
+        marker="D",
+        ax=axis,
+        palette=[plotting.STYLE[style]["color"] for style in ("members", "non-members")],
+    )
     axis.axvline(0.5, **plotting.CHANCE)
     axis.set(xlabel="AUC", ylabel="")
     sns.move_legend(axis, "lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)

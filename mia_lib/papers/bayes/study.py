@@ -43,7 +43,9 @@ def logistic_hessian(theta: np.ndarray, x: np.ndarray, c: float) -> np.ndarray:
     return (x * (p * (1 - p))[:, None]).T @ x + np.eye(x.shape[1]) / c
 
 
-def table_1(features: np.ndarray, labels: np.ndarray, fits: Mapping[int, Bank], seed: int = 0) -> pd.DataFrame:
+def table_1(
+    features: np.ndarray, labels: np.ndarray, fits: Mapping[int, Bank], seed: int = 0
+) -> pd.DataFrame:
     """The games of Table 1: a row for each n, attack, metric and split.
 
     Args:
@@ -58,23 +60,34 @@ def table_1(features: np.ndarray, labels: np.ndarray, fits: Mapping[int, Bank], 
     for n, fit in fits.items():
         scores, accuracy = _play(x, labels, n, fit, seed, both_terms=n == max(fits))
         members = np.tile(np.arange(n) < n // 2, (len(fit), 1))
-        values = {"model": accuracy, "noise": {"balanced_accuracy": np.full(len(fit), peak_of_noise(n))}}
+        values = {
+            "model": accuracy,
+            "noise": {"balanced_accuracy": np.full(len(fit), peak_of_noise(n))},
+        }
         for attack, score in scores.items():
             names = ["auc"]
             if attack in ("MALT", "MATT"):
                 names += ["balanced_accuracy", "average_precision", "average_precision_non_members"]
                 values[attack] = {"rehearsed_accuracy": metrics.rehearsed_accuracy(score, members)}
                 if n == max(fits):
-                    values[attack]["cross_validated_accuracy"] = cross_validated_accuracy(score, members)
-            frames.append(by_target({attack: score}, members, names, shared=False, study="table 1", n=n))
+                    values[attack]["cross_validated_accuracy"] = cross_validated_accuracy(
+                        score, members
+                    )
+            frames.append(
+                by_target({attack: score}, members, names, shared=False, study="table 1", n=n)
+            )
         frames.append(by_repetition(values, study="table 1", n=n))
     return pd.concat(frames, ignore_index=True)
 
 
-def _play(x: np.ndarray, y: np.ndarray, n: int, fit: Bank, seed: int, both_terms: bool) -> tuple[dict, dict]:
+def _play(
+    x: np.ndarray, y: np.ndarray, n: int, fit: Bank, seed: int, both_terms: bool
+) -> tuple[dict, dict]:
     """Scores [S, n] of each attack, with Eq. 39 where `both_terms` are wanted, and accuracies of the model [S]."""
     rows, accuracy = [], []
-    for split, (theta, theta0, c) in enumerate(zip(fit.theta.astype(float), fit.theta0.astype(float), fit.c, strict=True)):
+    for split, (theta, theta0, c) in enumerate(
+        zip(fit.theta.astype(float), fit.theta0.astype(float), fit.c, strict=True)
+    ):
         inside, outside, apart, left = three_way_split(len(y), n, seed + split)
         judged, held_out = np.concatenate([inside, outside]), left if len(left) else outside
         own = x[judged], y[judged]
@@ -82,19 +95,25 @@ def _play(x: np.ndarray, y: np.ndarray, n: int, fit: Bank, seed: int, both_terms
         gradients = logistic_gradients(theta0, *own)
         correct = (x @ theta > 0) == y
         right = correct[judged]
-        row = {"0-1": baselines.gap(right), "MALT": bayes.malt(loss), "MATT": bayes.matt(theta, theta0, gradients),
-               "Calibrated loss": calibration.calibrate(-loss, -loss0)}
+        row = {
+            "0-1": baselines.gap(right),
+            "MALT": bayes.malt(loss),
+            "MATT": bayes.matt(theta, theta0, gradients),
+            "Calibrated loss": calibration.calibrate(-loss, -loss0),
+        }
         if both_terms:
             hessian = logistic_hessian(theta0, x[apart], float(c))
             row["Eq. 39"] = row["MATT"] + bayes.matt_second_term(gradients, hessian)
         rows.append(row)
-        accuracy.append((right[:n // 2].mean(), correct[held_out].mean()))
+        accuracy.append((right[: n // 2].mean(), correct[held_out].mean()))
     scores = {attack: np.array([row[attack] for row in rows]) for attack in rows[0]}
     train, validation = np.transpose(accuracy)
     return scores, {"train_accuracy": train, "validation_accuracy": validation}
 
 
-def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0) -> np.ndarray:
+def cross_validated_accuracy(
+    scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0
+) -> np.ndarray:
     """Balanced accuracy within each game with the threshold chosen on the other folds of its records, [T].
 
     Args:
@@ -106,7 +125,9 @@ def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray, folds: int
         for side in (member, ~member):
             fold[side] = rng.permutation(np.arange(side.sum()) % folds)
         for k in range(folds):
-            called[fold == k] = score[fold == k] >= metrics.best_threshold(score[fold != k], member[fold != k])
+            called[fold == k] = score[fold == k] >= metrics.best_threshold(
+                score[fold != k], member[fold != k]
+            )
         accuracy[t] = metrics.auc(called, member)
     return accuracy
 
@@ -123,7 +144,9 @@ def peak_of_noise(n: int) -> float:
 # ------------------------------------------------------------------------------------------- Table 2: a bank of small networks
 
 
-ATTACKS = {"MALT": "MALT"} | {name: partial(registry.by_names, bayes.mast, estimator=how) for name, how in ESTIMATORS.items()}
+ATTACKS = {"MALT": "MALT"} | {
+    name: partial(registry.by_names, bayes.mast, estimator=how) for name, how in ESTIMATORS.items()
+}
 
 
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
@@ -133,17 +156,23 @@ def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
         MiaError: no pair of references is left to rehearse on.
     """
     if game.references < 4:
-        raise MiaError(f"{game.references} references leave none to rehearse with: at least 4 are needed.")
+        raise MiaError(
+            f"{game.references} references leave none to rehearse with: at least 4 are needed."
+        )
     found = []
     for view in game:
         own = view.rehearsals(REHEARSALS)
-        scores, members = [registry.run(attack, rehearsal) for rehearsal, _ in own], [inside for _, inside in own]
+        scores, members = (
+            [registry.run(attack, rehearsal) for rehearsal, _ in own],
+            [inside for _, inside in own],
+        )
         found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
     return np.array(found)
 
 
-def attack_bank(bank: Bank, targets: int, references: int, study: str = "table 2",
-                draws: int = 100) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+def attack_bank(
+    bank: Bank, targets: int, references: int, study: str = "table 2", draws: int = 100
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """The attacks of Table 2 on the first models of complementary pairs, on the records that models were trained on.
 
     Args:
@@ -161,12 +190,28 @@ def attack_bank(bank: Bank, targets: int, references: int, study: str = "table 2
     scores, called = game.scores(ATTACKS), {"0-1": correct[list(game.targets)]}
     for name, attack in ATTACKS.items():
         called[name] = scores[name] >= thresholds(game, attack)[:, None]
-    frames = [by_target(scores, inside, METRICS, draws=draws, study=study),
-              by_target({"0-1": baselines.gap(called["0-1"])}, inside, ("auc",), draws=draws, study=study),
-              by_target({name: calls.astype(float) for name, calls in called.items()}, inside, ("auc",), draws=draws,
-                        study=study).assign(metric="accuracy"),
-              by_repetition({"model": {"member_accuracy": correct[members].mean(),
-                                       "other_accuracy": correct[~members].mean()}}, study=study)]
+    frames = [
+        by_target(scores, inside, METRICS, draws=draws, study=study),
+        by_target(
+            {"0-1": baselines.gap(called["0-1"])}, inside, ("auc",), draws=draws, study=study
+        ),
+        by_target(
+            {name: calls.astype(float) for name, calls in called.items()},
+            inside,
+            ("auc",),
+            draws=draws,
+            study=study,
+        ).assign(metric="accuracy"),
+        by_repetition(
+            {
+                "model": {
+                    "member_accuracy": correct[members].mean(),
+                    "other_accuracy": correct[~members].mean(),
+                }
+            },
+            study=study,
+        ),
+    ]
     return pd.concat(frames, ignore_index=True), {"0-1": baselines.gap(called["0-1"])} | scores
 
 
@@ -178,11 +223,27 @@ def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
     """
     asked = np.arange(shadow.score.shape[1])
     game = Game.on(bank, asked, asked[:0], range(0, 2 * len(shadow), 2), len(bank) - 2, "first")
-    called = {"Shadow models": shadow.score >= 0.5, "0-1": bank.correct[list(game.targets)][:, asked],
-              "MALT": game.scores(["MALT"])["MALT"] >= thresholds(game, "MALT")[:, None]}
-    frames = [by_target({name: one.astype(float) for name, one in called.items()}, shadow.members, ("auc",), draws=draws,
-                      study="shadow models").assign(metric="accuracy"),
-              by_target({"Shadow models": shadow.score}, shadow.members, METRICS, draws=draws, study="shadow models")]
+    called = {
+        "Shadow models": shadow.score >= 0.5,
+        "0-1": bank.correct[list(game.targets)][:, asked],
+        "MALT": game.scores(["MALT"])["MALT"] >= thresholds(game, "MALT")[:, None],
+    }
+    frames = [
+        by_target(
+            {name: one.astype(float) for name, one in called.items()},
+            shadow.members,
+            ("auc",),
+            draws=draws,
+            study="shadow models",
+        ).assign(metric="accuracy"),
+        by_target(
+            {"Shadow models": shadow.score},
+            shadow.members,
+            METRICS,
+            draws=draws,
+            study="shadow models",
+        ),
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -190,21 +251,41 @@ def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
     """What a target's complement among the references gives away: AUC of counting references, which looks at no loss, and of
     two attacks, with the complement put aside and among them; column `complement`."""
     game = Game.of(bank, targets, len(bank) - 2, order="first")
-    attacks = {"counting": lambda view: -view.reference_members.sum(0).astype(float), "MAST": "MAST (best split)",
-               "LiRA": "LiRA"}
+    attacks = {
+        "counting": lambda view: -view.reference_members.sum(0).astype(float),
+        "MAST": "MAST (best split)",
+        "LiRA": "LiRA",
+    }
     kept = [View(game, target, np.delete(np.arange(len(bank)), target)) for target in game.targets]
-    scores = {"put aside": game.scores(attacks), "kept": {
-        name: np.stack([registry.run(attack, view) for view in kept]) for name, attack in attacks.items()}}
-    return pd.concat([by_target(each, game.target_members, ("auc",), draws=draws, study="complement", complement=way)
-                      for way, each in scores.items()], ignore_index=True)
+    scores = {
+        "put aside": game.scores(attacks),
+        "kept": {
+            name: np.stack([registry.run(attack, view) for view in kept])
+            for name, attack in attacks.items()
+        },
+    }
+    return pd.concat(
+        [
+            by_target(
+                each, game.target_members, ("auc",), draws=draws, study="complement", complement=way
+            )
+            for way, each in scores.items()
+        ],
+        ignore_index=True,
+    )
 
 
 def mean_losses(bank: Bank) -> pd.DataFrame:
     """Of each record, columns `inside` and `outside`: its mean loss under models that were trained on it and under those that
     were not; `own`, the threshold that splits these best."""
     members, loss = bank.members[:, bank.trained], signals.loss_of(bank.margin[:, bank.trained])
-    return pd.DataFrame({"inside": np.average(loss, 0, members), "outside": np.average(loss, 0, ~members),
-                         "own": bayes.best_split(loss, members)})
+    return pd.DataFrame(
+        {
+            "inside": np.average(loss, 0, members),
+            "outside": np.average(loss, 0, ~members),
+            "own": bayes.best_split(loss, members),
+        }
+    )
 
 
 # ------------------------------------------------------------------------------------- Table 3: models under augmentation
@@ -226,9 +307,14 @@ def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataF
             called.append(bayes.malt(view.own("loss")) >= threshold)
         scores = {"MALT": np.array(called, float), "0-1": baselines.gap(correct)}
         where = {"study": "table 3", "network": network, "augmentation": augmentation}
-        fit = {"member_accuracy": correct[members].mean(), "other_accuracy": correct[~members].mean()}
-        frames += [by_target(scores, members, ("auc",), draws=draws, **where).assign(metric="accuracy"),
-                   by_repetition({"model": fit}, **where)]
+        fit = {
+            "member_accuracy": correct[members].mean(),
+            "other_accuracy": correct[~members].mean(),
+        }
+        frames += [
+            by_target(scores, members, ("auc",), draws=draws, **where).assign(metric="accuracy"),
+            by_repetition({"model": fit}, **where),
+        ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -237,11 +323,21 @@ def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataF
 
 def figure_1(played: theory.Games) -> pd.DataFrame:
     """Study "figure 1": AUC of MALT and MAST in each Gaussian game."""
-    return by_target({"MALT": played.malt, "MAST": played.mast}, played.members, ("auc",), shared=False, study="figure 1")
+    return by_target(
+        {"MALT": played.malt, "MAST": played.mast},
+        played.members,
+        ("auc",),
+        shared=False,
+        study="figure 1",
+    )
 
 
 TEMPERATURES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
-WORLDS = ((2, 0.2, 0.5), (3, 0.7, 0.5), (4, 1.0, 0.3))  # n, temperature and prior of the worlds that are summed over
+WORLDS = (
+    (2, 0.2, 0.5),
+    (3, 0.7, 0.5),
+    (4, 1.0, 0.3),
+)  # n, temperature and prior of the worlds that are summed over
 ROUNDING = 1e-9
 
 
@@ -256,26 +352,56 @@ def theorems(seed: int = 0, worlds: int = 300) -> tuple[pd.DataFrame, pd.DataFra
     """
     checks, table, wrong = [], [], 0
     loss = np.random.default_rng(seed).uniform(0, 2, (7, 3))
-    loss[1], loss[2, 0] = loss[0], loss[0, 0]  # same losses on all records, and on the first record alone
+    loss[1], loss[2, 0] = (
+        loss[0],
+        loss[0, 0],
+    )  # same losses on all records, and on the first record alone
     for n, temperature, prior in WORLDS:
         found = theory.theorem_one(theory.FiniteWorld(loss, n, temperature, prior))
-        unmoved = theory.theorem_one(theory.FiniteWorld(np.hstack([loss, np.ones((7, 1))]), n, temperature, prior))
+        unmoved = theory.theorem_one(
+            theory.FiniteWorld(np.hstack([loss, np.ones((7, 1))]), n, temperature, prior)
+        )
         sure = np.abs(found["score"]) > ROUNDING  # at zero, rounding would decide
         wrong += int(((found["score"] > 0) != (found["given_setting"] > prior))[sure].sum())
         wrong += int((np.abs(unmoved["given_setting"][..., -1] - prior) > ROUNDING).sum())
         truth = found["truth"]
-        checks.append(max(np.abs(found["ratio_minus_score"]).max(), np.abs(truth[0] - truth[1]).max()))
-        table.append({"n": n, "T": temperature, "prior": prior, "Theorem 1": np.abs(found["theorem"] - truth).max(),
-                      "Theorem 2": np.abs(found["ratio_minus_score"]).max(),
-                      "as printed": np.abs(found["prior_law"] - truth).max(),
-                      "same loss on it": np.abs(truth[0, 0] - truth[2, 0]), "on all": np.abs(truth[0] - truth[1]).max()})
+        checks.append(
+            max(np.abs(found["ratio_minus_score"]).max(), np.abs(truth[0] - truth[1]).max())
+        )
+        table.append(
+            {
+                "n": n,
+                "T": temperature,
+                "prior": prior,
+                "Theorem 1": np.abs(found["theorem"] - truth).max(),
+                "Theorem 2": np.abs(found["ratio_minus_score"]).max(),
+                "as printed": np.abs(found["prior_law"] - truth).max(),
+                "same loss on it": np.abs(truth[0, 0] - truth[2, 0]),
+                "on all": np.abs(truth[0] - truth[1]).max(),
+            }
+        )
     accuracy = theory.temperature_in_random_worlds(worlds, seed, TEMPERATURES)
     rises, caps = np.diff(accuracy, axis=1), theory.privacy_in_random_worlds(worlds, seed)
-    frames = [by_repetition({"Theorem 2": {"largest error": max(checks), "wrong signs": wrong},
-                        "best rule": {"largest rise with temperature": max(0.0, rises.max()),
-                                      "worlds where it rises": (rises > ROUNDING).any(1).sum()},
-                        "Property 1": {"largest excess": caps.property_1_excess.max()},
-                        "Property 2": {"largest excess": caps.property_2_excess.max()}}, study="theory")]
-    frames += [by_repetition({"best rule": {"accuracy": accuracy[:, k]}}, study="temperature", temperature=temperature)
-               for k, temperature in enumerate(TEMPERATURES)]
+    frames = [
+        by_repetition(
+            {
+                "Theorem 2": {"largest error": max(checks), "wrong signs": wrong},
+                "best rule": {
+                    "largest rise with temperature": max(0.0, rises.max()),
+                    "worlds where it rises": (rises > ROUNDING).any(1).sum(),
+                },
+                "Property 1": {"largest excess": caps.property_1_excess.max()},
+                "Property 2": {"largest excess": caps.property_2_excess.max()},
+            },
+            study="theory",
+        )
+    ]
+    frames += [
+        by_repetition(
+            {"best rule": {"accuracy": accuracy[:, k]}},
+            study="temperature",
+            temperature=temperature,
+        )
+        for k, temperature in enumerate(TEMPERATURES)
+    ]
     return pd.concat(frames, ignore_index=True), pd.DataFrame(table)

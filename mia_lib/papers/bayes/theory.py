@@ -32,10 +32,14 @@ def gaussian_tau(z: np.ndarray, mean: np.ndarray | float, members: int) -> np.nd
     without the constant, which leaves rankings alone but moves the natural threshold away from zero.
     """
     check_range("members", members, 1)
-    return members / (2 * (members + 1)) * np.square(z - mean).sum(-1) + 0.5 * np.shape(z)[-1] * np.log1p(1 / members)
+    return members / (2 * (members + 1)) * np.square(z - mean).sum(-1) + 0.5 * np.shape(z)[
+        -1
+    ] * np.log1p(1 / members)
 
 
-def gaussian_log_ratio(theta: np.ndarray, z: np.ndarray, mean: np.ndarray | float, members: int) -> np.ndarray:
+def gaussian_log_ratio(
+    theta: np.ndarray, z: np.ndarray, mean: np.ndarray | float, members: int
+) -> np.ndarray:
     """log p(theta | z in) / p(theta | z out) when theta is the mean of `members` records from N(mean, I).
 
     theta | in ~ N(mean + (z - mean) / n', (n' - 1) / n'^2 I) and theta | out ~ N(mean, I / n').
@@ -48,7 +52,9 @@ def gaussian_log_ratio(theta: np.ndarray, z: np.ndarray, mean: np.ndarray | floa
     inside = members**2 / (members - 1)
     far_in = np.square(theta - mean - (z - mean) / members).sum(-1)
     far_out = np.square(theta - mean).sum(-1)
-    return 0.5 * (members * far_out - inside * far_in) + 0.5 * d * (np.log(inside) - np.log(members))
+    return 0.5 * (members * far_out - inside * far_in) + 0.5 * d * (
+        np.log(inside) - np.log(members)
+    )
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,10 @@ def gaussian_auc(d: int, members: int) -> dict[str, float]:
 
     MAST: Phi(sqrt(d / (2 n'))). MALT: Phi((sqrt(d) / n') / sqrt(1 + 2 / n')), which keeps the noise of ||z - mean||^2.
     """
-    return {"MALT": float(norm.cdf(np.sqrt(d) / members / np.sqrt(1 + 2 / members))),
-            "MAST": float(norm.cdf(np.sqrt(d / (2 * members))))}
+    return {
+        "MALT": float(norm.cdf(np.sqrt(d) / members / np.sqrt(1 + 2 / members))),
+        "MAST": float(norm.cdf(np.sqrt(d / (2 * members)))),
+    }
 
 
 # ------------------------------------------------------------------------------------------------------ a finite world
@@ -121,10 +129,18 @@ class FiniteWorld:
         totals, weights = [], []
         for records in itertools.product(range(values), repeat=self.n - 1):
             for bits in itertools.product((0, 1), repeat=self.n - 1):
-                totals.append(sum((b * self.loss[:, z] for z, b in zip(records, bits, strict=True)),
-                                  np.zeros(len(self.loss))))
+                totals.append(
+                    sum(
+                        (b * self.loss[:, z] for z, b in zip(records, bits, strict=True)),
+                        np.zeros(len(self.loss)),
+                    )
+                )
                 inside = sum(bits)
-                weights.append(self.prior**inside * (1 - self.prior) ** (self.n - 1 - inside) / values ** (self.n - 1))
+                weights.append(
+                    self.prior**inside
+                    * (1 - self.prior) ** (self.n - 1 - inside)
+                    / values ** (self.n - 1)
+                )
         return np.array(totals), np.array(weights)
 
     def posterior(self, total: np.ndarray) -> np.ndarray:
@@ -144,7 +160,9 @@ def theorem_one(world: FiniteWorld) -> dict[str, np.ndarray]:
     """
     totals, weights = world.settings()
     p_out = world.posterior(totals)[:, :, None]  # [S, V, 1]
-    p_in = np.stack([world.posterior(totals + world.loss[:, z]) for z in range(world.loss.shape[1])], 2)
+    p_in = np.stack(
+        [world.posterior(totals + world.loss[:, z]) for z in range(world.loss.shape[1])], 2
+    )
     alpha, beta = world.prior * p_in, (1 - world.prior) * p_out
     truth = np.einsum("s,svz->vz", weights, alpha) / np.einsum("s,svz->vz", weights, alpha + beta)
     ratio = np.log(p_in / p_out)
@@ -153,11 +171,17 @@ def theorem_one(world: FiniteWorld) -> dict[str, np.ndarray]:
     scaled = -world.loss / world.temperature
     tau = -world.temperature * np.log(np.einsum("svo,vz->sz", p_out, np.exp(scaled)))
     score = (tau[:, None, :] - world.loss[None]) / world.temperature
-    return {"truth": truth, "theorem": (law * given_setting).sum(0) / law.sum(0),
-            "prior_law": np.einsum("s,svz->vz", weights, given_setting), "ratio": ratio,
-            "score": score, "given_setting": alpha / (alpha + beta),
-            "ratio_minus_score": ratio - score, "law": law / law.sum(0),
-            "mean_loss": np.einsum("svo,vz->sz", p_out, world.loss)}
+    return {
+        "truth": truth,
+        "theorem": (law * given_setting).sum(0) / law.sum(0),
+        "prior_law": np.einsum("s,svz->vz", weights, given_setting),
+        "ratio": ratio,
+        "score": score,
+        "given_setting": alpha / (alpha + beta),
+        "ratio_minus_score": ratio - score,
+        "law": law / law.sum(0),
+        "mean_loss": np.einsum("svo,vz->sz", p_out, world.loss),
+    }
 
 
 def best_rule_accuracy(world: FiniteWorld) -> float:
@@ -181,11 +205,17 @@ def privacy_cap(epsilon: np.ndarray, prior: float) -> dict[str, np.ndarray]:
     return {"printed": prior + epsilon / 4, "sharp": expit(logit(prior) + epsilon)}
 
 
-def temperature_in_random_worlds(worlds: int, seed: int, temperatures: Sequence[float]) -> np.ndarray:
+def temperature_in_random_worlds(
+    worlds: int, seed: int, temperatures: Sequence[float]
+) -> np.ndarray:
     """Accuracy of the best attacker in random finite worlds, [worlds, temperatures]."""
     rng = np.random.default_rng(seed)
-    return np.array([[best_rule_accuracy(FiniteWorld(loss, 3, t, 0.5)) for t in temperatures]
-                     for loss in rng.uniform(0, 2, (worlds, 7, 3))])
+    return np.array(
+        [
+            [best_rule_accuracy(FiniteWorld(loss, 3, t, 0.5)) for t in temperatures]
+            for loss in rng.uniform(0, 2, (worlds, 7, 3))
+        ]
+    )
 
 
 def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
@@ -207,11 +237,22 @@ def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
             loss_table = rng.uniform(0, scale, (7, 3))
             found = theorem_one(FiniteWorld(loss_table, 3, temperature, prior))
             epsilon, posterior = max(float(found["ratio"].max()), 0.0), found["truth"]
-            gain = found["mean_loss"][:, None, :] - loss_table[None]  # [S, V, Z], what Definition 3 bounds
-            allowed = rng.uniform(0, min(max(gain.max(), 1e-9), 2 * temperature))  # larger ones say nothing
+            gain = (
+                found["mean_loss"][:, None, :] - loss_table[None]
+            )  # [S, V, Z], what Definition 3 bounds
+            allowed = rng.uniform(
+                0, min(max(gain.max(), 1e-9), 2 * temperature)
+            )  # larger ones say nothing
             delta = (found["law"] * (gain > allowed)).sum(0)
             cap = prior + allowed / (4 * temperature) + delta
-            rows.append({"prior": prior, "epsilon": epsilon, "posterior": posterior.max(),
-                         "property_1_excess": max(posterior.max() - (prior + epsilon / 4), 0.0),
-                         "property_2_excess": max((posterior - cap).max(), 0.0), "property_2_says": (cap < 1).mean()})
+            rows.append(
+                {
+                    "prior": prior,
+                    "epsilon": epsilon,
+                    "posterior": posterior.max(),
+                    "property_1_excess": max(posterior.max() - (prior + epsilon / 4), 0.0),
+                    "property_2_excess": max((posterior - cap).max(), 0.0),
+                    "property_2_says": (cap < 1).mean(),
+                }
+            )
     return pd.DataFrame(rows)

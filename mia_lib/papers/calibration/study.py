@@ -21,7 +21,11 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 from mia_lib.signals import loss_of
 
-SIGNALS = {"loss": "margin", "gradient norm": "gradient", "confidence": "top"}  # score -> what was measured
+SIGNALS = {
+    "loss": "margin",
+    "gradient norm": "gradient",
+    "confidence": "top",
+}  # score -> what was measured
 MODELS = {"Cal.": "scratch", "Cal.-F": "forgetting"}  # what calibrates
 RATIO, RECALL = 10, 0.05  # non-members to a member, and the recall, at which precision is judged
 METRICS = ("auc", "tpr_at_fpr=0.01")
@@ -39,7 +43,9 @@ def score(name: str, signal: np.ndarray) -> np.ndarray:
 
 def calibrated(own: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Eq. 5 for each of T targets: [T, N] and [T, R, N] -> [T, N]."""
-    return np.stack([calibration.calibrate(*pair, own="keep") for pair in zip(own, others, strict=True)])
+    return np.stack(
+        [calibration.calibrate(*pair, own="keep") for pair in zip(own, others, strict=True)]
+    )
 
 
 def scores(plays: Bank, prefix: str = "") -> dict[tuple[str, str], np.ndarray]:
@@ -53,7 +59,9 @@ def scores(plays: Bank, prefix: str = "") -> dict[tuple[str, str], np.ndarray]:
         own = score(name, plays.arrays[f"{prefix}target_{signal}"])
         by_attack[name, "Orig"] = own
         for attack, kind in MODELS.items():
-            by_attack[name, attack] = calibrated(own, score(name, plays.arrays[f"{prefix}{kind}_{signal}"]))
+            by_attack[name, attack] = calibrated(
+                own, score(name, plays.arrays[f"{prefix}{kind}_{signal}"])
+            )
     return by_attack
 
 
@@ -61,7 +69,10 @@ def with_one_reference(plays: Bank) -> dict[str, np.ndarray]:
     """What today's attacks make of the very reference that "Cal." has: attack -> [T, N].
 
     RMIA's population is the judged records: its score is a rank among them, so that which they are moves no rank."""
-    target, references = plays.target_margin.astype(np.float64), plays.scratch_margin.astype(np.float64)
+    target, references = (
+        plays.target_margin.astype(np.float64),
+        plays.scratch_margin.astype(np.float64),
+    )
     out, lira, rmia = np.zeros(references.shape[1:], bool), [], []
     for own, others in zip(target, references, strict=True):
         p, q = np.exp(-loss_of(own)), np.exp(-loss_of(others))
@@ -81,26 +92,44 @@ def attack_plays(plays: Bank, data: str) -> pd.DataFrame:
     """
     members, where = plays.members, {"study": "plays", "data": data}
     by_attack, frames = scores(plays), []
-    ranked = {**by_attack, **{("loss", attack): each for attack, each in with_one_reference(plays).items()}}
+    ranked = {
+        **by_attack,
+        **{("loss", attack): each for attack, each in with_one_reference(plays).items()},
+    }
     for name in SIGNALS:
         of_score = {attack: each for (of, attack), each in ranked.items() if of == name}
         frames.append(by_target(of_score, members, METRICS, shared=False, score=name, **where))
-    frames.append(by_target({"Gap": baselines.gap(plays.correct)}, members, ("auc",), shared=False, score="gap", **where))
+    frames.append(
+        by_target(
+            {"Gap": baselines.gap(plays.correct)},
+            members,
+            ("auc",),
+            shared=False,
+            score="gap",
+            **where,
+        )
+    )
     rehearsed = scores(plays, "rehearsal_") if "rehearsal_members" in plays.arrays else {}
     for (name, attack), each in by_attack.items():
         called = each >= best_thresholds(each, members)[:, None]
-        values = {"FPR at the best accuracy": (called & ~members).sum(1) / (~members).sum(1),
-                  "precision": precision_at_recall(each, members, RATIO, RECALL)}
+        values = {
+            "FPR at the best accuracy": (called & ~members).sum(1) / (~members).sum(1),
+            "precision": precision_at_recall(each, members, RATIO, RECALL),
+        }
         if attack != "Orig":
             values["accuracy at zero"] = metrics.auc(each > 0, members)
         if rehearsed:
             thresholds = best_thresholds(rehearsed[name, attack], plays.rehearsal_members)
             values["accuracy"] = metrics.auc(each >= thresholds[:, None], members)
         frames.append(by_repetition({attack: values}, score=name, **where))
-    fit = {f"{part}_accuracy": (plays.correct & side).sum(1) / side.sum(1)
-           for part, side in (("train", members), ("test", ~members))}
-    frames += [by_repetition({"model": fit}, score="none", **where),
-               by_repetition(best_of_both(by_attack, plays), score="any", **where)]
+    fit = {
+        f"{part}_accuracy": (plays.correct & side).sum(1) / side.sum(1)
+        for part, side in (("train", members), ("test", ~members))
+    }
+    frames += [
+        by_repetition({"model": fit}, score="none", **where),
+        by_repetition(best_of_both(by_attack, plays), score="any", **where),
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -109,7 +138,9 @@ def best_thresholds(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
     return np.array([metrics.best_threshold(*game) for game in zip(scores, members, strict=True)])
 
 
-def precision_at_recall(scores: np.ndarray, members: np.ndarray, ratio: float, recall: float | np.ndarray) -> np.ndarray:
+def precision_at_recall(
+    scores: np.ndarray, members: np.ndarray, ratio: float, recall: float | np.ndarray
+) -> np.ndarray:
     """Precision of the highest threshold that finds a share `recall` of the members, with `ratio` non-members to each; [T], or
     [T, Q] for Q recalls."""
     rows = []
@@ -120,14 +151,20 @@ def precision_at_recall(scores: np.ndarray, members: np.ndarray, ratio: float, r
     return np.array(rows, float)
 
 
-def best_of_both(by_attack: Mapping[tuple[str, str], np.ndarray], plays: Bank) -> dict[str, dict[str, np.ndarray]]:
+def best_of_both(
+    by_attack: Mapping[tuple[str, str], np.ndarray], plays: Bank
+) -> dict[str, dict[str, np.ndarray]]:
     """AUC of the best calibrated attack and of the best other one, each play's picked on the other half of the plays."""
     auc = {key: metrics.auc(of_attack, plays.members) for key, of_attack in by_attack.items()}
     auc["gap", "Gap"] = metrics.auc(baselines.gap(plays.correct), plays.members)
     half, best = np.arange(len(plays)) % 2, {}
     for name, wanted in (("best calibrated", True), ("best other", False)):
-        rows = np.array([values for (_, attack), values in auc.items() if (attack in MODELS) == wanted])
-        picked = [rows[:, half != side].mean(1).argmax() if (half != side).any() else 0 for side in (0, 1)]
+        rows = np.array(
+            [values for (_, attack), values in auc.items() if (attack in MODELS) == wanted]
+        )
+        picked = [
+            rows[:, half != side].mean(1).argmax() if (half != side).any() else 0 for side in (0, 1)
+        ]
         best[name] = {"auc": np.array([rows[picked[half[t]], t] for t in range(len(plays))])}
     return best
 
@@ -136,12 +173,20 @@ def never_stopped(plays: Bank, data: str) -> pd.DataFrame:
     """Study "stopping": the loss calibrated by one reference that is never stopped, as the released code has it, beside one
     that was; attack "law" has the spread of difficulty and the noise of training."""
     own, others = score("loss", plays.target_margin), score("loss", plays.ended_margin)
-    stopped = {"Orig": own, "Cal.": calibrated(own, score("loss", plays.scratch_margin)),
-               "Cal., never stopped": calibrated(own, others[:, :1])}
+    stopped = {
+        "Orig": own,
+        "Cal.": calibrated(own, score("loss", plays.scratch_margin)),
+        "Cal., never stopped": calibrated(own, others[:, :1]),
+    }
     law = dict(zip(("difficulty", "noise"), difficulty_and_noise(others), strict=True))
     where = {"study": "stopping", "data": data, "score": "loss"}
-    return pd.concat([by_target(stopped, plays.members, ("auc",), shared=False, **where),
-                      by_repetition({"law": law}, **where)], ignore_index=True)
+    return pd.concat(
+        [
+            by_target(stopped, plays.members, ("auc",), shared=False, **where),
+            by_repetition({"law": law}, **where),
+        ],
+        ignore_index=True,
+    )
 
 
 def difficulty_and_noise(scores: np.ndarray) -> tuple[float, float]:
@@ -152,7 +197,9 @@ def difficulty_and_noise(scores: np.ndarray) -> tuple[float, float]:
     """
     references = scores.shape[1]
     if references < 2:
-        raise MiaError(f"{references} reference tells nothing of the noise of training: at least 2 are needed.")
+        raise MiaError(
+            f"{references} reference tells nothing of the noise of training: at least 2 are needed."
+        )
     noise = scores.var(1, ddof=1).mean()
     spread = scores.mean(1).var(1, ddof=1).mean() - noise / references
     return float(np.sqrt(max(spread, 0.0))), float(np.sqrt(noise))
@@ -168,44 +215,82 @@ def subtracted(target: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
     Distances are negative where a model is wrong. Where the reference is wrong that code takes minus the size of the target's
     own distance d for the reference's, so that the calibrated score is ``d + |d|``."""
     target, others = np.asarray(target, np.float64), np.asarray(others, np.float64)
-    return {"negative": target - others, "as released": np.where(others < 0, target + np.abs(target), target - others)}
+    return {
+        "negative": target - others,
+        "as released": np.where(others < 0, target + np.abs(target), target - others),
+    }
 
 
 def label_only(plays: Bank, data: str) -> pd.DataFrame:
     """Table 4 for one table of records, study "label-only": column `reading` says how distances are subtracted, "" for the
     score as it is, in which a wrongly classified record has distance 0."""
-    members, where, frames = plays.walked_members, {"study": "label-only", "data": data, "score": "distance"}, []
-    own, rehearsed = (plays.arrays[f"{prefix}target_distance"].astype(np.float64) for prefix in ("", "rehearsal_"))
+    members, where, frames = (
+        plays.walked_members,
+        {"study": "label-only", "data": data, "score": "distance"},
+        [],
+    )
+    own, rehearsed = (
+        plays.arrays[f"{prefix}target_distance"].astype(np.float64) for prefix in ("", "rehearsal_")
+    )
     pairs = {("Orig", ""): (np.maximum(own, 0), np.maximum(rehearsed, 0))}
     for attack, kind in MODELS.items():
-        judged, again = (subtracted(distance, plays.arrays[f"{prefix}{kind}_distance"])
-                         for prefix, distance in (("", own), ("rehearsal_", rehearsed)))
+        judged, again = (
+            subtracted(distance, plays.arrays[f"{prefix}{kind}_distance"])
+            for prefix, distance in (("", own), ("rehearsal_", rehearsed))
+        )
         pairs |= {(attack, reading): (judged[reading], again[reading]) for reading in judged}
     for (attack, reading), (judged, again) in pairs.items():
-        frames.append(by_target({attack: judged}, members, ("auc",), shared=False, reading=reading, **where))
+        frames.append(
+            by_target({attack: judged}, members, ("auc",), shared=False, reading=reading, **where)
+        )
         called = judged >= best_thresholds(again, plays.rehearsal_walked_members)[:, None]
-        frames.append(by_repetition({attack: {"accuracy": metrics.auc(called, members)}}, reading=reading, **where))
+        frames.append(
+            by_repetition(
+                {attack: {"accuracy": metrics.auc(called, members)}}, reading=reading, **where
+            )
+        )
     return pd.concat(frames, ignore_index=True)
 
 
 def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100) -> pd.DataFrame:
     """The same for models of a bank, each calibrated by all others that were not trained on the record, its complement put
     aside; no rehearsal, so no accuracy."""
-    game = Game(further.members, {"distance": further.distance.astype(np.float64)}, {}, range(0, 2 * targets, 2),
-                len(further) - 2)
+    game = Game(
+        further.members,
+        {"distance": further.distance.astype(np.float64)},
+        {},
+        range(0, 2 * targets, 2),
+        len(further) - 2,
+    )
     own = np.stack([view.own("distance") for view in game])
-    usual = np.stack([np.average(distance, 0, ~inside) for distance, inside in (view.references("distance") for view in game)])
-    by_reading = {("Orig", ""): np.maximum(own, 0), **{
-        ("Cal.", reading): each for reading, each in subtracted(own, usual).items()}}
+    usual = np.stack(
+        [
+            np.average(distance, 0, ~inside)
+            for distance, inside in (view.references("distance") for view in game)
+        ]
+    )
+    by_reading = {
+        ("Orig", ""): np.maximum(own, 0),
+        **{("Cal.", reading): each for reading, each in subtracted(own, usual).items()},
+    }
     where = {"study": "label-only, bank", "data": data, "score": "distance"}
-    return pd.concat([by_target({attack: each}, game.target_members, ("auc",), draws=draws, **where, reading=reading)
-                      for (attack, reading), each in by_reading.items()], ignore_index=True)
+    return pd.concat(
+        [
+            by_target(
+                {attack: each}, game.target_members, ("auc",), draws=draws, **where, reading=reading
+            )
+            for (attack, reading), each in by_reading.items()
+        ],
+        ignore_index=True,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- many references: a bank
 
 
-def attack_bank(bank: Bank, further: Bank, data: str, targets: int, counts: Sequence[int], draws: int = 100) -> pd.DataFrame:
+def attack_bank(
+    bank: Bank, further: Bank, data: str, targets: int, counts: Sequence[int], draws: int = 100
+) -> pd.DataFrame:
     """Calibrated scores and today's attacks with the same references, study "bank": models of a bank, column `references`.
 
     Args:
@@ -221,17 +306,35 @@ def attack_bank(bank: Bank, further: Bank, data: str, targets: int, counts: Sequ
     """
     judged = np.arange(further.members.shape[1])
     game = Game.on(bank, judged, bank.untrained, range(0, 2 * targets, 2), max(counts))
-    signal = {"loss": bank.margin[:, judged], "gradient norm": further.gradient, "confidence": further.top}
-    game = replace(game, values=game.values | {f"{name} score": score(name, of_name) for name, of_name in signal.items()})
+    signal = {
+        "loss": bank.margin[:, judged],
+        "gradient norm": further.gradient,
+        "confidence": further.top,
+    }
+    game = replace(
+        game,
+        values=game.values
+        | {f"{name} score": score(name, of_name) for name, of_name in signal.items()},
+    )
     where, metrics_of = {"study": "bank", "data": data}, {"names": METRICS, "draws": draws}
-    frames = [game.frame({"Orig": lambda view, name=name: view.own(f"{name} score")}, **metrics_of, score=name, **where)
-              for name in SIGNALS]
+    frames = [
+        game.frame(
+            {"Orig": lambda view, name=name: view.own(f"{name} score")},
+            **metrics_of,
+            score=name,
+            **where,
+        )
+        for name in SIGNALS
+    ]
 
     def usual(view: View, name: str) -> np.ndarray:
         return calibration.calibrate(view.own(f"{name} score"), *view.references(f"{name} score"))
 
     for count in counts:
-        few, of_count = replace(game, references=count), {"references": count, **metrics_of, **where}
+        few, of_count = (
+            replace(game, references=count),
+            {"references": count, **metrics_of, **where},
+        )
         for name in SIGNALS:
             frames.append(few.frame({"Cal.": partial(usual, name=name)}, score=name, **of_count))
         today = ("LiRA, offline", "RMIA, offline", *(("LiRA", "RMIA") if count > 2 else ()))
@@ -244,8 +347,25 @@ def by_size(plays: Mapping[int, Bank]) -> pd.DataFrame:
     frames = []
     for n, each in plays.items():
         where = {"study": "sizes", "score": "loss", "n": n}
-        loss = {attack: of_attack for (name, attack), of_attack in scores(each).items() if name == "loss"}
-        frames += [by_target(loss | {"Gap": baselines.gap(each.correct)}, each.members, ("auc",), shared=False, **where),
-                   by_repetition({attack: {"accuracy": metrics.rehearsed_accuracy(of_attack, each.members)}
-                                  for attack, of_attack in loss.items()}, **where)]
+        loss = {
+            attack: of_attack
+            for (name, attack), of_attack in scores(each).items()
+            if name == "loss"
+        }
+        frames += [
+            by_target(
+                loss | {"Gap": baselines.gap(each.correct)},
+                each.members,
+                ("auc",),
+                shared=False,
+                **where,
+            ),
+            by_repetition(
+                {
+                    attack: {"accuracy": metrics.rehearsed_accuracy(of_attack, each.members)}
+                    for attack, of_attack in loss.items()
+                },
+                **where,
+            ),
+        ]
     return pd.concat(frames, ignore_index=True)

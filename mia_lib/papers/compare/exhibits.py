@@ -16,8 +16,21 @@ from mia_lib.papers.compare import study
 from mia_lib.papers.compare.study import ATTACKS, ENTRIES, Case, Scores
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
-DRAWN = ("RMIA", "RMIA, offline", "BaVarIA", "BaVarIA, offline", "LiRA", "LiRA, offline", "calibrated loss", "MALT")
-KNOWS = {"none": "–", "out only": "without", "in and out": "both"}  # references with the record, and without it
+DRAWN = (
+    "RMIA",
+    "RMIA, offline",
+    "BaVarIA",
+    "BaVarIA, offline",
+    "LiRA",
+    "LiRA, offline",
+    "calibrated loss",
+    "MALT",
+)
+KNOWS = {
+    "none": "–",
+    "out only": "without",
+    "in and out": "both",
+}  # references with the record, and without it
 BESIDE = ("MALT", "RMIA", "LiRA", "BaVarIA")  # that a reader can choose between
 
 
@@ -30,42 +43,86 @@ def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) 
     """Every attack with so many references or none: one metric on each set, in percent."""
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count])].astype({"queries": int, "references": int})
-    made = results.percent_table(rows, ["attack", "references", "queries"], ("data", "metric"), {
-        (data, metric): data for data in rows["data"].unique()})
+    made = results.percent_table(
+        rows,
+        ["attack", "references", "queries"],
+        ("data", "metric"),
+        {(data, metric): data for data in rows["data"].unique()},
+    )
     knows = [KNOWS[ATTACKS[name].kind] for name in made.index.get_level_values("attack")]
     return made.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels([0, 3, 1, 2])
 
 
 def references_figure(frame: pd.DataFrame) -> Figure:
     """TPR at 1 % FPR against the number of references, a panel each set; what has none is drawn across."""
-    rows = metrics.summary(of_banks(frame).query("metric == 'tpr_at_fpr=0.01'"), ["data", "references", "attack", "metric"])
+    rows = metrics.summary(
+        of_banks(frame).query("metric == 'tpr_at_fpr=0.01'"),
+        ["data", "references", "attack", "metric"],
+    )
     alone = rows[rows["references"] == 0]
     across = [alone.assign(references=n) for n in set(rows["references"]) - {0}]
     shown = pd.concat([rows[rows["references"] > 0], *across])
     orders = {"data": list(rows["data"].unique()), "attack": DRAWN}
-    shown = shown[shown["attack"].isin(DRAWN)].sort_values(["data", "references", "attack"], key=lambda column: column.map(
-        orders[column.name].index) if column.name in orders else column)
-    return plotting.lineplot(shown, "references", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                             xlabel="references of a record", ylabel="TPR at 1 % FPR", rows=1 + (len(orders["data"]) > 3))
+    shown = shown[shown["attack"].isin(DRAWN)].sort_values(
+        ["data", "references", "attack"],
+        key=lambda column: (
+            column.map(orders[column.name].index) if column.name in orders else column
+        ),
+    )
+    return plotting.lineplot(
+        shown,
+        "references",
+        "value",
+        "attack",
+        panel="data",
+        log=True,
+        percent=True,
+        sharey=False,
+        xlabel="references of a record",
+        ylabel="TPR at 1 % FPR",
+        rows=1 + (len(orders["data"]) > 3),
+    )
 
 
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
     of a bank, and with all there are of the recipes that train long."""
     asked = frame["asks"].isin([*study.MANY_QUERY_ATTACKS, study.LIRA_BY_VIEW, "Curv, log ratio"])
-    rows = frame[asked & frame["metric"].eq(study.METRICS[1]) & (
-        frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))]
+    rows = frame[
+        asked
+        & frame["metric"].eq(study.METRICS[1])
+        & (frame["references"].eq(count) | frame["data"].str.contains(", 20 epochs"))
+    ]
     rows = rows.assign(attack=rows["asks"])
     rows = rows[rows.groupby(["data", "attack"])["queries"].transform("nunique") > 1]
     shown = metrics.summary(rows, ["data", "queries", "attack", "metric"])
-    shown = pd.concat([part.sort_values("queries") for _, part in shown.groupby("data", sort=False)])
-    return plotting.lineplot(shown, "queries", "value", "attack", panel="data", log=True, percent=True, sharey=False,
-                             xlabel="queries about a record", ylabel="TPR at 1 % FPR", rows=1 + (shown["data"].nunique() > 3))
+    shown = pd.concat(
+        [part.sort_values("queries") for _, part in shown.groupby("data", sort=False)]
+    )
+    return plotting.lineplot(
+        shown,
+        "queries",
+        "value",
+        "attack",
+        panel="data",
+        log=True,
+        percent=True,
+        sharey=False,
+        xlabel="queries about a record",
+        ylabel="TPR at 1 % FPR",
+        rows=1 + (shown["data"].nunique() > 3),
+    )
 
 
-HAVE = {"labels": "predicted labels", "losses": "losses of the true label", "outputs": "all outputs",
-        "one": "the recipe, and one model of your own without the record", "apart": "{} models of your own without the record",
-        "few": "{} models, half of them with the record", "many": "{} models, half of them with the record"}
+HAVE = {
+    "labels": "predicted labels",
+    "losses": "losses of the true label",
+    "outputs": "all outputs",
+    "one": "the recipe, and one model of your own without the record",
+    "apart": "{} models of your own without the record",
+    "few": "{} models, half of them with the record",
+    "many": "{} models, half of them with the record",
+}
 
 
 def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -74,47 +131,91 @@ def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), {}
     for have, name in chosen.items():
         references = means[have][2]
-        rows[HAVE[have].format(references)] = {"attack": name, **{
-            data: results.format_percent(study.reported(frame, name, references, data))
-            for data in of_banks(frame)["data"].unique()}}
+        rows[HAVE[have].format(references)] = {
+            "attack": name,
+            **{
+                data: results.format_percent(study.reported(frame, name, references, data))
+                for data in of_banks(frame)["data"].unique()
+            },
+        }
     return pd.DataFrame(rows.values(), index=pd.Index(rows, name="you have"))
 
 
-NETWORKS = {"CIFAR-10": ("none", "small, 25,000 members"),
-            "CIFAR-10, ResNet-9": ("flips and crops", "ResNet-9, 25,000 members")}
+NETWORKS = {
+    "CIFAR-10": ("none", "small, 25,000 members"),
+    "CIFAR-10, ResNet-9": ("flips and crops", "ResNet-9, 25,000 members"),
+}
 
 
 def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
-    made = pd.read_csv(results.PAPERS / "compare_reported.csv", dtype=str, keep_default_na=False).replace("", results.DASH)
+    made = pd.read_csv(
+        results.PAPERS / "compare_reported.csv", dtype=str, keep_default_na=False
+    ).replace("", results.DASH)
     rows = []
     for case in cases:
         recipe, of_case = case.study == "recipe", frame[frame["data"] == case.name]
         augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
-        most, right = of_case["references"].max(), map(results.format_percent, case.accuracy.mean(0))
-        alike = {"whose": "ours", "network": f"small, 1,000 members, {length}" if recipe else length,
-                 "augmentation": augmentation, "references": str(most), **dict(zip(made.columns[6:8], right, strict=True))}
+        most, right = (
+            of_case["references"].max(),
+            map(results.format_percent, case.accuracy.mean(0)),
+        )
+        alike = {
+            "whose": "ours",
+            "network": f"small, 1,000 members, {length}" if recipe else length,
+            "augmentation": augmentation,
+            "references": str(most),
+            **dict(zip(made.columns[6:8], right, strict=True)),
+        }
         for name in ("LiRA", "LiRA, 18 queries") if recipe else ("LiRA", "RMIA"):
-            found = {one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0)) for one in study.METRICS}
-            rates = {TITLE_OF[metric]: results.format_percent(interval) for metric, interval in found.items()}
-            rows.append(alike | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)} | rates)
-    table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).replace(results.BELOW_RESOLUTION, results.DASH)
-    table["network"] += table.pop("augmentation").map(lambda how: "" if how in ("none", results.DASH) else f", {how}")
-    table["attack"] += table.pop("queries").map(lambda count: "" if count in ("1", results.DASH) else f", {count} queries")
+            found = {
+                one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0))
+                for one in study.METRICS
+            }
+            rates = {
+                TITLE_OF[metric]: results.format_percent(interval)
+                for metric, interval in found.items()
+            }
+            rows.append(
+                alike
+                | {"attack": name.partition(",")[0], "queries": str(ENTRIES[name].queries)}
+                | rates
+            )
+    table = pd.concat([made, pd.DataFrame(rows, columns=made.columns)]).replace(
+        results.BELOW_RESOLUTION, results.DASH
+    )
+    table["network"] += table.pop("augmentation").map(
+        lambda how: "" if how in ("none", results.DASH) else f", {how}"
+    )
+    table["attack"] += table.pop("queries").map(
+        lambda count: "" if count in ("1", results.DASH) else f", {count} queries"
+    )
     right = zip(table.pop("right on members"), table.pop("right on others"), strict=True)
     table["right on members, others"] = [
-        results.DASH if results.DASH in map(str, pair) else " / ".join(map(str, pair)) for pair in right]
+        results.DASH if results.DASH in map(str, pair) else " / ".join(map(str, pair))
+        for pair in right
+    ]
     return table.set_index(["network", "whose", "attack", "references", "right on members, others"])
 
 
 def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What the loss alone tells of LiRA's rate with the most references, and RMIA with one reference, in percent."""
     most = frame.groupby("data")["references"].transform("max")
-    rows = frame[frame["attack"].eq("loss tail") | frame["attack"].eq("LiRA") & frame["references"].eq(most)
-                 | frame["attack"].eq("RMIA, offline") & frame["references"].eq(1)]
-    return results.percent_table(rows, "data", ("attack", "metric"), {
-        (name, metric): f"{name}: {TITLE_OF[metric]}" for metric in study.METRICS[1:]
-        for name in ("LiRA", "loss tail", "RMIA, offline")})
+    rows = frame[
+        frame["attack"].eq("loss tail")
+        | frame["attack"].eq("LiRA") & frame["references"].eq(most)
+        | frame["attack"].eq("RMIA, offline") & frame["references"].eq(1)
+    ]
+    return results.percent_table(
+        rows,
+        "data",
+        ("attack", "metric"),
+        {
+            (name, metric): f"{name}: {TITLE_OF[metric]}"
+            for metric in study.METRICS[1:]
+            for name in ("LiRA", "loss tail", "RMIA, offline")
+        },
+    )
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
@@ -124,8 +225,11 @@ def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figu
     leads: dict[str, dict] = {}
     for data, part in rows.groupby("data", sort=False):
         first = metrics.estimate(part, rival, study.METRICS[1])
-        leads[data] = {name: 100 * (metrics.estimate(part, name, study.METRICS[1]) - first).interval()
-                       for name in part["attack"].unique() if name != rival}
+        leads[data] = {
+            name: 100 * (metrics.estimate(part, name, study.METRICS[1]) - first).interval()
+            for name in part["attack"].unique()
+            if name != rival
+        }
     first = next(iter(leads.values()))
     names = sorted(first, key=lambda name: first[name].value)
     figure, axes = plotting.panels(list(leads), 0.28 * len(names) + 1.2)
@@ -136,8 +240,11 @@ def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figu
                 ends = [[lead.value - lead.low], [lead.high - lead.value]]
                 axis.errorbar(lead.value, place, xerr=ends, fmt=look["marker"], color=look["color"])
         axis.axvline(0, **plotting.CHANCE)
-        axis.set(yticks=range(len(names)), yticklabels=names if axis is axes[0] else [""] * len(names),
-                 xlabel=f"points from {rival}")
+        axis.set(
+            yticks=range(len(names)),
+            yticklabels=names if axis is axes[0] else [""] * len(names),
+            xlabel=f"points from {rival}",
+        )
         axis.grid(axis="y", visible=False)
     return figure
 
@@ -152,34 +259,61 @@ def by_references_table(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     """One reference that shares half of the target's members, and one that shares none."""
     rows = frame[frame["study"] == "sharing"]
-    columns = {(metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}"
-               for metric in study.METRICS[1:] for overlap in ("half", "nothing")}
+    columns = {
+        (metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}"
+        for metric in study.METRICS[1:]
+        for overlap in ("half", "nothing")
+    }
     return results.percent_table(rows, ["data", "attack"], ("metric", "overlap"), columns)
 
 
 def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
     """What the targets are: how many records trained each, and how often they are right."""
-    return pd.DataFrame([{
-        "models of": case.name, "how many": len(case.game.members),
-        "members each": {"bank": "25,000", "by heart": "2,000", "recipe": "1,000"}[case.study],
-        **{f"right on {side} (%)": results.format_percent(value) for side, value in zip(
-            ("members", "others"), case.accuracy.mean(0), strict=True)}} for case in cases])
+    return pd.DataFrame(
+        [
+            {
+                "models of": case.name,
+                "how many": len(case.game.members),
+                "members each": {"bank": "25,000", "by heart": "2,000", "recipe": "1,000"}[
+                    case.study
+                ],
+                **{
+                    f"right on {side} (%)": results.format_percent(value)
+                    for side, value in zip(
+                        ("members", "others"), case.accuracy.mean(0), strict=True
+                    )
+                },
+            }
+            for case in cases
+        ]
+    )
 
 
 def access_table() -> pd.DataFrame:
     """The threat models, as declared where the attacks are computed, and whose attacks they are."""
     known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
     made = threat_model({**known, "quantile regression": registry.REGRESSION})
-    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {"quantile regression": registry.BERTRAN}
-    return made.assign(source=[
-        f"{{cite}}`{sources[name]}`" if sources[name] else "this book" for name in made["attack"]])
+    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {
+        "quantile regression": registry.BERTRAN
+    }
+    return made.assign(
+        source=[
+            f"{{cite}}`{sources[name]}`" if sources[name] else "this book"
+            for name in made["attack"]
+        ]
+    )
 
 
-def beside(cases: Iterable[Case], scores: Iterable[Scores], count: int) -> dict[str, tuple[dict, np.ndarray]]:
+def beside(
+    cases: Iterable[Case], scores: Iterable[Scores], count: int
+) -> dict[str, tuple[dict, np.ndarray]]:
     """Scores of `BESIDE` and who is a member, by set, for the picture of two attacks."""
     pairs = {}
     for case, of_case in zip(cases, scores, strict=True):
         by_name = {**of_case[0], **of_case[count]}
         targets = len(next(iter(by_name.values())))
-        pairs[case.name] = ({name: by_name[name] for name in BESIDE if name in by_name}, case.game.members[:2 * targets:2])
+        pairs[case.name] = (
+            {name: by_name[name] for name in BESIDE if name in by_name},
+            case.game.members[: 2 * targets : 2],
+        )
     return pairs

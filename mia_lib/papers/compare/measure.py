@@ -9,8 +9,18 @@ from mia_lib.papers.banks import PROBE, models_of, with_models
 from mia_lib.published import measurement
 
 
-@measurement("compare/recipes", edition=2, block=16, probe={**PROBE, "viewed": 50, "unused": 20}, dataset="cifar10",
-             batch_size=64, learning_rate=0.1, architecture="batchnorm_cnn:8,16,32", records=2000, unused=1000)
+@measurement(
+    "compare/recipes",
+    edition=2,
+    block=16,
+    probe={**PROBE, "viewed": 50, "unused": 20},
+    dataset="cifar10",
+    batch_size=64,
+    learning_rate=0.1,
+    architecture="batchnorm_cnn:8,16,32",
+    records=2000,
+    unused=1000,
+)
 @with_models
 def recipes(index: range, viewed: int = 1000, **bank) -> dict[str, np.ndarray]:
     """What models say of their first training records when they are asked 18 times.
@@ -29,7 +39,13 @@ def recipes(index: range, viewed: int = 1000, **bank) -> dict[str, np.ndarray]:
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(check_whole("viewed", viewed, 1, pool.n_train)))
     rest = pool.take(np.arange(pool.n_train, len(pool)))
-    seen = np.stack([signals.logit_scaled_confidence(models, view) for view in shifted(records)], -1)
+    seen = np.stack(
+        [signals.logit_scaled_confidence(models, view) for view in shifted(records)], -1
+    )
     right = [signals.correctness(models, part) for part in (records, rest)]
-    return {"queries": seen.astype(np.float16), "outside": signals.logit_scaled_confidence(models, rest).astype(np.float16),
-            "correct": np.concatenate(right, 1), "members": models.members[:, :viewed]}
+    return {
+        "queries": seen.astype(np.float16),
+        "outside": signals.logit_scaled_confidence(models, rest).astype(np.float16),
+        "correct": np.concatenate(right, 1),
+        "members": models.members[:, :viewed],
+    }

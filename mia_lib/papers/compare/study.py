@@ -51,25 +51,81 @@ class Entry:
 
 
 ATTACKS: dict[str, Entry] = {
-    **{name: Entry(registry.ATTACKS[name]) for name in (
-        "0-1", "MALT", "confidence", "modified entropy", "Attack R", "calibrated loss", "MAST (softmin)", "LiRA, offline",
-        "LiRA, offline, as released", "RMIA, offline", "BASE, offline", "BaVarIA, offline", "BaVarIA, t, offline",
-        "BaVarIA, prior within, offline", "MAST (best split)", "LiRA", "LiRA, own spreads", "RMIA", "BASE", "BaVarIA",
-        "BaVarIA, t", "BaVarIA, prior within")},
-    **{name: Entry(registry.ATTACKS[name], 40) for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")},
+    **{
+        name: Entry(registry.ATTACKS[name])
+        for name in (
+            "0-1",
+            "MALT",
+            "confidence",
+            "modified entropy",
+            "Attack R",
+            "calibrated loss",
+            "MAST (softmin)",
+            "LiRA, offline",
+            "LiRA, offline, as released",
+            "RMIA, offline",
+            "BASE, offline",
+            "BaVarIA, offline",
+            "BaVarIA, t, offline",
+            "BaVarIA, prior within, offline",
+            "MAST (best split)",
+            "LiRA",
+            "LiRA, own spreads",
+            "RMIA",
+            "BASE",
+            "BaVarIA",
+            "BaVarIA, t",
+            "BaVarIA, prior within",
+        )
+    },
+    **{
+        name: Entry(registry.ATTACKS[name], 40)
+        for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")
+    },
 }
-ATTACKS["modified entropy"] = Entry(replace(  # which is measured, in the place of the probabilities that it follows from
-    registry.ATTACKS["modified entropy"], scorer=lambda view: -view.own("probabilities")))
+ATTACKS["modified entropy"] = Entry(
+    replace(  # which is measured, in the place of the probabilities that it follows from
+        registry.ATTACKS["modified entropy"], scorer=lambda view: -view.own("probabilities")
+    )
+)
 MANY_QUERY_ATTACKS = ("LiRA", "RMIA", "BaVarIA")  # attacks that are given more queries
 LIRA_BY_VIEW = "LiRA, a Gaussian each"  # joins its queries as its paper does, and not by their mean
-MANY_QUERY_ENTRIES = {f"{name}, {count} queries": Entry(registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS))
-                      for name in MANY_QUERY_ATTACKS for count in (2, 18, 80)} | {
-    f"{LIRA_BY_VIEW}, {count} queries": Entry(replace(registry.ATTACKS["LiRA"], name=LIRA_BY_VIEW), count,
-                                              (f"{count} views", LOG_ODDS)) for count in (2, 18)} | {
-    "Curv, 80 queries": Entry(registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature"))}
+MANY_QUERY_ENTRIES = (
+    {
+        f"{name}, {count} queries": Entry(
+            registry.ATTACKS[name], count, (f"{count} queries", LOG_ODDS)
+        )
+        for name in MANY_QUERY_ATTACKS
+        for count in (2, 18, 80)
+    }
+    | {
+        f"{LIRA_BY_VIEW}, {count} queries": Entry(
+            replace(registry.ATTACKS["LiRA"], name=LIRA_BY_VIEW),
+            count,
+            (f"{count} views", LOG_ODDS),
+        )
+        for count in (2, 18)
+    }
+    | {
+        "Curv, 80 queries": Entry(
+            registry.ATTACKS["Curv, log ratio"], 80, ("two curvatures", "curvature")
+        )
+    }
+)
 ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
-CURVES = ("MALT", "calibrated loss", "LiRA, offline", "RMIA, offline", "BaVarIA, offline", "LiRA", "LiRA, own spreads", "RMIA",
-          "BaVarIA", "BaVarIA, prior within", "Curv, log ratio")  # known with every number of references
+CURVES = (
+    "MALT",
+    "calibrated loss",
+    "LiRA, offline",
+    "RMIA, offline",
+    "BaVarIA, offline",
+    "LiRA",
+    "LiRA, own spreads",
+    "RMIA",
+    "BaVarIA",
+    "BaVarIA, prior within",
+    "Curv, log ratio",
+)  # known with every number of references
 LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
 
 
@@ -90,8 +146,14 @@ class Case:
     accuracy: np.ndarray
 
 
-def _case(name: str, study: str, members: np.ndarray, values: Mapping[str, np.ndarray], public_loss: np.ndarray,
-          accuracy: Sequence) -> Case:
+def _case(
+    name: str,
+    study: str,
+    members: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    public_loss: np.ndarray,
+    accuracy: Sequence,
+) -> Case:
     fewest = min(map(len, values.values()))
     game = Game(members, values, {"loss": public_loss}, range(0, fewest, 2), len(members) - 2)
     return Case(name, study, game, np.array(accuracy))
@@ -104,18 +166,33 @@ def of_bank(name: str, records: int, models: int | None = None) -> Case:
     if not network:  # curvatures were measured of small networks alone
         values = _curved(load(f"curvature/{piece}", models and min(models, 32)), records)
     rows, tested = np.arange(records), bank.untrained
-    right = [(row[inside].mean(), row[tested].mean()) for row, inside in zip(bank.correct, bank.members, strict=True)]
+    right = [
+        (row[inside].mean(), row[tested].mean())
+        for row, inside in zip(bank.correct, bank.members, strict=True)
+    ]
     values |= {**_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows]}
-    return _case(", ".join(filter(None, (sets.title(dataset), network))), "bank", bank.members[:, rows], values,
-                 signals.loss_of(bank.margin[:, tested[:POPULATION]]), right)
+    return _case(
+        ", ".join(filter(None, (sets.title(dataset), network))),
+        "bank",
+        bank.members[:, rows],
+        values,
+        signals.loss_of(bank.margin[:, tested[:POPULATION]]),
+        right,
+    )
 
 
 def by_heart(records: int, models: int | None = None) -> Case:
     """Networks that know their 2,000 members by heart; no record is left over, so RMIA compares with those that are judged."""
     curved = load("curvature/memorised", models)
-    once, right = _one_query(curved.true[:, :records, 0]), (curved.true == curved.top)[:, :records, 0]
+    once, right = (
+        _one_query(curved.true[:, :records, 0]),
+        (curved.true == curved.top)[:, :records, 0],
+    )
     members = curved.members[:, :records]
-    fit = [(row[inside].mean(), row[~inside].mean()) for row, inside in zip(right, members, strict=True)]
+    fit = [
+        (row[inside].mean(), row[~inside].mean())
+        for row, inside in zip(right, members, strict=True)
+    ]
     values = {**once, "correctness": right, **_curved(curved, records)}
     return _case(BY_HEART, "by heart", members, values, once["loss"], fit)
 
@@ -126,40 +203,67 @@ def _one_query(odds: np.ndarray) -> dict[str, np.ndarray]:
 
 def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
     bent = np.maximum(np.exp(curved.released[:, :records].astype(float)) - FLOOR, 0)
-    values = {"curvature": bent[..., 0], "least_loss": signals.loss_of(curved.top[:, :records, 0]),
-             "probabilities": curved.entropy[:, :records].astype(float)}
+    values = {
+        "curvature": bent[..., 0],
+        "least_loss": signals.loss_of(curved.top[:, :records, 0]),
+        "probabilities": curved.entropy[:, :records].astype(float),
+    }
     if "shifted" in curved.arrays:
         views = curved.shifted[:, :records].astype(float)
-        values |= {"two curvatures": bent, "2 queries": curved.true[:, :records].astype(float).mean(-1),
-                   "18 queries": views[..., 0], "80 queries": views[..., 1]}
+        values |= {
+            "two curvatures": bent,
+            "2 queries": curved.true[:, :records].astype(float).mean(-1),
+            "18 queries": views[..., 0],
+            "80 queries": views[..., 1],
+        }
     return values
 
 
-RECIPES = {("none", 5): {"augmentation": "none", "epochs": 5}, ("none", 20): {"augmentation": "none", "epochs": 20},
-           ("flips and crops", 20): {"augmentation": "flip_crop:4", "epochs": 20}}
+RECIPES = {
+    ("none", 5): {"augmentation": "none", "epochs": 5},
+    ("none", 20): {"augmentation": "none", "epochs": 20},
+    ("flips and crops", 20): {"augmentation": "flip_crop:4", "epochs": 20},
+}
 
 
 def of_recipe(augmentation: str, epochs: int) -> Case:
     """Networks on 1,000 of 2,000 images of CIFAR-10, of one of `RECIPES`, asked 18 times about half of the images."""
     bank = load("compare/recipes", **RECIPES[augmentation, epochs])
     records = bank.members.shape[1]
-    right = [(row[:records][own].mean(), row[records:].mean()) for row, own in zip(bank.correct, bank.members, strict=True)]
+    right = [
+        (row[:records][own].mean(), row[records:].mean())
+        for row, own in zip(bank.correct, bank.members, strict=True)
+    ]
     seen = bank.queries.astype(float)
-    by_count = {f"{count} {what}": value for count in (2, 18) for what, value in (
-        ("views", seen[..., :count]), ("queries", seen[..., :count].mean(-1)))}
-    return _case(f"{augmentation}, {epochs} epochs", "recipe", bank.members, {**_one_query(seen[..., 0]), **by_count},
-                 signals.loss_of(bank.outside), right)
+    by_count = {
+        f"{count} {what}": value
+        for count in (2, 18)
+        for what, value in (("views", seen[..., :count]), ("queries", seen[..., :count].mean(-1)))
+    }
+    return _case(
+        f"{augmentation}, {epochs} epochs",
+        "recipe",
+        bank.members,
+        {**_one_query(seen[..., 0]), **by_count},
+        signals.loss_of(bank.outside),
+        right,
+    )
 
 
 def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
     """Study "recipe": the same small network, trained with and without augmentation, long and not, each model attacked with
     all references that there are; columns `augmentation` and `epochs`."""
     cases = {recipe: of_recipe(*recipe) for recipe in RECIPES}
-    many = (f"{name}, {count} queries" for name in ("LiRA", LIRA_BY_VIEW, "RMIA") for count in (2, 18))
+    many = (
+        f"{name}, {count} queries" for name in ("LiRA", LIRA_BY_VIEW, "RMIA") for count in (2, 18)
+    )
     names = ("MALT", "LiRA", "RMIA", *many)
-    frames = [attack_case(case, len(case.game.members) // 2, [case.game.references], draws, names,
-                          step=1)[0].assign(augmentation=augmentation, epochs=epochs)
-              for (augmentation, epochs), case in cases.items()]
+    frames = [
+        attack_case(
+            case, len(case.game.members) // 2, [case.game.references], draws, names, step=1
+        )[0].assign(augmentation=augmentation, epochs=epochs)
+        for (augmentation, epochs), case in cases.items()
+    ]
     return pd.concat(frames, ignore_index=True), list(cases.values())
 
 
@@ -171,10 +275,19 @@ def pairs_for(entry: Entry, count: int) -> int:
 def fits(entry: Entry, case: Case, count: int) -> bool:
     """Whether a case has what an attack needs that takes so many references, or none."""
     kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
-    least = 4 if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals else LEAST[kind]
+    least = (
+        4
+        if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals
+        else LEAST[kind]
+    )
     known = case.game.values.get(signal)
-    return known is not None and (kind == "none") == (count == 0) and least <= count and (
-        kind != "in and out" or count % 2 == 0) and 2 * pairs_for(entry, count) <= len(known) - 2
+    return (
+        known is not None
+        and (kind == "none") == (count == 0)
+        and least <= count
+        and (kind != "in and out" or count % 2 == 0)
+        and 2 * pairs_for(entry, count) <= len(known) - 2
+    )
 
 
 def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
@@ -183,11 +296,20 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
     if entry.reads:
         measured, signal = entry.reads
         view = replace(view, replaced={signal: measured})
-    return entry.attack.score(view, **(view.rehearse(entry.attack.name) if entry.attack.constants else {}))
+    return entry.attack.score(
+        view, **(view.rehearse(entry.attack.name) if entry.attack.constants else {})
+    )
 
 
-def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 100, names: Sequence[str] | None = None,
-                whole: Sequence[int] | None = None, step: int = 2) -> tuple[pd.DataFrame, Scores]:
+def attack_case(
+    case: Case,
+    targets: int,
+    counts: Sequence[int],
+    draws: int = 100,
+    names: Sequence[str] | None = None,
+    whole: Sequence[int] | None = None,
+    step: int = 2,
+) -> tuple[pd.DataFrame, Scores]:
     """Attacks on one model of each of the first pairs, or with step 1 on both.
 
     Args:
@@ -205,15 +327,30 @@ def attack_case(case: Case, targets: int, counts: Sequence[int], draws: int = 10
     game = replace(case.game, targets=range(0, 2 * targets, step))
     scores = {}
     for count in (0, *sorted({*counts, *(whole or ())})):
-        run = names or [name for name in ENTRIES if whole is None or (
-            name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))]
-        scores[count] = {name: np.stack([score(ENTRIES[name], case, target, count) for target in game.targets])
-                         for name in run if fits(ENTRIES[name], case, count)}
+        run = names or [
+            name
+            for name in ENTRIES
+            if whole is None
+            or (name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))
+        ]
+        scores[count] = {
+            name: np.stack([score(ENTRIES[name], case, target, count) for target in game.targets])
+            for name in run
+            if fits(ENTRIES[name], case, count)
+        }
     where = {"study": case.study, "data": case.name}
-    frame = pd.concat([by_target(by_name, game.target_members, METRICS, draws=draws, **where, references=count)
-                       for count, by_name in scores.items() if by_name], ignore_index=True)
+    frame = pd.concat(
+        [
+            by_target(by_name, game.target_members, METRICS, draws=draws, **where, references=count)
+            for count, by_name in scores.items()
+            if by_name
+        ],
+        ignore_index=True,
+    )
     played = [ENTRIES[name] for name in frame["attack"]]
-    return frame.assign(queries=[entry.queries for entry in played], asks=[entry.attack.name for entry in played]), scores
+    return frame.assign(
+        queries=[entry.queries for entry in played], asks=[entry.attack.name for entry in played]
+    ), scores
 
 
 def all_with(cases: Sequence[Case], counts: Sequence[int], compared: int) -> list[int]:
@@ -228,7 +365,9 @@ def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
     falls = {}
     for name, a in (("MAST (softmin)", 1.0), ("BASE", None)):
         view = case.game.view(0, 2 * pairs_for(ATTACKS[name], count))
-        rmia = registry.score("RMIA", view, a=a)[np.argsort(registry.score(name, view), kind="stable")]
+        rmia = registry.score("RMIA", view, a=a)[
+            np.argsort(registry.score(name, view), kind="stable")
+        ]
         falls[name] = {"falls": float(np.maximum(rmia[:-1] - rmia[1:], 0).max())}
     return by_repetition(falls, study="identity", data=case.name)
 
@@ -238,8 +377,15 @@ def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
     hundred, or a thousand, of the members, as the attack "loss tail" (Dodd et al. 2025): the rate at which one threshold on
     the loss tells *others*, at so few mistakes about members."""
     game = replace(case.game, targets=range(0, 2 * targets, 2))
-    return by_target({"loss tail": -game.scores(["MALT"])["MALT"]}, ~game.target_members, METRICS[1:], draws=draws,
-                     study=case.study, data=case.name, references=0)
+    return by_target(
+        {"loss tail": -game.scores(["MALT"])["MALT"]},
+        ~game.target_members,
+        METRICS[1:],
+        draws=draws,
+        study=case.study,
+        data=case.name,
+        references=0,
+    )
 
 
 # ------------------------------------------------------------------------------------ references that know no judged record
@@ -250,7 +396,9 @@ WITHOUT = ("calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline"
 def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.ndarray]:
     """Scores [N] from log odds [1 + R, N] of a target and of references that know no record. RMIA has its authors' constant
     and compares with the judged records: which these are moves no rank."""
-    view = registry.ArraySignals({LOG_ODDS: odds}, np.zeros((len(odds) - 1, odds.shape[1]), bool), {LOG_ODDS: odds})
+    view = registry.ArraySignals(
+        {LOG_ODDS: odds}, np.zeros((len(odds) - 1, odds.shape[1]), bool), {LOG_ODDS: odds}
+    )
     return {name: registry.score(name, view) for name in names}
 
 
@@ -264,11 +412,27 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
         kept = np.flatnonzero(bank.members[target] & ~bank.members[target + 2])[:size]
         rows.append(np.r_[kept, tested])
         for overlap, reference in (("half", target + 2), ("nothing", target + 1)):
-            scores[overlap].append(out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float)))
+            scores[overlap].append(
+                out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float))
+            )
     members = np.tile(np.arange(len(rows[0])) < size, (targets, 1))
-    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in WITHOUT}, members, METRICS,
-                                draws=draws, records=np.stack(rows), study="sharing", data=sets.title(dataset), references=1,
-                                overlap=overlap) for overlap, each in scores.items()], ignore_index=True)
+    return pd.concat(
+        [
+            by_target(
+                {name: np.stack([one[name] for one in each]) for name in WITHOUT},
+                members,
+                METRICS,
+                draws=draws,
+                records=np.stack(rows),
+                study="sharing",
+                data=sets.title(dataset),
+                references=1,
+                overlap=overlap,
+            )
+            for overlap, each in scores.items()
+        ],
+        ignore_index=True,
+    )
 
 
 def find(name: str, **parameters) -> Bank | None:
@@ -279,8 +443,14 @@ def find(name: str, **parameters) -> Bank | None:
         return None
 
 
-def public_records(dataset: str, targets: int, regression: Bank | None, further: Bank | None, judged: int = 10_000,
-                   draws: int = 100) -> pd.DataFrame:
+def public_records(
+    dataset: str,
+    targets: int,
+    regression: Bank | None,
+    further: Bank | None,
+    judged: int = 10_000,
+    draws: int = 100,
+) -> pd.DataFrame:
     """Study "public": attackers who own records like the target's members, and no record that is judged. They train one model
     on them, several models, or a regression of the target's log odds.
 
@@ -300,16 +470,31 @@ def public_records(dataset: str, targets: int, regression: Bank | None, further:
         scores[1].append(out_only(odds))
         alone = {"MALT": bayes.malt(signals.loss_of(odds[0]))}
         if regression is not None:
-            spread = np.exp(regression.log_spread[k, :odds.shape[1]].astype(float))
-            alone["quantile regression"] = (odds[0] - regression.mean[k, :odds.shape[1]]) / spread
+            spread = np.exp(regression.log_spread[k, : odds.shape[1]].astype(float))
+            alone["quantile regression"] = (odds[0] - regression.mean[k, : odds.shape[1]]) / spread
         scores[0].append(alone)
         if further is not None:
-            scores.setdefault(1 + further.margin.shape[1], []).append(out_only(np.r_[odds, further.margin[k].astype(float)]))
+            scores.setdefault(1 + further.margin.shape[1], []).append(
+                out_only(np.r_[odds, further.margin[k].astype(float)])
+            )
     members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
-    return pd.concat([by_target({name: np.stack([one[name] for one in each]) for name in each[0]}, members, METRICS,
-                                draws=draws, records=np.stack(rows), study="public", data=sets.title(dataset),
-                                references=count)
-                      for count, each in scores.items() if each], ignore_index=True)
+    return pd.concat(
+        [
+            by_target(
+                {name: np.stack([one[name] for one in each]) for name in each[0]},
+                members,
+                METRICS,
+                draws=draws,
+                records=np.stack(rows),
+                study="public",
+                data=sets.title(dataset),
+                references=count,
+            )
+            for count, each in scores.items()
+            if each
+        ],
+        ignore_index=True,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------ the guide
@@ -323,12 +508,21 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
         frame: of `attack_case`, of all cases. count: of a few references.
     """
     rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1])]
-    rows = rows.assign(value=rows["estimate"].map(lambda number: number.of(slice(0, None, 2)).value))
+    rows = rows.assign(
+        value=rows["estimate"].map(lambda number: number.of(slice(0, None, 2)).value)
+    )
     groups, best = rows.groupby(["references", "attack"]), {}
-    mean = groups["value"].mean()[groups["data"].nunique() == rows["data"].nunique()]  # of what can be run on all banks
+    mean = groups["value"].mean()[
+        groups["data"].nunique() == rows["data"].nunique()
+    ]  # of what can be run on all banks
     for means, (access, kinds, references) in means_of(frame, count).items():
-        able = [name for name, one in ATTACKS.items() if one.kind in kinds and (references, name) in mean.index
-                and ACCESS.index(one.attack.needs.access) <= ACCESS.index(access)]
+        able = [
+            name
+            for name, one in ATTACKS.items()
+            if one.kind in kinds
+            and (references, name) in mean.index
+            and ACCESS.index(one.attack.needs.access) <= ACCESS.index(access)
+        ]
         best[means] = max(able, key=lambda name: mean[references, name])
     return best
 
@@ -336,12 +530,20 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
 def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str, ...], int]]:
     """Rows of the guide: access to the target, kinds of references, and how many; the most may be `count`."""
     most = int(frame.groupby("data", sort=False)["references"].max().min())
-    return {"labels": ("label", ("none",), 0), "losses": ("loss", ("none",), 0), "outputs": ("output vector", ("none",), 0),
-            "one": ("output vector", ("out only",), 1), "apart": ("output vector", ("out only",), count),
-            "few": ("output vector", ("in and out",), count), "many": ("output vector", ("in and out",), most)}
+    return {
+        "labels": ("label", ("none",), 0),
+        "losses": ("loss", ("none",), 0),
+        "outputs": ("output vector", ("none",), 0),
+        "one": ("output vector", ("out only",), 1),
+        "apart": ("output vector", ("out only",), count),
+        "few": ("output vector", ("in and out",), count),
+        "many": ("output vector", ("in and out",), most),
+    }
 
 
-def reported(frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]) -> metrics.Interval:
+def reported(
+    frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]
+) -> metrics.Interval:
     """An attack on the targets that did not choose it."""
     rows = frame[frame["study"].isin(("bank", "by heart"))]
     number = metrics.estimate(rows, attack, metric, references=references, data=data)

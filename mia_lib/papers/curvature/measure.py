@@ -12,14 +12,27 @@ from mia_lib.published import catalogue, measurement
 STEP = 2 * 0.2667e-3
 FLOOR = 1e-22  # that the released code adds before it takes a logarithm
 SHIFTED = "flip_crop:4"  # how views of an image differ that LiRA is given for as many queries
-SHIFTED_MEANS = (18, 80)  # views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
+SHIFTED_MEANS = (
+    18,
+    80,
+)  # views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
 KINDS = ("random", "coreset")
 ASKED_AT_ONCE = 10_000  # shifted images, whose views are asked about together
 
 
 @with_models
-def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: int = 2, iterations: int = 10, h: float = STEP,
-               outside: int = 2000, shifted: bool = False, exactly: int = 0, **bank) -> dict[str, np.ndarray]:
+def curvatures(
+    index: range,
+    asked: int = 20_000,
+    precisely: int = 5000,
+    views: int = 2,
+    iterations: int = 10,
+    h: float = STEP,
+    outside: int = 2000,
+    shifted: bool = False,
+    exactly: int = 0,
+    **bank,
+) -> dict[str, np.ndarray]:
     """Curvature of a record's loss in its input, and what other attacks take of the same models.
 
     The statistic of the released code: the mean of ``|q| h`` over `iterations` four-point differences q of losses (Eq. 11),
@@ -58,33 +71,66 @@ def curvatures(index: range, asked: int = 20_000, precisely: int = 5000, views: 
     def precise(models, of):
         if not len(of):
             return np.empty((len(models), 0))
-        return log_curvature(curvature.traces(models, of, "released_code", iterations, h, warn=False))
+        return log_curvature(
+            curvature.traces(models, of, "released_code", iterations, h, warn=False)
+        )
 
     by_view: dict[str, list] = {"released": [], "precise": [], "true": [], "top": []}
     for view in [records, records.mirrored()][:views]:
-        by_view["released"].append(log_curvature(curvature.traces(
-            models, view, "released_code", iterations, h, dtype="float32", warn=False, precise=False)))
+        by_view["released"].append(
+            log_curvature(
+                curvature.traces(
+                    models,
+                    view,
+                    "released_code",
+                    iterations,
+                    h,
+                    dtype="float32",
+                    warn=False,
+                    precise=False,
+                )
+            )
+        )
         by_view["precise"].append(precise(models, view.take(few)))
         by_view["true"].append(log_odds(signals.loss(models, view)))
         by_view["top"].append(log_odds(signals.least_loss(models, view)))
     arrays = {name: np.stack(views_of, -1) for name, views_of in by_view.items()}
-    entropy = np.stack([-modified_entropy(p, records.y) for p in signals.probabilities(models, records)])
-    tested = pool.take(np.arange(pool.n_train, min(len(pool), pool.n_train + check_whole("outside", outside, 0))))
-    arrays |= {"entropy": np.log(entropy + FLOOR),
-               "outside": log_odds(signals.loss(models, tested)) if len(tested) else np.empty((len(index), 0))}
+    entropy = np.stack(
+        [-modified_entropy(p, records.y) for p in signals.probabilities(models, records)]
+    )
+    tested = pool.take(
+        np.arange(pool.n_train, min(len(pool), pool.n_train + check_whole("outside", outside, 0)))
+    )
+    arrays |= {
+        "entropy": np.log(entropy + FLOOR),
+        "outside": log_odds(signals.loss(models, tested))
+        if len(tested)
+        else np.empty((len(index), 0)),
+    }
     if shifted:
         views_of_all, seen = augmented(records, SHIFTED, max(SHIFTED_MEANS)), []
         for start in range(0, len(views_of_all), at_once := max(1, ASKED_AT_ONCE // len(records))):
-            part = views_of_all[start:start + at_once]
-            joined = replace(records, x=np.concatenate([view.x for view in part]), y=np.tile(records.y, len(part)))
+            part = views_of_all[start : start + at_once]
+            joined = replace(
+                records,
+                x=np.concatenate([view.x for view in part]),
+                y=np.tile(records.y, len(part)),
+            )
             seen += np.split(log_odds(signals.loss(models, joined)), len(part), axis=1)
         arrays["shifted"] = np.stack([np.mean(seen[:count], 0) for count in SHIFTED_MEANS], -1)
     if exactly:
         whole = records.take(np.arange(check_whole("exactly", exactly, 1, len(records))))
         arrays["exact"] = log_curvature(curvature.between_kinks(models, whole)[1])
-        labels = [signals.logits(models.part([row]), whole)[0].argmax(-1) for row in range(len(index))]
-        arrays["own"] = np.concatenate([precise(models.part([row]), replace(whole, y=own)) for row, own in enumerate(labels)])
-    return {**{name: array.astype(np.float16) for name, array in arrays.items()}, "members": models.members[:, :len(records)]}
+        labels = [
+            signals.logits(models.part([row]), whole)[0].argmax(-1) for row in range(len(index))
+        ]
+        arrays["own"] = np.concatenate(
+            [precise(models.part([row]), replace(whole, y=own)) for row, own in enumerate(labels)]
+        )
+    return {
+        **{name: array.astype(np.float16) for name, array in arrays.items()},
+        "members": models.members[:, : len(records)],
+    }
 
 
 @with_models
@@ -99,13 +145,27 @@ def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> di
 
     models, pool = models_of(index, **bank)
     records = pool.take(np.arange(pool.n_train))
-    traces = curvature.traces(models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
-    return {"log_curvature": log_curvature(traces).astype(np.float16), "members": models.members[:, :len(records)]}
+    traces = curvature.traces(
+        models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False
+    )
+    return {
+        "log_curvature": log_curvature(traces).astype(np.float16),
+        "members": models.members[:, : len(records)],
+    }
 
 
 @with_models
-def sized(index: range, kind: str, size: int, steps: int = 1000, asked: int = 4000, iterations: int = 10, h: float = STEP,
-          ranked_by: int = 8, **bank) -> dict[str, np.ndarray]:
+def sized(
+    index: range,
+    kind: str,
+    size: int,
+    steps: int = 1000,
+    asked: int = 4000,
+    iterations: int = 10,
+    h: float = STEP,
+    ranked_by: int = 8,
+    **bank,
+) -> dict[str, np.ndarray]:
     """Targets of Figures 6 and 7, trained on other sets than halves: the other parameters are those of the bank that attacks
     them, of which they have the recipe. Where its epochs make fewer steps than `steps` they are trained for as many.
 
@@ -135,50 +195,134 @@ def sized(index: range, kind: str, size: int, steps: int = 1000, asked: int = 40
         for t, row in enumerate(members):
             row[np.random.default_rng([23, size, t]).permutation(pool.n_train)[:size]] = True
     epochs = max(bank["epochs"], -(-steps // -(-size // bank["batch_size"])))
-    recipe = replace(models.config, epochs=epochs, batch_size=min(bank["batch_size"], size), seed=bank["seed"] + 11)
+    recipe = replace(
+        models.config,
+        epochs=epochs,
+        batch_size=min(bank["batch_size"], size),
+        seed=bank["seed"] + 11,
+    )
     targets = training.train(pool, members, recipe, label=f"targets, {kind}, {size}").part(index)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
-    released = curvature.traces(targets, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False)
-    arrays = {"released": log_curvature(released), "true": log_odds(signals.loss(targets, records)),
-              "top": log_odds(signals.least_loss(targets, records))}
+    released = curvature.traces(
+        targets, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False
+    )
+    arrays = {
+        "released": log_curvature(released),
+        "true": log_odds(signals.loss(targets, records)),
+        "top": log_odds(signals.least_loss(targets, records)),
+    }
     inside = pool.take(np.flatnonzero(members.any(0)))
     right = signals.correctness(targets, inside)
-    return {**{name: array.astype(np.float16) for name, array in arrays.items()},
-            "members": targets.members[:, :len(records)],
-            "accuracy": np.average(right, 1, targets.members[:, members.any(0)]).astype(np.float32)}
+    return {
+        **{name: array.astype(np.float16) for name, array in arrays.items()},
+        "members": targets.members[:, : len(records)],
+        "accuracy": np.average(right, 1, targets.members[:, members.any(0)]).astype(np.float32),
+    }
 
 
 # On a smooth network, and with a large step: kinks and rounding are each processor's own.
-PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "tanh_cnn:4,8,16", "records": 200, "epochs": 2,
-         "batch_size": 50, "learning_rate": 0.05, "augmentation": "flip_crop:4", "precision": "float32", "asked": 30,
-         "precisely": 20, "iterations": 2, "h": 0.05}
+PROBE = {
+    "index": range(1, 3),
+    "dataset": "fashion_mnist_20k",
+    "architecture": "tanh_cnn:4,8,16",
+    "records": 200,
+    "epochs": 2,
+    "batch_size": 50,
+    "learning_rate": 0.05,
+    "augmentation": "flip_crop:4",
+    "precision": "float32",
+    "asked": 30,
+    "precisely": 20,
+    "iterations": 2,
+    "h": 0.05,
+}
 SMALL = {"asked": 4000, "precisely": 2000, "outside": 0, "shifted": True, "exactly": 1000}
 SMALL_PROBE = PROBE | {"augmentation": "none", "exactly": 5}
-SETS_PROBE = {name: value for name, value in SMALL_PROBE.items() if name not in ("precisely", "exactly")}
+SETS_PROBE = {
+    name: value for name, value in SMALL_PROBE.items() if name not in ("precisely", "exactly")
+}
 RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "asked"}
 
 
 def _query_cost(parameters) -> float:
     """In float64 an evaluation takes twice as long, and the trace of a Hessian as long as 140."""
     each = 2 * parameters["views"] * parameters["iterations"]
-    return evaluations(parameters, each * (parameters["asked"] + 2 * parameters["precisely"]) + 140 * parameters["exactly"])
+    return evaluations(
+        parameters,
+        each * (parameters["asked"] + 2 * parameters["precisely"]) + 140 * parameters["exactly"],
+    )
 
 
-cifar100 = measurement("curvature/cifar100", probe=PROBE, block=16, chunk=2, cost=_query_cost, dataset="cifar100",
-                       **RESNET)(curvatures)
-cifar10 = measurement("curvature/cifar10", probe=PROBE, block=16, chunk=2, cost=_query_cost, dataset="cifar10",
-                      **RESNET)(curvatures)
-cifar10_small = measurement("curvature/cifar10-small", probe=SMALL_PROBE, chunk=2, cost=_query_cost, dataset="cifar10",
-                            weights="bank/cifar10-small-weights", **SMALL)(curvatures)
+cifar100 = measurement(
+    "curvature/cifar100",
+    probe=PROBE,
+    block=16,
+    chunk=2,
+    cost=_query_cost,
+    dataset="cifar100",
+    **RESNET,
+)(curvatures)
+cifar10 = measurement(
+    "curvature/cifar10",
+    probe=PROBE,
+    block=16,
+    chunk=2,
+    cost=_query_cost,
+    dataset="cifar10",
+    **RESNET,
+)(curvatures)
+cifar10_small = measurement(
+    "curvature/cifar10-small",
+    probe=SMALL_PROBE,
+    chunk=2,
+    cost=_query_cost,
+    dataset="cifar10",
+    weights="bank/cifar10-small-weights",
+    **SMALL,
+)(curvatures)
 # The references of Figures 6 and 7: the image alone, in float32.
-cifar100_small = measurement("curvature/cifar100-small", probe=SMALL_PROBE, chunk=2, cost=_query_cost, dataset="cifar100",
-                             weights="bank/cifar100-small-weights", asked=4000, precisely=0, outside=0, views=1)(curvatures)
+cifar100_small = measurement(
+    "curvature/cifar100-small",
+    probe=SMALL_PROBE,
+    chunk=2,
+    cost=_query_cost,
+    dataset="cifar100",
+    weights="bank/cifar100-small-weights",
+    asked=4000,
+    precisely=0,
+    outside=0,
+    views=1,
+)(curvatures)
 # Networks that know their 2,000 members by heart, as the paper's do; flips in training, so that the mirror image is a view.
-memorised = measurement("curvature/memorised", probe=SMALL_PROBE, chunk=4, cost=_query_cost, dataset="cifar100",
-                        architecture="strided_cnn:8,16,64", records=4000, epochs=60, batch_size=64, learning_rate=0.05,
-                        weight_decay=1e-4, schedule="cosine", augmentation="flip", **SMALL | {"precisely": 4000})(curvatures)
-ranking = measurement("curvature/everywhere", probe=RANKING_PROBE, chunk=2, dataset="cifar100",
-                      weights="bank/cifar100-small-weights")(everywhere)
+memorised = measurement(
+    "curvature/memorised",
+    probe=SMALL_PROBE,
+    chunk=4,
+    cost=_query_cost,
+    dataset="cifar100",
+    architecture="strided_cnn:8,16,64",
+    records=4000,
+    epochs=60,
+    batch_size=64,
+    learning_rate=0.05,
+    weight_decay=1e-4,
+    schedule="cosine",
+    augmentation="flip",
+    **SMALL | {"precisely": 4000},
+)(curvatures)
+ranking = measurement(
+    "curvature/everywhere",
+    probe=RANKING_PROBE,
+    chunk=2,
+    dataset="cifar100",
+    weights="bank/cifar100-small-weights",
+)(everywhere)
 # Of the probe's records number 26 and 27 in rank are far apart, so that no processor's rounding changes who is in the set.
-sizes = measurement("curvature/sizes", probe=SETS_PROBE | {"kind": "coreset", "size": 26, "steps": 4, "ranked_by": 2},
-                    block=8, chunk=2, dataset="cifar100", weights="bank/cifar100-small-weights")(sized)
+sizes = measurement(
+    "curvature/sizes",
+    probe=SETS_PROBE | {"kind": "coreset", "size": 26, "steps": 4, "ranked_by": 2},
+    block=8,
+    chunk=2,
+    dataset="cifar100",
+    weights="bank/cifar100-small-weights",
+)(sized)

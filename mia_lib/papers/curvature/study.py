@@ -22,14 +22,29 @@ from mia_lib.papers.curvature.measure import FLOOR, KINDS, SHIFTED_MEANS
 from mia_lib.published import Bank, catalogue
 
 NLL, LR, RATIO, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "Curv, log ratio", "log curvature"
-RELEASED, TRUE, FIXED, EVEN = "LiRA, as released", "LiRA, true class", "LiRA, one spread", "Curv, one spread"
+RELEASED, TRUE, FIXED, EVEN = (
+    "LiRA, as released",
+    "LiRA, true class",
+    "LiRA, one spread",
+    "Curv, one spread",
+)
 TIED = "Curv, tied"  # one variance for both hypotheses, of each record
-PAPER = {NLL: NLL, LR: LR, RELEASED: "Carlini et al. (2022)", "Yeom": "Yeom et al. (2018)",
-         "MAST": "Sablayrolles et al. (2019)", "Watson": "Watson et al. (2022)",
-         "Attack R": "Ye et al. (2022)", "Song and Mittal": "Song and Mittal (2021)"}
+PAPER = {
+    NLL: NLL,
+    LR: LR,
+    RELEASED: "Carlini et al. (2022)",
+    "Yeom": "Yeom et al. (2018)",
+    "MAST": "Sablayrolles et al. (2019)",
+    "Watson": "Watson et al. (2022)",
+    "Attack R": "Ye et al. (2022)",
+    "Song and Mittal": "Song and Mittal (2021)",
+}
 METRICS = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "tpr_at_fpr=0.0001")
 FEW = ("auc", "tpr_at_fpr=0.01")
-PROTOCOLS = {"one view": 1, "as released": 2}  # -> views of curvature and LiRA; the other attacks see the image alone
+PROTOCOLS = {
+    "one view": 1,
+    "as released": 2,
+}  # -> views of curvature and LiRA; the other attacks see the image alone
 QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
@@ -48,7 +63,13 @@ def measured(dataset: str, models: int, asked: int, **recipe) -> tuple[Bank, Ban
     if dataset == MEMORISED:
         return catalogue()["curvature/memorised"](models), None
     name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
-    how = {"asked": asked, "precisely": asked // 2, "exactly": asked // 4, "views": 2, "shifted": True}
+    how = {
+        "asked": asked,
+        "precisely": asked // 2,
+        "exactly": asked // 4,
+        "views": 2,
+        "shifted": True,
+    }
     curved = known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe)
     return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
 
@@ -60,13 +81,16 @@ def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray
         MiaError: more targets than pairs, or more references than models of other pairs.
     """
     if 2 * targets > models or not 4 <= references <= models - 2 or references % 2:
-        raise MiaError(f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, "
-                       f"one of each complementary pair, with 4 to {models - 2} others as references, an even number.")
+        raise MiaError(
+            f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, "
+            f"one of each complementary pair, with 4 to {models - 2} others as references, an even number."
+        )
     return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
 
 
-def of_other_sizes(random: Sequence[int], coresets: Sequence[int],
-                   models: int) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
+def of_other_sizes(
+    random: Sequence[int], coresets: Sequence[int], models: int
+) -> tuple[Bank, int, dict[tuple[str, int], Bank]]:
     """The references of Figures 6 and 7, models of the small bank on CIFAR-100; how many records each was trained on; and
     eight targets, (kind, size) -> of `measure.sizes`.
 
@@ -74,12 +98,24 @@ def of_other_sizes(random: Sequence[int], coresets: Sequence[int],
         random, coresets: sizes of the targets' training sets. models: references.
     """
     known = catalogue()
-    references, half = known["curvature/cifar100-small"](models), int(known["bank/cifar100-small"](1).members.sum())
-    return references, half, {(kind, size): known["curvature/sizes"](8, kind=kind, size=size)
-                              for kind, sizes in zip(KINDS, (random, coresets), strict=True) for size in sizes}
+    references, half = (
+        known["curvature/cifar100-small"](models),
+        int(known["bank/cifar100-small"](1).members.sum()),
+    )
+    return (
+        references,
+        half,
+        {
+            (kind, size): known["curvature/sizes"](8, kind=kind, size=size)
+            for kind, sizes in zip(KINDS, (random, coresets), strict=True)
+            for size in sizes
+        },
+    )
 
 
-def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def against(
+    games: Mapping[int, np.ndarray], members: np.ndarray, score
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores [T, N] of attacks by name, and who is a member, bool [T, N].
 
     Args:
@@ -90,25 +126,38 @@ def against(games: Mapping[int, np.ndarray], members: np.ndarray, score) -> tupl
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, members[list(games)]
 
 
-def released_ratio(signal: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray) -> np.ndarray:
+def released_ratio(
+    signal: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray
+) -> np.ndarray:
     """The rule that the released code calls LR, [N], of log curvature, or of log odds for its LiRA, [M, N] or [M, N, A]."""
     return attack.likelihood_ratio(signal[target], signal[references], inside, "released_code")
 
 
-def curvature_attacks(log: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
+def curvature_attacks(
+    log: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray
+) -> dict[str, np.ndarray]:
     """Both released scores and the log-likelihood ratio [N] of a log curvature [M, N, A]."""
-    nll, ratio = (attack.nll(log[target], log[references], inside, variant) for variant in ("released_code", "paper"))
+    nll, ratio = (
+        attack.nll(log[target], log[references], inside, variant)
+        for variant in ("released_code", "paper")
+    )
     return {NLL: nll, LR: released_ratio(log, target, references, inside), RATIO: ratio}
 
 
-def lira(log_odds: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray,
-         one_spread: bool = False) -> np.ndarray:
+def lira(
+    log_odds: np.ndarray,
+    target: int,
+    references: np.ndarray,
+    inside: np.ndarray,
+    one_spread: bool = False,
+) -> np.ndarray:
     """LiRA's score [N] of log odds [M, N] or [M, N, A]."""
     return baselines.lira_online(log_odds[target], log_odds[references], inside, one_spread)
 
 
-def methods(curved: Bank, games: Mapping[int, np.ndarray], views: int,
-            bank: Bank | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def methods(
+    curved: Bank, games: Mapping[int, np.ndarray], views: int, bank: Bank | None = None
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores of all attacks, the curvature in float32 as it is released; with a `bank` that has records which no model was
     trained on RMIA among them; and who is a member."""
     log, true, top = (array[..., :views] for array in (curved.released, curved.true, curved.top))
@@ -116,101 +165,178 @@ def methods(curved: Bank, games: Mapping[int, np.ndarray], views: int,
 
     def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
         of_curvature = curvature_attacks(log, t, others, inside)
-        return {NLL: of_curvature[NLL], LR: of_curvature[LR], RELEASED: released_ratio(top, t, others, inside),
-                "Yeom": bayes.malt(loss[t]), "MAST": bayes.mast(loss[t], loss[others], inside, "middle"),
-                "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
-                "Attack R": baselines.attack_r(loss[t], loss[others], inside, QUANTILE),
-                "Song and Mittal": -curved.entropy[t].astype(float), RATIO: of_curvature[RATIO],
-                "LiRA, largest class": lira(top, t, others, inside),
-                "LiRA, released rule": released_ratio(true, t, others, inside), TRUE: lira(true, t, others, inside),
-                FIXED: lira(true, t, others, inside, one_spread=True), **rmia(bank, t, others, loss.shape[1]),
-                CURVATURE: -log[t, :, 0].astype(float)}
+        return {
+            NLL: of_curvature[NLL],
+            LR: of_curvature[LR],
+            RELEASED: released_ratio(top, t, others, inside),
+            "Yeom": bayes.malt(loss[t]),
+            "MAST": bayes.mast(loss[t], loss[others], inside, "middle"),
+            "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
+            "Attack R": baselines.attack_r(loss[t], loss[others], inside, QUANTILE),
+            "Song and Mittal": -curved.entropy[t].astype(float),
+            RATIO: of_curvature[RATIO],
+            "LiRA, largest class": lira(top, t, others, inside),
+            "LiRA, released rule": released_ratio(true, t, others, inside),
+            TRUE: lira(true, t, others, inside),
+            FIXED: lira(true, t, others, inside, one_spread=True),
+            **rmia(bank, t, others, loss.shape[1]),
+            CURVATURE: -log[t, :, 0].astype(float),
+        }
 
     return against(games, curved.members, score)
 
 
-def rmia(bank: Bank | None, target: int, references: np.ndarray, asked: int) -> dict[str, np.ndarray]:
+def rmia(
+    bank: Bank | None, target: int, references: np.ndarray, asked: int
+) -> dict[str, np.ndarray]:
     """RMIA's score of the first records; none without records that no model was trained on."""
     outside = [] if bank is None else np.flatnonzero(~bank.members.any(0))[:POPULATION]
     if bank is None or not len(outside):
         return {}
     both = [target, *references]
-    p, elsewhere = (np.exp(-signals.loss_of(bank.margin[both][:, rows])) for rows in (slice(asked), outside))
-    return {"RMIA": baselines.rmia(p[0], p[1:], bank.members[references, :asked], elsewhere[0], elsewhere[1:])}
+    p, elsewhere = (
+        np.exp(-signals.loss_of(bank.margin[both][:, rows])) for rows in (slice(asked), outside)
+    )
+    return {
+        "RMIA": baselines.rmia(
+            p[0], p[1:], bank.members[references, :asked], elsewhere[0], elsewhere[1:]
+        )
+    }
 
 
-def table_1(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray],
-            draws: int = 100) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
+def table_1(
+    data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray], draws: int = 100
+) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Tables 1 to 5: study "methods", by data and protocol of `PROTOCOLS`; and scores as released with who is a member."""
     frames = []
     for protocol, views in PROTOCOLS.items():
         scores, members = methods(curved, games, views, bank)
-        frames.append(by_target(scores, members, METRICS, draws=draws, study="methods", data=data, protocol=protocol))
+        frames.append(
+            by_target(
+                scores, members, METRICS, draws=draws, study="methods", data=data, protocol=protocol
+            )
+        )
     return pd.concat(frames, ignore_index=True), scores, members
 
 
-def queries(data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray],
-            draws: int = 100) -> pd.DataFrame:
+def queries(
+    data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray], draws: int = 100
+) -> pd.DataFrame:
     """Study "queries", with a column of that name: attacks on the records whose curvature is known in float64."""
-    log, members = curved.precise, curved.members[:, :curved.precise.shape[1]]
-    true, shifted = (array[:, :members.shape[1]] for array in (curved.true, curved.shifted))
+    log, members = curved.precise, curved.members[:, : curved.precise.shape[1]]
+    true, shifted = (array[:, : members.shape[1]] for array in (curved.true, curved.shifted))
     loss = signals.loss_of(true[..., 0])
 
     def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[tuple[str, int], np.ndarray]:
         scores = {("Yeom", 1): bayes.malt(loss[t])}
         for views in range(1, log.shape[-1] + 1):
             seen, count = log[..., :views], 4 * ITERATIONS * views
-            scores |= {(name, count): values for name, values in curvature_attacks(seen, t, others, inside).items()}
+            scores |= {
+                (name, count): values
+                for name, values in curvature_attacks(seen, t, others, inside).items()
+            }
             scores[TIED, count] = attack.nll(seen[t], seen[others], inside, tied=True)
             scores[EVEN, count] = lira(seen, t, others, inside, one_spread=True)
         of_views = {views: true[..., :views] for views in range(1, true.shape[-1] + 1)}
         of_views |= {count: shifted[..., place] for place, count in enumerate(SHIFTED_MEANS)}
         for count, log_odds in of_views.items():
-            scores |= {(name, count): lira(log_odds, t, others, inside, name == FIXED) for name in (TRUE, FIXED)}
-        return scores | {(name, 1): values for name, values in rmia(bank, t, others, members.shape[1]).items()}
+            scores |= {
+                (name, count): lira(log_odds, t, others, inside, name == FIXED)
+                for name in (TRUE, FIXED)
+            }
+        return scores | {
+            (name, 1): values for name, values in rmia(bank, t, others, members.shape[1]).items()
+        }
 
     scores, inside = against(games, members, score)
-    return pd.concat([by_target({name: values}, inside, FEW, draws=draws, study="queries", data=data, queries=count)
-                      for (name, count), values in scores.items()], ignore_index=True)
+    return pd.concat(
+        [
+            by_target(
+                {name: values}, inside, FEW, draws=draws, study="queries", data=data, queries=count
+            )
+            for (name, count), values in scores.items()
+        ],
+        ignore_index=True,
+    )
 
 
-def precisions(data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100) -> pd.DataFrame:
+def precisions(
+    data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100
+) -> pd.DataFrame:
     """Study "precision": the curvature attacks in either precision on the same records, two views; "zero", the share of
     curvatures that are nothing, of each target."""
     frames, asked = [], curved.precise.shape[1]
     for precision, log in (("float32", curved.released[:, :asked]), ("float64", curved.precise)):
-        scores, members = against(games, curved.members[:, :asked],
-                                  lambda t, others, inside, log=log: curvature_attacks(log, t, others, inside))
+        scores, members = against(
+            games,
+            curved.members[:, :asked],
+            lambda t, others, inside, log=log: curvature_attacks(log, t, others, inside),
+        )
         nothing = (log[list(games)] < np.log(FLOOR) + 0.5).mean((1, 2))
-        frames += [by_target(scores, members, FEW, draws=draws, study="precision", data=data, precision=precision),
-                   by_repetition({CURVATURE: {"zero": nothing}}, study="precision", data=data, precision=precision)]
+        frames += [
+            by_target(
+                scores, members, FEW, draws=draws, study="precision", data=data, precision=precision
+            ),
+            by_repetition(
+                {CURVATURE: {"zero": nothing}}, study="precision", data=data, precision=precision
+            ),
+        ]
     return pd.concat(frames, ignore_index=True)
 
 
-SIGNALS = {"as released, float64": ("precise", "40 queries"), "the same, each model's own label": ("own", "40 queries"),
-           "Frobenius norm, exact": ("exact", "parameters"), "largest probability": ("top", "1 query"),
-           "true class's probability": ("true", "1 query")}
+SIGNALS = {
+    "as released, float64": ("precise", "40 queries"),
+    "the same, each model's own label": ("own", "40 queries"),
+    "Frobenius norm, exact": ("exact", "parameters"),
+    "largest probability": ("top", "1 query"),
+    "true class's probability": ("true", "1 query"),
+}
 
 
-def estimators(data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100) -> pd.DataFrame:
+def estimators(
+    data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100
+) -> pd.DataFrame:
     """Study "signals": the log-likelihood ratio of the signals of `SIGNALS`, image alone, on the records whose Hessian is
     known."""
     asked = curved.exact.shape[1]
     arrays = {name: getattr(curved, array)[:, :asked] for name, (array, _) in SIGNALS.items()}
     arrays = {name: array[..., 0] if array.ndim == 3 else array for name, array in arrays.items()}
-    scores, members = against(games, curved.members[:, :asked], lambda t, others, inside: {
-        name: attack.nll(array[t], array[others], inside) for name, array in arrays.items()})
+    scores, members = against(
+        games,
+        curved.members[:, :asked],
+        lambda t, others, inside: {
+            name: attack.nll(array[t], array[others], inside) for name, array in arrays.items()
+        },
+    )
     return by_target(scores, members, FEW, draws=draws, study="signals", data=data)
 
 
-def by_references(data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100, few: int = 8) -> pd.DataFrame:
+def by_references(
+    data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100, few: int = 8
+) -> pd.DataFrame:
     """Study "references": LR and LiRA, as released, with the first `few` references and with all."""
     frames, metric, most = [], "conformal_tpr_at_fpr=0.001", len(next(iter(games.values())))
     for count in sorted({min(few, most), most}):
         fewer = {target: others[:count] for target, others in games.items()}
-        scores, members = against(fewer, curved.members, lambda *game: {
-            LR: released_ratio(curved.released, *game), RELEASED: released_ratio(curved.top, *game)})
-        frames.append(by_target(scores, members, (metric,), draws=draws, study="references", data=data, references=count))
+        scores, members = against(
+            fewer,
+            curved.members,
+            lambda *game: {
+                LR: released_ratio(curved.released, *game),
+                RELEASED: released_ratio(curved.top, *game),
+            },
+        )
+        frames.append(
+            by_target(
+                scores,
+                members,
+                (metric,),
+                draws=draws,
+                study="references",
+                data=data,
+                references=count,
+            )
+        )
     return pd.concat(frames, ignore_index=True)
 
 
@@ -223,42 +349,72 @@ def gaussian(data: str, curved: Bank, games: Mapping[int, np.ndarray]) -> pd.Dat
     """
     log, distances = curved.precise[..., 0].astype(float), []
     for target, references in games.items():
-        inside, trained = (curved.members[rows, :log.shape[1]] for rows in (references, target))
+        inside, trained = (curved.members[rows, : log.shape[1]] for rows in (references, target))
         for records, kept in ((trained, inside), (~trained, ~inside)):
-            mean, squares, count = (part[:, 0] for part in baselines.moments(log[references][..., None], kept))
+            mean, squares, count = (
+                part[:, 0] for part in baselines.moments(log[references][..., None], kept)
+            )
             spread = np.sqrt(squares / (count - 1) * (1 + 1 / count))
             use = records & (spread > 1e-3 * np.abs(mean))  # less is the rounding of half precision
             t = (log[target, use] - mean[use]) / spread[use]
             distances.append(stats.kstest(t, stats.t(count[use].mean() - 1).cdf).statistic)
-    return by_repetition({CURVATURE: {"distance": np.reshape(distances, (-1, 2)).mean(1)}}, study="gaussian", data=data)
+    return by_repetition(
+        {CURVATURE: {"distance": np.reshape(distances, (-1, 2)).mean(1)}},
+        study="gaussian",
+        data=data,
+    )
 
 
 # -------------------------------------------------------------------------------------------- training sets by design
 
 
-def sizes(references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], games: Mapping[int, np.ndarray],
-          draws: int = 100) -> pd.DataFrame:
+def sizes(
+    references: Bank,
+    half: int,
+    targets: Mapping[tuple[str, int], Bank],
+    games: Mapping[int, np.ndarray],
+    draws: int = 100,
+) -> pd.DataFrame:
     """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size (`of_other_sizes`), with
     all models of the bank as references; these stand among the targets as random sets of half of the records. "No
     target" ranks records by their curvature under references without them, and looks at no target."""
     frames = []
 
     def attack_all(banks: list[Bank], rows: Mapping[int, np.ndarray], **where) -> None:
-        log, true, top = (np.concatenate([getattr(bank, name).reshape(*bank.members.shape, -1)[..., 0] for bank in banks])
-                          for name in ("released", "true", "top"))
+        log, true, top = (
+            np.concatenate(
+                [getattr(bank, name).reshape(*bank.members.shape, -1)[..., 0] for bank in banks]
+            )
+            for name in ("released", "true", "top")
+        )
         loss = signals.loss_of(true)
-        scores, inside = against(rows, np.concatenate([bank.members for bank in banks]), lambda t, others, inside: {
-            **curvature_attacks(log, t, others, inside), TRUE: lira(true, t, others, inside),
-            RELEASED: released_ratio(top, t, others, inside), "Yeom": bayes.malt(loss[t]),
-            "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
-            "no target": -np.average(log[others].astype(float), 0, ~inside)})
-        frames.append(by_target(scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where))
+        scores, inside = against(
+            rows,
+            np.concatenate([bank.members for bank in banks]),
+            lambda t, others, inside: {
+                **curvature_attacks(log, t, others, inside),
+                TRUE: lira(true, t, others, inside),
+                RELEASED: released_ratio(top, t, others, inside),
+                "Yeom": bayes.malt(loss[t]),
+                "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
+                "no target": -np.average(log[others].astype(float), 0, ~inside),
+            },
+        )
+        frames.append(
+            by_target(
+                scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where
+            )
+        )
 
     attack_all([references], games, kind="random", size=half)
     for (kind, size), bank in targets.items():
         everyone = np.arange(len(bank), len(bank) + len(references))
-        attack_all([bank, references], dict.fromkeys(range(len(bank)), everyone), kind=kind, size=size)
-    return pd.concat(frames, ignore_index=True).sort_values(["kind", "size"], kind="stable", ignore_index=True)
+        attack_all(
+            [bank, references], dict.fromkeys(range(len(bank)), everyone), kind=kind, size=size
+        )
+    return pd.concat(frames, ignore_index=True).sort_values(
+        ["kind", "size"], kind="stable", ignore_index=True
+    )
 
 
 # ------------------------------------------------------------------------------------------------- theory, and one probe
@@ -268,17 +424,25 @@ def theorems(seed: int = 0) -> pd.DataFrame:
     """Study "theory": what the theorems and the lemma of the paper exceed, and four points against the Hessian."""
     mechanisms = theory.mechanisms(400, seed)
     # Every model has the loss x^2 (1 - |x|) on [-1, 1], and records are -1, 0, 1: no noise, no gap, no bias.
-    small = theory.CurvatureWorld(loss_bound=4 / 27, gamma=0.0, bias=0.0, hessian_lipschitz=6.0, alpha_cubed=1.0, sigma=1.0)
-    world = theory.CurvatureWorld(loss_bound=1.0, gamma=0.01, bias=0.0, hessian_lipschitz=0.1, alpha_cubed=1.0, sigma=10.0)
+    small = theory.CurvatureWorld(
+        loss_bound=4 / 27, gamma=0.0, bias=0.0, hessian_lipschitz=6.0, alpha_cubed=1.0, sigma=1.0
+    )
+    world = theory.CurvatureWorld(
+        loss_bound=1.0, gamma=0.01, bias=0.0, hessian_lipschitz=0.1, alpha_cubed=1.0, sigma=10.0
+    )
     beyond = [0.0]
     for epsilon in np.geomspace(0.1, 10, 60):
         bound = world.kl_bound(np.geomspace(1, 1e6, 200), epsilon)
         beyond += list(theory.kl_cap(epsilon) - bound[bound > epsilon])
-    return by_repetition({
-        "Theorem 4.1": {"excess": max((mechanisms["kl"] - mechanisms["epsilon"]).max(), 0.0)},
-        "Lemma A.1": {"excess": max(2.0 - float(small.mean_bound(3, 0.0)), 0.0)},
-        "Theorem 4.3": {"excess": max(beyond)},
-        "four points": {"distance": four_points_against_hessian()}}, study="theory")
+    return by_repetition(
+        {
+            "Theorem 4.1": {"excess": max((mechanisms["kl"] - mechanisms["epsilon"]).max(), 0.0)},
+            "Lemma A.1": {"excess": max(2.0 - float(small.mean_bound(3, 0.0)), 0.0)},
+            "Theorem 4.3": {"excess": max(beyond)},
+            "four points": {"distance": four_points_against_hessian()},
+        },
+        study="theory",
+    )
 
 
 def four_points_against_hessian() -> float:
@@ -289,16 +453,24 @@ def four_points_against_hessian() -> float:
     from mia_lib.signals import curvature
 
     generator = torch.Generator().manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.Tanh(), torch.nn.Linear(16, 5)).double()
+    net = torch.nn.Sequential(
+        torch.nn.Linear(64, 16), torch.nn.Tanh(), torch.nn.Linear(16, 5)
+    ).double()
     with torch.no_grad():
         for weight in net.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=generator, dtype=torch.float64) / weight.shape[-1] ** 0.5)
+            weight.copy_(
+                torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+                / weight.shape[-1] ** 0.5
+            )
     x, y = torch.randn(20, 64, generator=generator, dtype=torch.float64), torch.arange(20) % 5
 
     def loss(inputs, labels):
         return torch.nn.functional.cross_entropy(net(inputs), labels, reduction="none")
 
-    estimate, exact = curvature.zero_order_trace(loss, x, 1, y=y), curvature.limit_trace(loss, x, 1, y=y)
+    estimate, exact = (
+        curvature.zero_order_trace(loss, x, 1, y=y),
+        curvature.limit_trace(loss, x, 1, y=y),
+    )
     return float(np.abs(estimate - exact).max() / exact.std())
 
 
@@ -335,8 +507,11 @@ def probe(network, image: np.ndarray, labels: Iterable[int], seed: int = 0) -> p
     at = torch.from_numpy(np.concatenate([STEP_SIZES, -STEP_SIZES]))[:, None, None, None]
     frames, steps = [], len(STEP_SIZES)
     for label in labels:
+
         def loss(points, label=label):
-            return torch.nn.functional.cross_entropy(net(points), torch.full((len(points),), int(label)), reduction="none")
+            return torch.nn.functional.cross_entropy(
+                net(points), torch.full((len(points),), int(label)), reduction="none"
+            )
 
         with torch.no_grad():
             along = [loss(x + at * line).numpy() for line in (u + v, u - v)]
@@ -345,6 +520,14 @@ def probe(network, image: np.ndarray, labels: Iterable[int], seed: int = 0) -> p
         [gradient] = torch.autograd.grad(loss(moved).sum(), moved, create_graph=True)
         [times] = torch.autograd.grad((gradient * v).sum(), moved)
         product = float((times * u).sum())
-        frames.append(pd.DataFrame({"label": int(label), "h": STEP_SIZES, "q": (near - far) / (2 * STEP_SIZES**2),
-                                    "product": product}))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "label": int(label),
+                    "h": STEP_SIZES,
+                    "q": (near - far) / (2 * STEP_SIZES**2),
+                    "product": product,
+                }
+            )
+        )
     return pd.concat(frames, ignore_index=True)

@@ -59,12 +59,27 @@ def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
         epsilon, outcomes = float(np.exp(rng.uniform(-3, 2))), int(rng.integers(2, 6))
         p = rng.dirichlet(np.full(outcomes, 0.5))
         move = p * (np.exp(rng.uniform(-epsilon, epsilon, outcomes)) - 1)
-        up, down = move[move > 0].sum(), -move[move <= 0].sum()  # both laws sum to one: each part shrinks to the smaller
+        up, down = (
+            move[move > 0].sum(),
+            -move[move <= 0].sum(),
+        )  # both laws sum to one: each part shrinks to the smaller
         move *= min(up, down) / np.where(move > 0, up or 1, down or 1)
-        rows.append({"epsilon": epsilon, "kl": float(rel_entr(p, p + move).sum()), "kind": "random mechanism"})
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "kl": float(rel_entr(p, p + move).sum()),
+                "kind": "random mechanism",
+            }
+        )
     for epsilon in np.geomspace(0.05, 7, 40):
         say_yes, say_no = randomised_response(float(epsilon), 2)
-        rows.append({"epsilon": float(epsilon), "kl": float(rel_entr(say_yes, say_no).sum()), "kind": "randomised response"})
+        rows.append(
+            {
+                "epsilon": float(epsilon),
+                "kl": float(rel_entr(say_yes, say_no).sum()),
+                "kind": "randomised response",
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -103,13 +118,19 @@ class CurvatureWorld:
             value = getattr(self, field.name)
             check_range(field.name, value, 0.0)
             if not np.isfinite(value) or (not value and field.name in ("loss_bound", "sigma")):
-                raise MiaError(f"{field.name} = {value!r} must be finite, and loss_bound and sigma above 0.")
+                raise MiaError(
+                    f"{field.name} = {value!r} must be finite, and loss_bound and sigma above 0."
+                )
 
     def c(self, m) -> np.ndarray:
         """``(4m - 1) gamma + 2 (m - 1) Delta + rho/6 E||alpha||^3 + L`` (Eq. 9): m is in it."""
         m = _at_least("m", m, 1)
-        return ((4 * m - 1) * self.gamma + 2 * (m - 1) * self.bias + self.hessian_lipschitz / 6 * self.alpha_cubed
-                + self.loss_bound)
+        return (
+            (4 * m - 1) * self.gamma
+            + 2 * (m - 1) * self.bias
+            + self.hessian_lipschitz / 6 * self.alpha_cubed
+            + self.loss_bound
+        )
 
     def mean_bound(self, m, epsilon) -> np.ndarray:
         """``L (m (1 - e^-epsilon) + 1) + c_1 = L m (1 - e^-epsilon) + c`` on the expected trace (Lemma A.1, Eq. 15).

@@ -16,10 +16,29 @@ from mia_lib.data import Dataset
 from mia_lib.evidence import plotting
 from mia_lib.evidence import tables as results
 from mia_lib.papers.iha import study, theory
-from mia_lib.papers.iha.study import ALONE, CG, DECAY, FIXED, FLAGS, IHA, LIRA, LOSS, NOTHING, PAIR, PAPER, RMIA, SELF, SIF
+from mia_lib.papers.iha.study import (
+    ALONE,
+    CG,
+    DECAY,
+    FIXED,
+    FLAGS,
+    IHA,
+    LIRA,
+    LOSS,
+    NOTHING,
+    PAIR,
+    PAPER,
+    RMIA,
+    SELF,
+    SIF,
+)
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
-METRIC_OF = {"auc": "auc", "tpr_at_fpr_1pct": "tpr_at_fpr=0.01", "tpr_at_fpr_0.1pct": "tpr_at_fpr=0.001"}
+METRIC_OF = {
+    "auc": "auc",
+    "tpr_at_fpr_1pct": "tpr_at_fpr=0.01",
+    "tpr_at_fpr_0.1pct": "tpr_at_fpr=0.001",
+}
 EVERYTHING = "all other records and their membership, and how the model was trained"
 
 
@@ -27,9 +46,12 @@ def printed(table: str) -> pd.DataFrame:
     """Numbers of one of the paper's tables in our terms, in percent: columns attack, data, setting, metric, value."""
     rows = results.paper("iha", table)
     rows = rows[rows["metric"].isin(METRIC_OF)]
-    return rows.assign(attack=rows["attack"].str.replace(" (Exact)", ""), data=rows["dataset"],
-                       metric=rows["metric"].map(METRIC_OF),
-                       value=rows["value"].astype(float) * np.where(rows["unit"] == "fraction", 100, 1))
+    return rows.assign(
+        attack=rows["attack"].str.replace(" (Exact)", ""),
+        data=rows["dataset"],
+        metric=rows["metric"].map(METRIC_OF),
+        value=rows["value"].astype(float) * np.where(rows["unit"] == "fraction", 100, 1),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
@@ -37,23 +59,40 @@ def printed(table: str) -> pd.DataFrame:
 
 def access_table() -> pd.DataFrame:
     """Table 1: what each attack needs, as the functions declare it, and as the paper has it."""
-    needs = attacks.threat_model({
-        LOSS: Needs("loss", "none", "nothing"), SIF: baselines.self_influence.needs, LIRA: baselines.lira_online,
-        "L-attack": replace(baselines.attack_r.needs, knows=EVERYTHING),
-        "LiRA-L": replace(baselines.lira_offline.needs, knows=EVERYTHING), IHA: iha.combine, ALONE: iha.stationarity})
+    needs = attacks.threat_model(
+        {
+            LOSS: Needs("loss", "none", "nothing"),
+            SIF: baselines.self_influence.needs,
+            LIRA: baselines.lira_online,
+            "L-attack": replace(baselines.attack_r.needs, knows=EVERYTHING),
+            "LiRA-L": replace(baselines.lira_offline.needs, knows=EVERYTHING),
+            IHA: iha.combine,
+            ALONE: iha.stationarity,
+        }
+    )
     theirs = results.paper("iha", "table1").set_index(["attack", "metric"])["value"]
-    for word, metric in (("white-box", "white_box_access"), ("references", "uses_reference_models"),
-                         ("leave-one-out", "leave_one_out_knowledge")):
+    for word, metric in (
+        ("white-box", "white_box_access"),
+        ("references", "uses_reference_models"),
+        ("leave-one-out", "leave_one_out_knowledge"),
+    ):
         marks = [theirs.get((name, metric)) for name in needs["attack"]]
-        needs[f"paper: {word}"] = [results.DASH if mark is None else "yes" if mark else "no" for mark in marks]
+        needs[f"paper: {word}"] = [
+            results.DASH if mark is None else "yes" if mark else "no" for mark in marks
+        ]
     return needs
 
 
 def table_2(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 2: the paper's attacks, then ours, a row a data set and an attack."""
     rows = frame[frame["study"] == "attacks"]
-    rows = pd.concat([rows[(rows["data"] == data) & (rows["attack"] == name)] for data in rows["data"].unique()
-                      for name in (*PAPER, RMIA, FIXED, SELF)])
+    rows = pd.concat(
+        [
+            rows[(rows["data"] == data) & (rows["attack"] == name)]
+            for data in rows["data"].unique()
+            for name in (*PAPER, RMIA, FIXED, SELF)
+        ]
+    )
     columns = {(metric,): title for metric, title in TITLE_OF.items()}
     return results.percent_table(rows, ["data", "attack"], ("metric",), columns, printed("table2"))
 
@@ -62,31 +101,49 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 3: the exact inverse and conjugate gradients; how many iterations these took."""
     rows = frame[frame["study"] == "solver"]
     auc = rows[rows["metric"] == "auc"]
-    made = results.percent_table(auc, ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3"))
+    made = results.percent_table(
+        auc, ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3")
+    )
     taken = rows[rows["metric"] == "iterations"].groupby("data")["value"].mean()
-    return made.assign(iterations=[results.cell(taken[data], ".1f") if name == CG else results.DASH
-                                   for data, name in made.index])
+    return made.assign(
+        iterations=[
+            results.cell(taken[data], ".1f") if name == CG else results.DASH
+            for data, name in made.index
+        ]
+    )
 
 
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 4: parts of the score on each data set, then what is no part of it, and the paper's on Purchase-100(S)."""
     rows = frame[frame["study"] == "terms"]
     theirs = printed("table4")
-    theirs = theirs.assign(attack=theirs["setting"].str.removeprefix("terms used: ").replace("All", "all"))
-    columns = {(data, metric): f"{data}: {TITLE_OF[metric]}" for data in rows["data"].unique() for metric in study.METRICS[:2]}
+    theirs = theirs.assign(
+        attack=theirs["setting"].str.removeprefix("terms used: ").replace("All", "all")
+    )
+    columns = {
+        (data, metric): f"{data}: {TITLE_OF[metric]}"
+        for data in rows["data"].unique()
+        for metric in study.METRICS[:2]
+    }
     made = results.percent_table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
     for metric in study.METRICS[:2]:
         values = theirs[theirs["metric"] == metric].set_index("attack")["value"]
         made[f"Purchase-100(S): {TITLE_OF[metric]}, paper"] = [
-            results.cell(values[name], ".1f", "%") if name in values else results.DASH for name in made.index]
+            results.cell(values[name], ".1f", "%") if name in values else results.DASH
+            for name in made.index
+        ]
     return made
 
 
 def table_6(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 6, counted: operations in units of 10^12 of attacks on 1,000 records of one target; LiRA with 128 models."""
-    rows = frame[(frame["study"] == "costs") & frame["metric"].isin(["once", "each", "1,000 records"])]
+    rows = frame[
+        (frame["study"] == "costs") & frame["metric"].isin(["once", "each", "1,000 records"])
+    ]
     made = rows.pivot_table(index=["data", "attack"], columns="metric", values="value", sort=False)
-    return made.map(lambda value: results.cell(1e-12 * value, ".3g")).rename(columns={"each": "each record"})
+    return made.map(lambda value: results.cell(1e-12 * value, ".3g")).rename(
+        columns={"each": "each record"}
+    )
 
 
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
@@ -103,7 +160,11 @@ def table_8(frame: pd.DataFrame) -> pd.DataFrame:
     theirs = printed("table8")
     how = theirs["setting"].str.extract(r"(low-rank|damping); eps = ([\d.]+)")
     theirs = theirs.assign(way=how[0].replace("low-rank", "low rank"), epsilon=how[1].astype(float))
-    columns = {(data, attack): f"{data}: {attack}" for data in rows["data"].unique() for attack in rows["attack"].unique()}
+    columns = {
+        (data, attack): f"{data}: {attack}"
+        for data in rows["data"].unique()
+        for attack in rows["attack"].unique()
+    }
     return results.percent_table(rows, ["way", "epsilon"], ("data", "attack"), columns, theirs)
 
 
@@ -111,11 +172,23 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 9: AUC by the known fraction of the training set, and the paper's on Purchase-100(S)."""
     rows = frame[frame["study"] == "partial"].sort_values("fraction", kind="stable")
     theirs = printed("table9").query("metric == 'auc'")
-    values = dict(zip(theirs["setting"].str.extract(r"L0 = ([\d.]+)")[0].astype(float), theirs["value"], strict=True))
-    columns = {(data, rule): f"{data}: {rule}" for data in rows["data"].unique() for rule in rows["rule"].unique()}
+    values = dict(
+        zip(
+            theirs["setting"].str.extract(r"L0 = ([\d.]+)")[0].astype(float),
+            theirs["value"],
+            strict=True,
+        )
+    )
+    columns = {
+        (data, rule): f"{data}: {rule}"
+        for data in rows["data"].unique()
+        for rule in rows["rule"].unique()
+    }
     made = results.percent_table(rows, "fraction", ("data", "rule"), columns)
     made["Purchase-100(S): as released, paper"] = [
-        results.cell(values[part], ".1f", "%") if part in values else results.DASH for part in made.index]
+        results.cell(values[part], ".1f", "%") if part in values else results.DASH
+        for part in made.index
+    ]
     return made.rename(index=lambda part: f"{100 * part:g} %")
 
 
@@ -124,32 +197,62 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
 
 def renamed(rows: pd.DataFrame, columns: list[str], names: Mapping[tuple, str]) -> pd.DataFrame:
     """The rows with these values of the columns, as attacks of these names."""
-    return rows.assign(attack=[names.get(pair) for pair in rows[columns].itertuples(index=False, name=None)]).dropna(
-        subset="attack")
+    return rows.assign(
+        attack=[names.get(pair) for pair in rows[columns].itertuples(index=False, name=None)]
+    ).dropna(subset="attack")
 
 
 def self_figure(frame: pd.DataFrame) -> Figure:
     """AUC of LiRA by how many references it has, without the target among them and with it; the paper's, from 127 models, as
     hollow marks."""
-    rows = metrics.summary(frame[frame["study"] == "self"], ["data", "attack", "metric", "references"])
-    theirs = printed("table2").query("attack == @LIRA").assign(
-        paper=lambda table: table["value"] / 100, attack=SELF, references=rows["references"].max())
+    rows = metrics.summary(
+        frame[frame["study"] == "self"], ["data", "attack", "metric", "references"]
+    )
+    theirs = (
+        printed("table2")
+        .query("attack == @LIRA")
+        .assign(
+            paper=lambda table: table["value"] / 100,
+            attack=SELF,
+            references=rows["references"].max(),
+        )
+    )
     rows = rows.merge(theirs[["data", "attack", "metric", "references", "paper"]], "left")
-    return plotting.lineplot(renamed(rows, ["attack"], {(LIRA,): LIRA, (SELF,): "with the target"}), "references", "value",
-                             "attack", panel="data", log=True, paper="paper", xlabel="references", ylabel="AUC", chance=0.5)
+    return plotting.lineplot(
+        renamed(rows, ["attack"], {(LIRA,): LIRA, (SELF,): "with the target"}),
+        "references",
+        "value",
+        "attack",
+        panel="data",
+        log=True,
+        paper="paper",
+        xlabel="references",
+        ylabel="AUC",
+        chance=0.5,
+    )
 
 
 def told_figure(frame: pd.DataFrame) -> Figure:
     """AUC of IHA by what it is told, and of LiRA, on each data set; the paper's as hollow marks."""
     rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]
-    rows = renamed(rows, ["told", "judged"], {
-        ("membership", "membership"): IHA, ("random flags", "flags"): FLAGS,
-        ("nothing", "membership"): NOTHING})
+    rows = renamed(
+        rows,
+        ["told", "judged"],
+        {
+            ("membership", "membership"): IHA,
+            ("random flags", "flags"): FLAGS,
+            ("nothing", "membership"): NOTHING,
+        },
+    )
     rows = pd.concat([rows, frame[(frame["study"] == "attacks") & (frame["attack"] == LIRA)]])
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
-    theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)[["data", "attack", "metric", "paper"]]
+    theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)[
+        ["data", "attack", "metric", "paper"]
+    ]
     shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
-    figure = plotting.lineplot(shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5)
+    figure = plotting.lineplot(
+        shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5
+    )
     figure.axes[0].set_xlabel("")
     for line in figure.axes[0].lines:
         if line.get_marker() not in ("", "None", None):  # data sets are no sequence
@@ -172,10 +275,22 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
             for score, inside in zip(scores[name], members, strict=True):
                 fpr, tpr, _ = metrics.roc_curve(score, inside)
                 each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
-            axis.plot(grid, np.maximum(np.mean(each, 0), low / 10), label=name, **plotting.style_of(name),
-                      **plotting.sparse_markers(place, len(grid)))
+            axis.plot(
+                grid,
+                np.maximum(np.mean(each, 0), low / 10),
+                label=name,
+                **plotting.style_of(name),
+                **plotting.sparse_markers(place, len(grid)),
+            )
         axis.plot([low, 1], [low, 1], label="chance", **plotting.CHANCE)
-        axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1), box_aspect=1, xlabel="false positive rate")
+        axis.set(
+            xscale="log",
+            yscale="log",
+            xlim=(low, 1),
+            ylim=(low, 1),
+            box_aspect=1,
+            xlabel="false positive rate",
+        )
     plotting.legend(figure, 3)
     return figure
 
@@ -183,12 +298,31 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
 def epochs_figure(frame: pd.DataFrame) -> Figure:
     """AUC after more and more epochs along a cosine, a panel a data set."""
     rows = frame[(frame["study"] == "epochs") & (frame["metric"] == "auc")]
-    rows = renamed(rows, ["attack", "told"], {
-        (IHA, "membership"): IHA, (PAIR, "random flags"): FLAGS, (ALONE, "membership"): ALONE,
-        (DECAY, "membership"): DECAY, (LOSS, "membership"): LOSS})
-    shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values("epochs", kind="stable")
-    return plotting.lineplot(shown.astype({"epochs": int}), "epochs", "value", "attack", panel="data", log=True,
-                             xlabel="epochs of training", ylabel="AUC", chance=0.5)
+    rows = renamed(
+        rows,
+        ["attack", "told"],
+        {
+            (IHA, "membership"): IHA,
+            (PAIR, "random flags"): FLAGS,
+            (ALONE, "membership"): ALONE,
+            (DECAY, "membership"): DECAY,
+            (LOSS, "membership"): LOSS,
+        },
+    )
+    shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values(
+        "epochs", kind="stable"
+    )
+    return plotting.lineplot(
+        shown.astype({"epochs": int}),
+        "epochs",
+        "value",
+        "attack",
+        panel="data",
+        log=True,
+        xlabel="epochs of training",
+        ylabel="AUC",
+        chance=0.5,
+    )
 
 
 # ------------------------------------------------------------------------------------------------- two parameters to look at
@@ -204,7 +338,9 @@ class Idea(NamedTuple):
     nearer: np.ndarray
 
 
-def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0) -> Idea:
+def idea(
+    records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0
+) -> Idea:
     """A linear regression of the class on two columns, and where SGD ends, with and without the most influential record.
 
     Args:
@@ -214,32 +350,66 @@ def idea(records: Dataset, columns: Sequence[int], count: int = 24, chains: int 
     world = theory.LinearWorld((x - x.mean(0)) / x.std(0), y)
     without = [theory.LinearWorld(np.delete(world.x, k, 0), np.delete(y, k)) for k in range(count)]
     others = max(without, key=lambda rest: np.linalg.norm(rest.optimum() - world.optimum()))
-    ends = np.stack([of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))])
+    ends = np.stack(
+        [of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))]
+    )
     minima = np.stack([world.optimum(), others.optimum()])
     far = np.linalg.norm(ends[:, :, None] - minima, axis=-1)  # [2, chains, 2]
-    return Idea(others, minima, ends, np.array([(own < other).mean() for own, other in (far[0].T, far[1].T[::-1])]))
+    return Idea(
+        others,
+        minima,
+        ends,
+        np.array([(own < other).mean() for own, other in (far[0].T, far[1].T[::-1])]),
+    )
 
 
 def idea_figure(picture: Idea) -> Figure:
     """Two parameters, a quadratic loss: from where SGD ended, to which minimum is it nearer?"""
-    points = np.concatenate([picture.minima, *(np.quantile(ends, [0.01, 0.99], axis=0) for ends in picture.ends)])
+    points = np.concatenate(
+        [picture.minima, *(np.quantile(ends, [0.01, 0.99], axis=0) for ends in picture.ends)]
+    )
     middle, reach = (points.max(0) + points.min(0)) / 2, 0.6 * np.ptp(points, axis=0).max()
     grid = np.stack(np.meshgrid(*(np.linspace(m - reach, m + reach, 120) for m in middle)), -1)
     heights = picture.others.losses(grid).mean(-1)
-    figure, axes = plotting.panels(["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True)
+    figure, axes = plotting.panels(
+        ["trained with the record", "trained without it"], 4.7, "second parameter", sharey=True
+    )
     for axis, ends, kind in zip(axes, picture.ends, ("members", "non-members"), strict=True):
         axis.contour(grid[..., 0], grid[..., 1], heights, 9, colors=plotting.FAINT, linewidths=0.7)
         axis.plot(*ends.T, ".", color=plotting.STYLE[kind]["color"], ms=4, mew=0, alpha=0.5)
-        for place, (word, minimum, side) in enumerate(zip(("with", "without"), picture.minima, ("members", "non-members"),
-                                                         strict=True)):
+        for place, (word, minimum, side) in enumerate(
+            zip(("with", "without"), picture.minima, ("members", "non-members"), strict=True)
+        ):
             look = plotting.STYLE[side]
-            axis.annotate("", minimum, ends[0], arrowprops={"arrowstyle": "-|>", "color": plotting.INK, "lw": 1.6,
-                                                            "ls": look["linestyle"], "shrinkA": 0, "shrinkB": 0})
-            axis.plot(*minimum, look["marker"], color=look["color"], ms=10, mec=plotting.INK, zorder=4,
-                      label=f"minimum {word} the record $w_{1 - place}^*$")
+            axis.annotate(
+                "",
+                minimum,
+                ends[0],
+                arrowprops={
+                    "arrowstyle": "-|>",
+                    "color": plotting.INK,
+                    "lw": 1.6,
+                    "ls": look["linestyle"],
+                    "shrinkA": 0,
+                    "shrinkB": 0,
+                },
+            )
+            axis.plot(
+                *minimum,
+                look["marker"],
+                color=look["color"],
+                ms=10,
+                mec=plotting.INK,
+                zorder=4,
+                label=f"minimum {word} the record $w_{1 - place}^*$",
+            )
         axis.plot(*ends[0], "*", color=plotting.INK, ms=12, label="one end of SGD")
-        axis.set(xlabel="first parameter", box_aspect=1, xlim=(middle[0] - reach, middle[0] + reach),
-                 ylim=(middle[1] - reach, middle[1] + reach))
+        axis.set(
+            xlabel="first parameter",
+            box_aspect=1,
+            xlim=(middle[0] - reach, middle[0] + reach),
+            ylim=(middle[1] - reach, middle[1] + reach),
+        )
         axis.grid(False)
     plotting.legend(figure, 3)
     return figure

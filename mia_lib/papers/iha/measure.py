@@ -18,9 +18,20 @@ from mia_lib.published import measurement
 EDGES = 10.0 ** np.arange(-4, 2.1, 0.5)
 
 
-def game(index: range, dataset: str, records: int, architecture: str, epochs: int, batch_size: int,
-         learning_rate: float = 0.01, momentum: float = 0.9, weight_decay: float = 5e-4, schedule: str = "cosine",
-         judged: int = 6000, seed: int = 0):
+def game(
+    index: range,
+    dataset: str,
+    records: int,
+    architecture: str,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float = 0.01,
+    momentum: float = 0.9,
+    weight_decay: float = 5e-4,
+    schedule: str = "cosine",
+    judged: int = 6000,
+    seed: int = 0,
+):
     """The models with these numbers, trained when first needed, and which records are judged.
 
     Args:
@@ -49,10 +60,26 @@ def game(index: range, dataset: str, records: int, architecture: str, epochs: in
     if check_whole("records", records, 20, len(pool)) < len(pool):
         pool = pool.take(np.random.default_rng([17, seed]).permutation(len(pool))[:records])
     members = membership.balanced_halves(len(pool), index.stop + index.stop % 2, seed)
-    recipe = training.TrainConfig(architecture, epochs=epochs, batch_size=batch_size, optimizer="sgd", loss=loss, seed=seed,
-                                  learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay, schedule=schedule)
-    rows = np.random.default_rng([19, seed]).permutation(len(pool))[:check_whole("judged", judged, 4)]
-    return training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index), pool, rows
+    recipe = training.TrainConfig(
+        architecture,
+        epochs=epochs,
+        batch_size=batch_size,
+        optimizer="sgd",
+        loss=loss,
+        seed=seed,
+        learning_rate=learning_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        schedule=schedule,
+    )
+    rows = np.random.default_rng([19, seed]).permutation(len(pool))[
+        : check_whole("judged", judged, 4)
+    ]
+    return (
+        training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index),
+        pool,
+        rows,
+    )
 
 
 with_game = with_parameters_of(game)
@@ -76,9 +103,17 @@ def answers(index: range, **how) -> dict[str, np.ndarray]:
 
 
 @with_game
-def audits(index: range, damping: float = 0.2, inner: int = 2000, dampings: Sequence[float] = (),
-           thresholds: Sequence[float] = (), swept: int = 1000, solved: int = 0, tolerance: float = 1e-4,
-           **how) -> dict[str, np.ndarray]:
+def audits(
+    index: range,
+    damping: float = 0.2,
+    inner: int = 2000,
+    dampings: Sequence[float] = (),
+    thresholds: Sequence[float] = (),
+    swept: int = 1000,
+    solved: int = 0,
+    tolerance: float = 1e-4,
+    **how,
+) -> dict[str, np.ndarray]:
     """What the parameters and the Hessian of each target say of its records.
 
     With A the damped Hessian of the training loss, g a record's gradient, d that of the training loss, w the parameters and
@@ -104,18 +139,39 @@ def audits(index: range, damping: float = 0.2, inner: int = 2000, dampings: Sequ
     from mia_lib import signals
 
     models, pool, rows = targets(index, **how)
-    asked = {"damping": float(damping), "inner": inner, "dampings": list(dampings), "thresholds": list(thresholds),
-             "swept": swept, "solved": solved, "tolerance": tolerance, **_rates(models.config)}
+    asked = {
+        "damping": float(damping),
+        "inner": inner,
+        "dampings": list(dampings),
+        "thresholds": list(thresholds),
+        "swept": swept,
+        "solved": solved,
+        "tolerance": tolerance,
+        **_rates(models.config),
+    }
     spec = {"kind": "audit", "rows": rows.tolist(), **asked}
-    found = signals.map_models(_audit_task, models, spec, "inverse Hessians", rows=rows,
-                               each=lambda t: {"known": models.members[t]}, **asked)
+    found = signals.map_models(
+        _audit_task,
+        models,
+        spec,
+        "inverse Hessians",
+        rows=rows,
+        each=lambda t: {"known": models.members[t]},
+        **asked,
+    )
     judged = pool.take(rows)
-    return {**{name: np.stack([one[name] for one in found]) for name in found[0]}, "members": models.members[:, rows],
-            "loss": root(signals.loss(models, judged)), "correct": signals.correctness(models, judged)}
+    return {
+        **{name: np.stack([one[name] for one in found]) for name in found[0]},
+        "members": models.members[:, rows],
+        "loss": root(signals.loss(models, judged)),
+        "correct": signals.correctness(models, judged),
+    }
 
 
 @with_game
-def partial(index: range, fractions: Sequence[float], damping: float = 0.2, **how) -> dict[str, np.ndarray]:
+def partial(
+    index: range, fractions: Sequence[float], damping: float = 0.2, **how
+) -> dict[str, np.ndarray]:
     """The audit by somebody who knows F parts of the training set, each in the larger ones.
 
     Hessian and mean gradient are those of the known part.
@@ -135,20 +191,43 @@ def partial(index: range, fractions: Sequence[float], damping: float = 0.2, **ho
         for fraction in fractions:
             check_range("fractions", fraction, 1e-6, 1.0)
             parts.append(np.zeros(len(pool), bool))
-            parts[-1][order[:max(1, round(fraction * len(order)))]] = True
-    spec = [{"kind": "partial audit", "rows": rows.tolist(), "known": np.flatnonzero(part).tolist(), **asked}
-            for part in parts]
-    found = signals.map_models(_audit_task, models, spec, "inverse Hessians", rows=rows, inner=0, dampings=[damping],
-                               index=np.repeat(np.arange(len(models)), len(fractions)), thresholds=[], swept=len(rows),
-                               solved=0, tolerance=1.0, each=lambda k: {"known": parts[k]}, **asked)
+            parts[-1][order[: max(1, round(fraction * len(order)))]] = True
+    spec = [
+        {
+            "kind": "partial audit",
+            "rows": rows.tolist(),
+            "known": np.flatnonzero(part).tolist(),
+            **asked,
+        }
+        for part in parts
+    ]
+    found = signals.map_models(
+        _audit_task,
+        models,
+        spec,
+        "inverse Hessians",
+        rows=rows,
+        inner=0,
+        dampings=[damping],
+        index=np.repeat(np.arange(len(models)), len(fractions)),
+        thresholds=[],
+        swept=len(rows),
+        solved=0,
+        tolerance=1.0,
+        each=lambda k: {"known": parts[k]},
+        **asked,
+    )
 
     def by_target(arrays: list) -> np.ndarray:
         return np.stack(arrays).reshape(len(models), len(fractions), -1)
 
-    return {"shift": by_target([one["swept_shift"][0] for one in found]),
-            "alignment": by_target([one["swept_alignment"][0] for one in found]),
-            "known": by_target([part[rows] for part in parts]), "members": models.members[:, rows],
-            "loss": root(signals.loss(models, pool.take(rows)))}
+    return {
+        "shift": by_target([one["swept_shift"][0] for one in found]),
+        "alignment": by_target([one["swept_alignment"][0] for one in found]),
+        "known": by_target([part[rows] for part in parts]),
+        "members": models.members[:, rows],
+        "loss": root(signals.loss(models, pool.take(rows))),
+    }
 
 
 @with_game
@@ -175,14 +254,26 @@ def left_out(index: range, count: int, references: int, **how) -> dict[str, np.n
     margin = signals.logit_scaled_confidence(models, pool.take(rows))
     for inside, own in zip(models.members, margin, strict=True):
         half = min(count // 2, inside[rows].sum(), (~inside[rows]).sum())
-        place = np.sort(np.concatenate([np.flatnonzero(side)[:half] for side in (inside[rows], ~inside[rows])]))
+        place = np.sort(
+            np.concatenate([np.flatnonzero(side)[:half] for side in (inside[rows], ~inside[rows])])
+        )
         chosen, members = rows[place], inside[rows[place]]
-        sets = np.repeat(np.vstack([membership.leave_one_out(inside, chosen[members]), inside]), references, 0)
+        sets = np.repeat(
+            np.vstack([membership.leave_one_out(inside, chosen[members]), inside]), references, 0
+        )
         others = training.train(pool, sets, config, label="leave-one-out references")
-        said = signals.logit_scaled_confidence(others, pool.take(chosen)).reshape(-1, references, len(chosen))
+        said = signals.logit_scaled_confidence(others, pool.take(chosen)).reshape(
+            -1, references, len(chosen)
+        )
         of_record = np.where(members, np.cumsum(members) - 1, len(said) - 1)
-        kept.append({"place": place.astype(np.int32), "members": members, "margin": own[place].astype(np.float16),
-                     "reference_margin": said[of_record, :, np.arange(len(chosen))].T.astype(np.float16)})
+        kept.append(
+            {
+                "place": place.astype(np.int32),
+                "members": members,
+                "margin": own[place].astype(np.float16),
+                "reference_margin": said[of_record, :, np.arange(len(chosen))].T.astype(np.float16),
+            }
+        )
     return {name: np.stack([one[name] for one in kept]) for name in kept[0]}
 
 
@@ -192,11 +283,28 @@ def _audit_task(networks, x, labels, loss, **asked):
     from mia_lib.signals.outputs import device_of
 
     [network] = networks
-    with threadpool_limits(1 if device_of(network).type == "cpu" else None):  # or each process would take all processors
+    with threadpool_limits(
+        1 if device_of(network).type == "cpu" else None
+    ):  # or each process would take all processors
         return [_audit(network, x, labels, loss, **asked)]
 
 
-def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thresholds, swept, solved, tolerance, **rates):
+def _audit(
+    network,
+    x,
+    labels,
+    loss,
+    rows,
+    known,
+    damping,
+    inner,
+    dampings,
+    thresholds,
+    swept,
+    solved,
+    tolerance,
+    **rates,
+):
     import torch
 
     from mia_lib import signals
@@ -204,9 +312,18 @@ def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thre
     from mia_lib.signals import hessian
 
     inside, alpha = np.flatnonzero(known), rates["weight_decay"]
-    theta = torch.nn.utils.parameters_to_vector(network.parameters()).detach().cpu().numpy().astype(np.float64)
+    theta = (
+        torch.nn.utils.parameters_to_vector(network.parameters())
+        .detach()
+        .cpu()
+        .numpy()
+        .astype(np.float64)
+    )
     matrix = hessian.exact(network, x[inside], labels[inside], loss, "float64")
-    mean = sum(block.sum(0) for block in signals.record_gradients(network, x[inside], labels[inside], loss, "float64"))
+    mean = sum(
+        block.sum(0)
+        for block in signals.record_gradients(network, x[inside], labels[inside], loss, "float64")
+    )
     mean = mean / len(inside)
     left = mean + alpha * theta
 
@@ -216,7 +333,9 @@ def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thre
     arrays, counted = {}, np.empty(0)
     if solved:
         few = np.concatenate(list(gradients(rows[:solved])))
-        found = hessian.conjugate_gradient(matrix, np.vstack([few, mean]), damping, tolerance).check()
+        found = hessian.conjugate_gradient(
+            matrix, np.vstack([few, mean]), damping, tolerance
+        ).check()
         by_cg = iha.from_solutions(found.x[:-1], found.x[-1], few)
         arrays = {"cg_newton": by_cg.newton, "cg_newton_mean": by_cg.newton_mean}
         counted = found.iterations[:-1]
@@ -226,8 +345,10 @@ def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thre
     conditioned += [_inverse(spectrum, rank_threshold=one) for one in thresholds]
     if conditioned[0] is None:
         least = spectrum.values[0]
-        raise MiaError(f"damping = {damping:g} leaves a Hessian indefinite: its smallest eigenvalue is {least:.4g}. Give more "
-                       f"than {-least:.4g}.")
+        raise MiaError(
+            f"damping = {damping:g} leaves a Hessian indefinite: its smallest eigenvalue is {least:.4g}. Give more "
+            f"than {-least:.4g}."
+        )
     squares, along, own, start = [], [], np.zeros(len(mean)), 0
 
     def blocks():
@@ -235,7 +356,9 @@ def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thre
         for block in gradients(rows):
             squares.append((block**2).sum(1))
             along.append(block @ left)
-            own[:] += ((block[known[rows[start:start + len(block)]]] @ spectrum.vectors) ** 2).sum(0)
+            own[:] += (
+                (block[known[rows[start : start + len(block)]]] @ spectrum.vectors) ** 2
+            ).sum(0)
             start += len(block)
             yield block
 
@@ -250,18 +373,39 @@ def _audit(network, x, labels, loss, rows, known, damping, inner, dampings, thre
     count = np.bincount(group, minlength=len(EDGES) + 1)
 
     def by_group(values: np.ndarray) -> np.ndarray:
-        return (np.bincount(group, values, len(EDGES) + 1) / np.maximum(count, 1)).astype(np.float32)
+        return (np.bincount(group, values, len(EDGES) + 1) / np.maximum(count, 1)).astype(
+            np.float32
+        )
 
-    arrays |= {"newton": forms.newton, "newton_mean": forms.newton_mean, "influence": forms.influence, "swept_shift": both[0],
-               "swept_alignment": both[1], **{name: array[:inner] for name, array in (
-                   ("newton_theta", forms.newton_theta), ("inverse", forms.inverse), ("inverse_mean", forms.inverse_mean),
-                   ("squares", np.concatenate(squares)), ("along", np.concatenate(along)))}}
+    arrays |= {
+        "newton": forms.newton,
+        "newton_mean": forms.newton_mean,
+        "influence": forms.influence,
+        "swept_shift": both[0],
+        "swept_alignment": both[1],
+        **{
+            name: array[:inner]
+            for name, array in (
+                ("newton_theta", forms.newton_theta),
+                ("inverse", forms.inverse),
+                ("inverse_mean", forms.inverse_mean),
+                ("squares", np.concatenate(squares)),
+                ("along", np.concatenate(along)),
+            )
+        },
+    }
     share = own / max(known[rows].sum(), 1) / len(inside) ** 2
-    return {**{name: root(array) for name, array in arrays.items()}, "directions": count.astype(np.float32),
-            "left": by_group((left @ spectrum.vectors) ** 2), "own": by_group(share),
-            "cg_iterations": counted.astype(np.int16), "least": np.float32(spectrum.values[0]),
-            "largest": np.float32(spectrum.values[-1]), "norm_plain": np.float32(np.linalg.norm(mean)),
-            "norm": np.float32(np.linalg.norm(left))}
+    return {
+        **{name: root(array) for name, array in arrays.items()},
+        "directions": count.astype(np.float32),
+        "left": by_group((left @ spectrum.vectors) ** 2),
+        "own": by_group(share),
+        "cg_iterations": counted.astype(np.int16),
+        "least": np.float32(spectrum.values[0]),
+        "largest": np.float32(spectrum.values[-1]),
+        "norm_plain": np.float32(np.linalg.norm(mean)),
+        "norm": np.float32(np.linalg.norm(left)),
+    }
 
 
 def _inverse(spectrum, **conditioning):
@@ -274,7 +418,9 @@ def _inverse(spectrum, **conditioning):
 
 def _rates(config) -> dict[str, float]:
     """What Eq. 8 takes of the recipe."""
-    return {name: float(getattr(config, name)) for name in ("learning_rate", "momentum", "weight_decay")}
+    return {
+        name: float(getattr(config, name)) for name in ("learning_rate", "momentum", "weight_decay")
+    }
 
 
 def root(values: np.ndarray) -> np.ndarray:
@@ -289,31 +435,93 @@ def square(roots: np.ndarray) -> np.ndarray:
     return roots * np.abs(roots)
 
 
-ODD = {"dataset": "mnist", "records": 60_000, "architecture": "sigmoid_regression", "epochs": 80, "batch_size": 128}
-FASHION = {"dataset": "fashion_mnist", "records": 60_000, "architecture": "mlp:6", "epochs": 120, "batch_size": 256}
-LOCATION = {"dataset": "location30", "records": 5010, "architecture": "mlp:8", "epochs": 120, "batch_size": 128,
-            "judged": 2000}
+ODD = {
+    "dataset": "mnist",
+    "records": 60_000,
+    "architecture": "sigmoid_regression",
+    "epochs": 80,
+    "batch_size": 128,
+}
+FASHION = {
+    "dataset": "fashion_mnist",
+    "records": 60_000,
+    "architecture": "mlp:6",
+    "epochs": 120,
+    "batch_size": 256,
+}
+LOCATION = {
+    "dataset": "location30",
+    "records": 5010,
+    "architecture": "mlp:8",
+    "epochs": 120,
+    "batch_size": 128,
+    "judged": 2000,
+}
 SWEEP = {"dampings": [0.01, 0.1, 0.2, 1.0, 10.0], "thresholds": [0.01, 0.1, 0.2]}
 # A high damping and few steps: what little curvature there is decides nothing then that another processor rounds otherwise.
-PROBE = {"index": range(1, 3), "dataset": "fashion_mnist_20k", "architecture": "mlp:1", "records": 120, "epochs": 3,
-         "batch_size": 30, "learning_rate": 0.05, "judged": 40}
+PROBE = {
+    "index": range(1, 3),
+    "dataset": "fashion_mnist_20k",
+    "architecture": "mlp:1",
+    "records": 120,
+    "epochs": 3,
+    "batch_size": 30,
+    "learning_rate": 0.05,
+    "judged": 40,
+}
 ODD_PROBE = {**PROBE, "architecture": "sigmoid_regression"}
-FEW = {"damping": 2.0, "inner": 20, "dampings": [1.5, 4.0], "thresholds": [0.02], "swept": 20, "solved": 4}
+FEW = {
+    "damping": 2.0,
+    "inner": 20,
+    "dampings": [1.5, 4.0],
+    "thresholds": [0.02],
+    "swept": 20,
+    "solved": 4,
+}
 PARTS = {"fractions": [0.5, 1.0], "damping": 2.0}
 odd_bank = measurement("iha/odd-bank", probe=ODD_PROBE, **ODD)(answers)
 fashion_bank = measurement("iha/fashion-bank", probe=PROBE, **FASHION)(answers)
 location_bank = measurement("iha/location-bank", probe=PROBE, **LOCATION)(answers)
-odd = measurement("iha/odd", probe=ODD_PROBE | FEW, block=10, chunk=2, **ODD, **SWEEP, solved=1000)(audits)
-fashion = measurement("iha/fashion", probe=PROBE | FEW, block=10, chunk=2, **FASHION, **SWEEP, solved=200)(audits)
+odd = measurement("iha/odd", probe=ODD_PROBE | FEW, block=10, chunk=2, **ODD, **SWEEP, solved=1000)(
+    audits
+)
+fashion = measurement(
+    "iha/fashion", probe=PROBE | FEW, block=10, chunk=2, **FASHION, **SWEEP, solved=200
+)(audits)
 location = measurement("iha/location", probe=PROBE | FEW, block=10, chunk=2, **LOCATION)(audits)
 # The same after other epochs or at other rates, and of other sizes: fewer records.
 SHORT = {"judged": 1000, "inner": 500, "swept": 0}
 SHORT_PROBE = {"damping": 2.0, "inner": 20, "swept": 0}
-odd_epochs = measurement("iha/odd-epochs", probe=ODD_PROBE | SHORT_PROBE, block=10, chunk=2, **ODD, **SHORT)(audits)
-fashion_epochs = measurement("iha/fashion-epochs", probe=PROBE | SHORT_PROBE, block=10, chunk=2, **FASHION, **SHORT)(audits)
-odd_partial = measurement("iha/odd-partial", probe=ODD_PROBE | PARTS, block=10, chunk=2, judged=1000, **ODD,
-                          fractions=[0.2, 0.4, 0.6, 0.8, 0.9])(partial)
-fashion_partial = measurement("iha/fashion-partial", probe=PROBE | PARTS, block=10, chunk=2, judged=1000, **FASHION,
-                              fractions=[0.2, 0.8])(partial)
-fashion_left_out = measurement("iha/fashion-left-out", probe=PROBE | {"count": 6, "references": 2}, block=8, chunk=1,
-                               count=100, references=20, **FASHION)(left_out)
+odd_epochs = measurement(
+    "iha/odd-epochs", probe=ODD_PROBE | SHORT_PROBE, block=10, chunk=2, **ODD, **SHORT
+)(audits)
+fashion_epochs = measurement(
+    "iha/fashion-epochs", probe=PROBE | SHORT_PROBE, block=10, chunk=2, **FASHION, **SHORT
+)(audits)
+odd_partial = measurement(
+    "iha/odd-partial",
+    probe=ODD_PROBE | PARTS,
+    block=10,
+    chunk=2,
+    judged=1000,
+    **ODD,
+    fractions=[0.2, 0.4, 0.6, 0.8, 0.9],
+)(partial)
+fashion_partial = measurement(
+    "iha/fashion-partial",
+    probe=PROBE | PARTS,
+    block=10,
+    chunk=2,
+    judged=1000,
+    **FASHION,
+    fractions=[0.2, 0.8],
+)(partial)
+fashion_left_out = measurement(
+    "iha/fashion-left-out",
+    probe=PROBE | {"count": 6, "references": 2},
+    block=8,
+    chunk=1,
+    count=100,
+    references=20,
+    **FASHION,
+)(left_out)

@@ -27,14 +27,43 @@ from mia_lib.papers.iha.measure import square
 from mia_lib.published import Bank
 
 LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
-FIXED, SELF, RMIA, ALONE = "LiRA, one spread", "LiRA, the target among its references", "RMIA", "gradient alone"
-FLAGS, NOTHING, CG, PAIR, DECAY = "IHA, random flags", "IHA, told nothing", "IHA (CG)", "I1, I2", "IHA with weight decay in I2"
-TERMS = {"I1": ("I1",), "I2": ("I2",), PAIR: ("I1", "I2"), "I1, I2, I3, I4": ("I1", "I2", "I3", "I4"),
-         "loss, I1": ("loss", "I1"), "loss, I2": ("loss", "I2"), "loss, I1, I2": ("loss", "I1", "I2"),
-         "all": ("loss", "I1", "I2", "I3", "I4")}  # rows of Table 4
+FIXED, SELF, RMIA, ALONE = (
+    "LiRA, one spread",
+    "LiRA, the target among its references",
+    "RMIA",
+    "gradient alone",
+)
+FLAGS, NOTHING, CG, PAIR, DECAY = (
+    "IHA, random flags",
+    "IHA, told nothing",
+    "IHA (CG)",
+    "I1, I2",
+    "IHA with weight decay in I2",
+)
+TERMS = {
+    "I1": ("I1",),
+    "I2": ("I2",),
+    PAIR: ("I1", "I2"),
+    "I1, I2, I3, I4": ("I1", "I2", "I3", "I4"),
+    "loss, I1": ("loss", "I1"),
+    "loss, I2": ("loss", "I2"),
+    "loss, I1, I2": ("loss", "I1", "I2"),
+    "all": ("loss", "I1", "I2", "I3", "I4"),
+}  # rows of Table 4
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
-RECORDS = ("loss", "newton", "newton_mean", "influence", "newton_theta", "inverse", "inverse_mean", "squares", "along",
-           "members", "correct")  # arrays with a column a record
+RECORDS = (
+    "loss",
+    "newton",
+    "newton_mean",
+    "influence",
+    "newton_theta",
+    "inverse",
+    "inverse_mean",
+    "squares",
+    "along",
+    "members",
+    "correct",
+)  # arrays with a column a record
 POPULATION = 1000  # records with which RMIA compares
 
 
@@ -60,17 +89,29 @@ class Case:
     def regime(self) -> dict[str, str | int]:
         """What decides whether a claim is judged on what its paper ran."""
         known = self.audit.parameters
-        return {"members": self.n, **{name: known[name] for name in ("dataset", "architecture", "epochs")}}
+        return {
+            "members": self.n,
+            **{name: known[name] for name in ("dataset", "architecture", "epochs")},
+        }
 
     @property
     def rates(self) -> dict[str, float]:
         """What Eq. 8 takes of the recipe."""
-        return {name: self.audit.parameters[name] for name in ("learning_rate", "momentum", "weight_decay")}
+        return {
+            name: self.audit.parameters[name]
+            for name in ("learning_rate", "momentum", "weight_decay")
+        }
 
 
 def kind_of(dataset: str, architecture: str) -> str:
     """Whose measurement: "odd", "fashion" or "location"."""
-    return "odd" if architecture == "sigmoid_regression" else "location" if dataset == "location30" else "fashion"
+    return (
+        "odd"
+        if architecture == "sigmoid_regression"
+        else "location"
+        if dataset == "location30"
+        else "fashion"
+    )
 
 
 def name_of(dataset: str, architecture: str) -> str:
@@ -78,7 +119,9 @@ def name_of(dataset: str, architecture: str) -> str:
     return sets.title(dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
 
 
-def measured(targets: int, models: int = 0, few: bool = False, make: bool = True, **recipe) -> Case | None:
+def measured(
+    targets: int, models: int = 0, few: bool = False, make: bool = True, **recipe
+) -> Case | None:
     """The audits of a data set, and with `models` its bank; published, cached, or measured now.
 
     Args:
@@ -103,12 +146,19 @@ def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
     names = ("newton", "newton_mean", "inverse", "inverse_mean", "influence", "newton_theta")
     count = audit.inverse.shape[1] if few else audit.newton.shape[1]
     arrays = [square(getattr(audit, name)[t][:count]) for name in names]
-    zero = np.zeros(count)  # of what is of second order in the weight decay, and of what only the first records have
+    zero = np.zeros(
+        count
+    )  # of what is of second order in the weight decay, and of what only the first records have
     return iha.Forms(*(array if few or len(array) == count else zero for array in arrays), zero)
 
 
-def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "all", few: bool = False,
-           stationary: bool = False) -> np.ndarray:
+def scores(
+    case: Case,
+    told: np.ndarray | float,
+    terms: str | Sequence[str] = "all",
+    few: bool = False,
+    stationary: bool = False,
+) -> np.ndarray:
     """Eq. 8 for all targets, [T, J], told who is a member, [T, J] or 0 for nobody, and `stationary` as for
     `attacks.iha.split`; without `few` the terms I3 and I4 are left out."""
     of_targets, sgd = [], iha.Sgd(**case.rates)
@@ -124,19 +174,31 @@ def scores(case: Case, told: np.ndarray | float, terms: str | Sequence[str] = "a
 def gradient_alone(case: Case) -> np.ndarray:
     """Which training set has the smaller gradient, that of weight decay included; no Hessian, [T, few]."""
     squares = square(case.audit.squares)
-    return iha.stationarity(square(case.audit.along), squares, case.audit.members[:, :squares.shape[1]] / case.n, case.n)
+    return iha.stationarity(
+        square(case.audit.along),
+        squares,
+        case.audit.members[:, : squares.shape[1]] / case.n,
+        case.n,
+    )
 
 
 def random_flags(members: np.ndarray) -> np.ndarray:
     """Membership shuffled over the records of each target, bool [T, J]: flags that say nothing of who was trained on."""
-    return np.stack([np.random.default_rng([45, t]).permutation(row) for t, row in enumerate(members)])
+    return np.stack(
+        [np.random.default_rng([45, t]).permutation(row) for t, row in enumerate(members)]
+    )
 
 
 def lira_scores(case: Case) -> dict[str, np.ndarray]:
     """Attacks that compare with the other models of the bank, [T, J]."""
-    return game_of(case).scores({
-        LIRA: "LiRA, own spreads", FIXED: "LiRA", SELF: with_target_among_references,
-        RMIA: lambda view: registry.score("RMIA", view, gamma=1.0, population=POPULATION)})
+    return game_of(case).scores(
+        {
+            LIRA: "LiRA, own spreads",
+            FIXED: "LiRA",
+            SELF: with_target_among_references,
+            RMIA: lambda view: registry.score("RMIA", view, gamma=1.0, population=POPULATION),
+        }
+    )
 
 
 def game_of(case: Case) -> Game:
@@ -147,8 +209,10 @@ def game_of(case: Case) -> Game:
 
 def with_target_among_references(view: View) -> np.ndarray:
     """LiRA as it comes out when the target is one of its own references, which then tells who is a member."""
-    log_odds, members = (array[[view.target, *view.models]] for array in (
-        view.game.values[registry.LOG_ODDS], view.game.members))
+    log_odds, members = (
+        array[[view.target, *view.models]]
+        for array in (view.game.values[registry.LOG_ODDS], view.game.members)
+    )
     return baselines.lira_online(log_odds[0], log_odds, members, own="keep")
 
 
@@ -156,10 +220,18 @@ def self_references(case: Case, draws: int = 60) -> pd.DataFrame:
     """Study "self": LiRA without the target among its references and with it, in AUC, by the number of other `references`: all
     of the bank, half of the pairs, a quarter and an eighth."""
     game = game_of(case)
-    counts = [count for count in ((len(case.bank) >> halvings) - 2 for halvings in (3, 2, 1, 0)) if count >= 4]
+    counts = [
+        count
+        for count in ((len(case.bank) >> halvings) - 2 for halvings in (3, 2, 1, 0))
+        if count >= 4
+    ]
     attacks = {LIRA: "LiRA, own spreads", SELF: with_target_among_references}
-    return concat_rows(replace(game, references=count).frame(
-        attacks, METRICS[:1], draws, study="self", data=case.name, references=count) for count in counts)
+    return concat_rows(
+        replace(game, references=count).frame(
+            attacks, METRICS[:1], draws, study="self", data=case.name, references=count
+        )
+        for count in counts
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- studies
@@ -168,17 +240,31 @@ def self_references(case: Case, draws: int = 60) -> pd.DataFrame:
 def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Those frames that have rows, one under another; where none has, columns without a row."""
     kept = [frame for frame in frames if len(frame)]
-    return pd.concat(kept or [pd.DataFrame(columns=["study", "data", "attack", "metric", "value"])], ignore_index=True)
+    return pd.concat(
+        kept or [pd.DataFrame(columns=["study", "data", "attack", "metric", "value"])],
+        ignore_index=True,
+    )
 
 
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS in each target; and the
     scores with who is a member."""
-    members, kind = case.audit.members, "table" if case.audit.parameters["dataset"] == "location30" else "images"
-    attacks = {LOSS: -square(case.audit.loss), SIF: -square(case.audit.influence), **lira_scores(case),
-               IHA: scores(case, members)}
-    alike = np.array([stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)])
-    frame = by_target(attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind)
+    members, kind = (
+        case.audit.members,
+        "table" if case.audit.parameters["dataset"] == "location30" else "images",
+    )
+    attacks = {
+        LOSS: -square(case.audit.loss),
+        SIF: -square(case.audit.influence),
+        **lira_scores(case),
+        IHA: scores(case, members),
+    }
+    alike = np.array(
+        [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
+    )
+    frame = by_target(
+        attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind
+    )
     correlation = by_repetition({SIF: {"rank correlation": alike}}, study="alike", data=case.name)
     return concat_rows([frame, correlation]), attacks, members
 
@@ -188,26 +274,48 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
     of random flags by the flags."""
     members = case.audit.members
     flags, frames = random_flags(members), []
-    for told, given, judged in (("membership", members, "membership"), ("random flags", flags, "flags"),
-                                ("nothing", 0, "membership")):
+    for told, given, judged in (
+        ("membership", members, "membership"),
+        ("random flags", flags, "flags"),
+        ("nothing", 0, "membership"),
+    ):
         both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
-        frames.append(by_target(both, flags if judged == "flags" else members, METRICS[:1], draws=draws, study="told",
-                                data=case.name, told=told, judged=judged))
+        frames.append(
+            by_target(
+                both,
+                flags if judged == "flags" else members,
+                METRICS[:1],
+                draws=draws,
+                study="told",
+                data=case.name,
+                told=told,
+                judged=judged,
+            )
+        )
     return concat_rows(frames)
 
 
 def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
     """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay where it belongs, with
     nothing taken out, and without a Hessian. Of the first records."""
-    members = case.audit.members[:, :case.audit.inverse.shape[1]]
+    members = case.audit.members[:, : case.audit.inverse.shape[1]]
     parts = {name: scores(case, members, terms, few=True) for name, terms in TERMS.items()}
-    parts |= {DECAY: scores(case, members, few=True, stationary=True), NOTHING: scores(case, 0, few=True),
-              ALONE: gradient_alone(case)}
+    parts |= {
+        DECAY: scores(case, members, few=True, stationary=True),
+        NOTHING: scores(case, 0, few=True),
+        ALONE: gradient_alone(case),
+    }
     return by_target(parts, members, METRICS[:2], draws=draws, study="terms", data=case.name)
 
 
-def _joined(loss: np.ndarray, shift: np.ndarray, alignment: np.ndarray, taken_out: np.ndarray, case: Case,
-            with_loss: bool = True) -> np.ndarray:
+def _joined(
+    loss: np.ndarray,
+    shift: np.ndarray,
+    alignment: np.ndarray,
+    taken_out: np.ndarray,
+    case: Case,
+    with_loss: bool = True,
+) -> np.ndarray:
     """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`."""
     terms = shift / case.n + 2 * alignment - 2 * taken_out * shift
     return with_loss * loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
@@ -216,27 +324,54 @@ def _joined(loss: np.ndarray, shift: np.ndarray, alignment: np.ndarray, taken_ou
 def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     """Study "conditioning": AUC by `way` ("damping" or "low rank") and `epsilon`, Table 8; those that leave a Hessian
     indefinite are left out."""
-    ways = [(way, epsilon) for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
-            for epsilon in case.audit.parameters[name]]
+    ways = [
+        (way, epsilon)
+        for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
+        for epsilon in case.audit.parameters[name]
+    ]
     shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
-    loss, members, frames = *(array[:, :shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)), []
+    loss, members, frames = (
+        *(array[:, : shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)),
+        [],
+    )
     for k, (way, epsilon) in enumerate(ways):
         if np.isfinite(shift[:, k]).all():
-            both = {name: _joined(loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA)
-                    for name in (IHA, "IHA without the loss")}
-            frames.append(by_target(both, members, METRICS[:1], draws=draws, study="conditioning", data=case.name, way=way,
-                                    epsilon=epsilon))
+            both = {
+                name: _joined(
+                    loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA
+                )
+                for name in (IHA, "IHA without the loss")
+            }
+            frames.append(
+                by_target(
+                    both,
+                    members,
+                    METRICS[:1],
+                    draws=draws,
+                    study="conditioning",
+                    data=case.name,
+                    way=way,
+                    epsilon=epsilon,
+                )
+            )
     return concat_rows(frames)
 
 
 def first_records(case: Case, count: int) -> Case:
     """The case on its first records alone."""
-    arrays = {name: array[:, :count] if name in RECORDS else array for name, array in case.audit.arrays.items()}
-    bank = case.bank and replace(case.bank, arrays={name: array[:, :count] for name, array in case.bank.arrays.items()})
+    arrays = {
+        name: array[:, :count] if name in RECORDS else array
+        for name, array in case.audit.arrays.items()
+    }
+    bank = case.bank and replace(
+        case.bank, arrays={name: array[:, :count] for name, array in case.bank.arrays.items()}
+    )
     return Case(case.name, replace(case.audit, arrays=arrays), bank)
 
 
-def convergence(case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
+def convergence(
+    case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe
+) -> pd.DataFrame:
     """Study "epochs", by `epochs`: what the audit finds after more and less training. Of the first 1,000 records; without a
     row where no other epochs are measured.
 
@@ -244,23 +379,53 @@ def convergence(case: Case, counts: Sequence[int], make: bool = True, draws: int
         counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
         recipe: of the case, as for `measure.game`, and damping.
     """
-    others = [measured(len(case.audit.loss), 0, True, make, **recipe | {"epochs": count}) for count in counts]
+    others = [
+        measured(len(case.audit.loss), 0, True, make, **recipe | {"epochs": count})
+        for count in counts
+    ]
     cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
     frames = []
-    for case in sorted(cases, key=lambda other: other.audit.parameters["epochs"]) if len(cases) > 1 else []:
+    for case in (
+        sorted(cases, key=lambda other: other.audit.parameters["epochs"]) if len(cases) > 1 else []
+    ):
         own = {"study": "epochs", "data": case.name, "epochs": case.audit.parameters["epochs"]}
         members, few = case.audit.members, case.audit.squares.shape[1]
         flags = random_flags(members)
         frames += [
-            by_target({LOSS: -square(case.audit.loss), IHA: scores(case, members)}, members, METRICS[:1], draws=draws, **own,
-                      told="membership"),
-            by_target({PAIR: scores(case, flags, TERMS[PAIR])}, flags, METRICS[:1], draws=draws, **own, told="random flags"),
-            by_target({ALONE: gradient_alone(case), DECAY: scores(case, members, few=True, stationary=True)},
-                      members[:, :few], METRICS[:1], draws=draws, **own, told="membership")]
+            by_target(
+                {LOSS: -square(case.audit.loss), IHA: scores(case, members)},
+                members,
+                METRICS[:1],
+                draws=draws,
+                **own,
+                told="membership",
+            ),
+            by_target(
+                {PAIR: scores(case, flags, TERMS[PAIR])},
+                flags,
+                METRICS[:1],
+                draws=draws,
+                **own,
+                told="random flags",
+            ),
+            by_target(
+                {
+                    ALONE: gradient_alone(case),
+                    DECAY: scores(case, members, few=True, stationary=True),
+                },
+                members[:, :few],
+                METRICS[:1],
+                draws=draws,
+                **own,
+                told="membership",
+            ),
+        ]
     return concat_rows(frames)
 
 
-def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe) -> pd.DataFrame:
+def sizes(
+    case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe
+) -> pd.DataFrame:
     """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7. Games of fewer records, whose models are
     trained for as many steps, and the case itself, each with so many targets and twice as many models, judged on its first
     1,000 records; without a row where no other size is measured.
@@ -270,21 +435,51 @@ def sizes(case: Case, counts: Sequence[int], targets: int, make: bool = True, dr
     """
     batch, first = recipe["batch_size"], first_records(case, 1000)
     steps = recipe["epochs"] * -(-case.n // batch)
-    games = [measured(targets, 2 * targets, True, make, **recipe | {
-        "records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000}) for count in counts]
-    games = [*filter(None, games), Case(case.name, *(
-        replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
-        for bank, count in ((first.audit, targets), (first.bank, 2 * targets))))]
+    games = [
+        measured(
+            targets,
+            2 * targets,
+            True,
+            make,
+            **recipe
+            | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000},
+        )
+        for count in counts
+    ]
+    games = [
+        *filter(None, games),
+        Case(
+            case.name,
+            *(
+                replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
+                for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
+            ),
+        ),
+    ]
     frames = []
     for game in games if len(games) > 1 else []:
-        each = {LOSS: -square(game.audit.loss), LIRA: lira_scores(game)[LIRA], IHA: scores(game, game.audit.members)}
-        frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, study="sizes", data=case.name,
-                                size=game.n))
+        each = {
+            LOSS: -square(game.audit.loss),
+            LIRA: lira_scores(game)[LIRA],
+            IHA: scores(game, game.audit.members),
+        }
+        frames.append(
+            by_target(
+                each,
+                game.audit.members,
+                METRICS[:2],
+                draws=draws,
+                study="sizes",
+                data=case.name,
+                size=game.n,
+            )
+        )
     return concat_rows(frames)
 
 
-def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /,
-                      **recipe) -> pd.DataFrame:
+def partial_knowledge(
+    case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /, **recipe
+) -> pd.DataFrame:
     """Study "partial": the audit by who knows a `fraction` of the training set, Table 9; without a row where that is not
     measured. Arguments as for `convergence`.
 
@@ -292,19 +487,43 @@ def partial_knowledge(case: Case, fractions: Sequence[float], make: bool = True,
     that of every member, with weight 1 / n.
     """
     kind = kind_of(recipe["dataset"], recipe["architecture"])
-    part = fractions and where_measured(f"iha/{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe)
+    part = fractions and where_measured(
+        f"iha/{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe
+    )
     if not part:
         return concat_rows([])
     loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
     few, rows = first_records(case, loss.shape[1]), []
     for k, fraction in enumerate(fractions):
-        weights = {"honest": part.known[:, k] / max(1, round(fraction * case.n)), "as released": part.members / case.n}
-        rows += [(fraction, rule, part.members, _joined(loss, shift[:, k], alignment[:, k], taken, case))
-                 for rule, taken in weights.items()]
+        weights = {
+            "honest": part.known[:, k] / max(1, round(fraction * case.n)),
+            "as released": part.members / case.n,
+        }
+        rows += [
+            (fraction, rule, part.members, _joined(loss, shift[:, k], alignment[:, k], taken, case))
+            for rule, taken in weights.items()
+        ]
     if 1.0 not in fractions:
-        rows += [(1.0, rule, few.audit.members, scores(few, few.audit.members)) for rule in ("honest", "as released")]
-    return pd.concat([by_target({IHA: score}, members, METRICS[:1], draws=draws, study="partial", data=case.name,
-                                fraction=fraction, rule=rule) for fraction, rule, members, score in rows], ignore_index=True)
+        rows += [
+            (1.0, rule, few.audit.members, scores(few, few.audit.members))
+            for rule in ("honest", "as released")
+        ]
+    return pd.concat(
+        [
+            by_target(
+                {IHA: score},
+                members,
+                METRICS[:1],
+                draws=draws,
+                study="partial",
+                data=case.name,
+                fraction=fraction,
+                rule=rule,
+            )
+            for fraction, rule, members, score in rows
+        ],
+        ignore_index=True,
+    )
 
 
 def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -316,14 +535,33 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     few, none, sgd = first_records(case, count), np.zeros(count), iha.Sgd(**case.rates)
     exact, solved = scores(few, few.audit.members), []
     for t, members in enumerate(few.audit.members):
-        own = iha.Forms(square(case.audit.cg_newton[t]), square(case.audit.cg_newton_mean[t]), none, none, none)
-        solved.append(iha.combine(square(few.audit.loss[t]), iha.split(own, members / case.n, case.n, sgd), sgd))
+        own = iha.Forms(
+            square(case.audit.cg_newton[t]), square(case.audit.cg_newton_mean[t]), none, none, none
+        )
+        solved.append(
+            iha.combine(
+                square(few.audit.loss[t]), iha.split(own, members / case.n, case.n, sgd), sgd
+            )
+        )
     distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
-    return pd.concat([
-        by_target({IHA: exact, CG: np.stack(solved)}, few.audit.members, METRICS[:1], draws=draws, study="solver",
-                  data=case.name),
-        by_repetition({CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}}, study="solver",
-                      data=case.name)], ignore_index=True)
+    return pd.concat(
+        [
+            by_target(
+                {IHA: exact, CG: np.stack(solved)},
+                few.audit.members,
+                METRICS[:1],
+                draws=draws,
+                study="solver",
+                data=case.name,
+            ),
+            by_repetition(
+                {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}},
+                study="solver",
+                data=case.name,
+            ),
+        ],
+        ignore_index=True,
+    )
 
 
 def left_out(case: Case, references: Bank) -> pd.DataFrame:
@@ -335,19 +573,43 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
     by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
     game = game_of(case)
     for t, (place, members) in enumerate(zip(references.place, references.members, strict=True)):
-        own, others = (array[t].astype(float) for array in (references.margin, references.reference_margin))
+        own, others = (
+            array[t].astype(float) for array in (references.margin, references.reference_margin)
+        )
         nobody = np.zeros(others.shape, bool)
-        few = {LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
-               "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
-               "LiRA-L": baselines.lira_offline(own, others, nobody), IHA: whole[t, place]}
-        called = {name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
-                  for name, score in few.items()}
-        rows.append({name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
-                     for name, score in few.items()})
-        for kind, pairs in (("losses", combinations(by_losses, 2)), ("IHA and losses", [(IHA, name) for name in by_losses])):
-            rows[-1][kind] = {"kappa": np.mean([cohen_kappa_score(called[a][members], called[b][members]) for a, b in pairs])}
-    return by_repetition({name: {metric: np.array([row[name][metric] for row in rows]) for metric in of_attack}
-                          for name, of_attack in rows[0].items()}, study="left out", data=case.name)
+        few = {
+            LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
+            "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
+            "LiRA-L": baselines.lira_offline(own, others, nobody),
+            IHA: whole[t, place],
+        }
+        called = {
+            name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
+            for name, score in few.items()
+        }
+        rows.append(
+            {
+                name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
+                for name, score in few.items()
+            }
+        )
+        for kind, pairs in (
+            ("losses", combinations(by_losses, 2)),
+            ("IHA and losses", [(IHA, name) for name in by_losses]),
+        ):
+            rows[-1][kind] = {
+                "kappa": np.mean(
+                    [cohen_kappa_score(called[a][members], called[b][members]) for a, b in pairs]
+                )
+            }
+    return by_repetition(
+        {
+            name: {metric: np.array([row[name][metric] for row in rows]) for metric in of_attack}
+            for name, of_attack in rows[0].items()
+        },
+        study="left out",
+        data=case.name,
+    )
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
@@ -360,15 +622,27 @@ def costs(case: Case, iterations: float) -> pd.DataFrame:
 
     how, odd = case.audit.parameters, case.audit.parameters["architecture"] == "sigmoid_regression"
     shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
-    config = TrainConfig(how["architecture"], epochs=how["epochs"], batch_size=how["batch_size"],
-                         loss="brier" if odd else "cross_entropy")
+    config = TrainConfig(
+        how["architecture"],
+        epochs=how["epochs"],
+        batch_size=how["batch_size"],
+        loss="brier" if odd else "cross_entropy",
+    )
     network = models.build(config.architecture, shape, classes, seed=0)
-    parameters, game = sum(w.numel() for w in network.parameters()), (network, shape, case.n, config.loss)
-    spent = {IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
-             CG: (0.0, 2 * iterations * costs.hessian_product(*game)),
-             LIRA: (128 * costs.training(config, shape, classes, case.n), 0.0)}
+    parameters, game = (
+        sum(w.numel() for w in network.parameters()),
+        (network, shape, case.n, config.loss),
+    )
+    spent = {
+        IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
+        CG: (0.0, 2 * iterations * costs.hessian_product(*game)),
+        LIRA: (128 * costs.training(config, shape, classes, case.n), 0.0),
+    }
     whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
-    made = {name: {"once": once, "each": each, "1,000 records": whole[name]} for name, (once, each) in spent.items()}
+    made = {
+        name: {"once": once, "each": each, "1,000 records": whole[name]}
+        for name, (once, each) in spent.items()
+    }
     made[IHA] |= {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
     return by_repetition(made, study="costs", data=case.name).dropna(subset="value")
 
@@ -376,7 +650,14 @@ def costs(case: Case, iterations: float) -> pd.DataFrame:
 def theorems(seed: int = 0) -> pd.DataFrame:
     """Study "theory": how far Eq. 7 is from the log ratio of two laws, and the slope of log variance on log curvature where
     SGD rests, in each of 20 groups of chains."""
-    rest = theory.spectrum(theory.linear_regression(500, 6, noise=0.5, seed=seed), 32, 0.1, 0.9, seed=seed)
-    slopes = [np.polyfit(np.log(group["eigenvalue"]), np.log(group["simulated"]), 1)[0] for _, group in rest.groupby("group")]
-    return by_repetition({"Theorem 3.2": {"distance": theory.worlds(200, seed)}, "SGD": {"slope": np.array(slopes)}},
-                         study="theory")
+    rest = theory.spectrum(
+        theory.linear_regression(500, 6, noise=0.5, seed=seed), 32, 0.1, 0.9, seed=seed
+    )
+    slopes = [
+        np.polyfit(np.log(group["eigenvalue"]), np.log(group["simulated"]), 1)[0]
+        for _, group in rest.groupby("group")
+    ]
+    return by_repetition(
+        {"Theorem 3.2": {"distance": theory.worlds(200, seed)}, "SGD": {"slope": np.array(slopes)}},
+        study="theory",
+    )

@@ -21,7 +21,9 @@ from mia_lib.errors import MiaError, check_range
 # ----------------------------------------------------------------------------------------- where SGD with momentum rests
 
 
-def stationary_variance(curvature, noise, learning_rate: float, momentum: float = 0.0) -> np.ndarray:
+def stationary_variance(
+    curvature, noise, learning_rate: float, momentum: float = 0.0
+) -> np.ndarray:
     """``lambda^2 C / ((1 - mu^2) kappa (2 - kappa))``, ``kappa = lambda k / (1 + mu)``: Theorem 2.2 in one direction.
 
     Args:
@@ -32,8 +34,10 @@ def stationary_variance(curvature, noise, learning_rate: float, momentum: float 
     """
     kappa = learning_rate * np.asarray(curvature, float) / (1 + momentum)
     if not (np.all(kappa > 0) and np.all(kappa < 2)):
-        raise MiaError(f"curvature reaches from {np.min(curvature):.4g} to {np.max(curvature):.4g}: with this learning rate "
-                       f"and momentum SGD comes to rest above 0 and below {2 * (1 + momentum) / learning_rate:.4g}.")
+        raise MiaError(
+            f"curvature reaches from {np.min(curvature):.4g} to {np.max(curvature):.4g}: with this learning rate "
+            f"and momentum SGD comes to rest above 0 and below {2 * (1 + momentum) / learning_rate:.4g}."
+        )
     return learning_rate**2 * np.asarray(noise, float) / ((1 - momentum**2) * kappa * (2 - kappa))
 
 
@@ -51,7 +55,9 @@ class LinearWorld:
 
     def optimum(self, weight_decay: float = 0.0) -> np.ndarray:
         """w*, [d], where mean loss + ``alpha / 2 |w|^2`` is least."""
-        return linalg.solve(self.hessian + weight_decay * np.eye(self.x.shape[1]), self.x.T @ self.y / len(self.x))
+        return linalg.solve(
+            self.hessian + weight_decay * np.eye(self.x.shape[1]), self.x.T @ self.y / len(self.x)
+        )
 
     def losses(self, theta: np.ndarray) -> np.ndarray:
         """Of each record at theta [..., d]: [..., n]."""
@@ -61,8 +67,15 @@ class LinearWorld:
         """Of each record's loss at theta [d], without weight decay: [n, d]."""
         return (self.x @ theta - self.y)[:, None] * self.x
 
-    def ends(self, batch_size: int, learning_rate: float, momentum: float, chains: int, steps: int,
-             seed: int = 0) -> np.ndarray:
+    def ends(
+        self,
+        batch_size: int,
+        learning_rate: float,
+        momentum: float,
+        chains: int,
+        steps: int,
+        seed: int = 0,
+    ) -> np.ndarray:
         """Where SGD (Eq. 2) ends that starts at the minimum, batches drawn with replacement as Theorem 2.3 takes them:
         [chains, d]."""
         rng = np.random.default_rng(seed)
@@ -71,12 +84,16 @@ class LinearWorld:
         for _ in range(check_range("steps", steps, 1)):
             rows = rng.integers(len(self.x), size=(chains, batch_size))
             residual = np.einsum("csd,cd->cs", self.x[rows], w) - self.y[rows]
-            velocity = momentum * velocity + np.einsum("cs,csd->cd", residual, self.x[rows]) / batch_size
+            velocity = (
+                momentum * velocity + np.einsum("cs,csd->cd", residual, self.x[rows]) / batch_size
+            )
             w = w - learning_rate * velocity
         return w
 
 
-def linear_regression(n: int, d: int, noise: float = 1.0, condition: float = 100.0, seed: int = 0) -> LinearWorld:
+def linear_regression(
+    n: int, d: int, noise: float = 1.0, condition: float = 100.0, seed: int = 0
+) -> LinearWorld:
     """``y = x . w + noise * normal`` with normal w [d], and inputs whose variances fall geometrically from 1 to 1 / condition.
 
     Raises:
@@ -88,8 +105,15 @@ def linear_regression(n: int, d: int, noise: float = 1.0, condition: float = 100
     return LinearWorld(x, x @ rng.standard_normal(d) + noise * rng.standard_normal(n))
 
 
-def spectrum(world: LinearWorld, batch_size: int, learning_rate: float, momentum: float, groups: int = 20, chains: int = 100,
-             seed: int = 0) -> pd.DataFrame:
+def spectrum(
+    world: LinearWorld,
+    batch_size: int,
+    learning_rate: float,
+    momentum: float,
+    groups: int = 20,
+    chains: int = 100,
+    seed: int = 0,
+) -> pd.DataFrame:
     """How far SGD wanders along each eigenvector of the Hessian, beside what is predicted.
 
     Eq. 4 without weight decay is ``2 L* lambda / (S (1 - mu)) (2 I - a H)^-1``: noise ~ H cancels H^-1. A Boltzmann law (Eq.
@@ -99,22 +123,49 @@ def spectrum(world: LinearWorld, batch_size: int, learning_rate: float, momentum
         A row for each group of chains and direction: group, eigenvalue, simulated, equation_4, boltzmann (variances).
     """
     values, vectors = np.linalg.eigh(world.hessian)
-    steps = int(5 * (1 - momentum) / (learning_rate * values[0])) + 100  # in which the slowest direction forgets its start
-    ends = world.ends(batch_size, learning_rate, momentum, groups * chains, steps, seed) - world.optimum()
+    steps = (
+        int(5 * (1 - momentum) / (learning_rate * values[0])) + 100
+    )  # in which the slowest direction forgets its start
+    ends = (
+        world.ends(batch_size, learning_rate, momentum, groups * chains, steps, seed)
+        - world.optimum()
+    )
     simulated = np.square(ends @ vectors).reshape(groups, chains, -1).mean(1)
     least = world.losses(world.optimum()).mean()
-    predicted = stationary_variance(values, 2 * least * values / batch_size, learning_rate, momentum)
+    predicted = stationary_variance(
+        values, 2 * least * values / batch_size, learning_rate, momentum
+    )
     temperature = np.exp(np.mean(np.log(simulated.mean(0)) + np.log(values)))
-    return pd.concat([pd.DataFrame({"group": k, "eigenvalue": values, "simulated": row, "equation_4": predicted,
-                                    "boltzmann": temperature / values}) for k, row in enumerate(simulated)],
-                     ignore_index=True)
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "group": k,
+                    "eigenvalue": values,
+                    "simulated": row,
+                    "equation_4": predicted,
+                    "boltzmann": temperature / values,
+                }
+            )
+            for k, row in enumerate(simulated)
+        ],
+        ignore_index=True,
+    )
 
 
 # -------------------------------------------------------------------------------------------- the law of the parameters
 
 
-def log_density(theta, optimum, hessian, minimum: float, batch_size: int, learning_rate: float, momentum: float = 0.0,
-                weight_decay: float = 0.0) -> float | np.ndarray:
+def log_density(
+    theta,
+    optimum,
+    hessian,
+    minimum: float,
+    batch_size: int,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+) -> float | np.ndarray:
     """Log-density of the parameters that SGD ends with (Theorem 3.1), up to a constant.
 
     Normal about w* with Eq. 4 for a covariance, without its ``alpha^2 w* w*^T`` (Eq. 12). In the terms of the theorem::
@@ -135,8 +186,12 @@ def log_density(theta, optimum, hessian, minimum: float, batch_size: int, learni
     step = np.square((np.asarray(theta, float) - optimum) @ vectors)
     far = (1 - a * alpha) * step.sum(-1) + alpha / 2 * (2 - a * alpha) * step @ (1 / values)
     scale, loss = batch_size * (1 - momentum) / (2 * minimum), minimum + 0.5 * step @ values
-    return (-len(values) / 2 * np.log(minimum) + 0.5 * np.log((2 - a * (values + alpha)) * (values + alpha) / values).sum()
-            - scale / learning_rate * far + scale / (1 + momentum) * loss)
+    return (
+        -len(values) / 2 * np.log(minimum)
+        + 0.5 * np.log((2 - a * (values + alpha)) * (values + alpha) / values).sum()
+        - scale / learning_rate * far
+        + scale / (1 + momentum) * loss
+    )
 
 
 def worlds(count: int, seed: int = 0) -> float:
@@ -151,16 +206,25 @@ def worlds(count: int, seed: int = 0) -> float:
         basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
         h = (basis * rng.uniform(0.1, 3, d)) @ basis.T
         ends = {"learning_rate": (0.01, 0.1), "momentum": (0, 0.9), "weight_decay": (0, 0.01)}
-        rates, least = {name: rng.uniform(*pair) for name, pair in ends.items()}, rng.uniform(0.1, 1)
+        rates, least = (
+            {name: rng.uniform(*pair) for name, pair in ends.items()},
+            rng.uniform(0.1, 1),
+        )
         theta, included, without = rng.normal(size=(3, d))
-        distance = (np.square((theta - w) @ np.linalg.cholesky(h)).sum() for w in (included, without))
+        distance = (
+            np.square((theta - w) @ np.linalg.cholesky(h)).sum() for w in (included, without)
+        )
         loss = n / 2 * np.subtract(*distance)
         gradient = n * (h @ (theta - included) - h @ (theta - without))
         forms = iha.forms(gradient[None], np.linalg.inv(h), h @ (theta - without))
         sgd = iha.Sgd(**rates)
         score = iha.combine(np.zeros(1), iha.split(forms, 0, n, sgd), sgd)
         score = score[0] + loss / (1 + rates["momentum"])
-        odds = batch * (1 - rates["momentum"]) / (2 * n * least) * score  # Eq. 7, of even prior odds
-        direct = np.subtract(*(log_density(theta, w, h, least, batch, **rates) for w in (included, without)))
+        odds = (
+            batch * (1 - rates["momentum"]) / (2 * n * least) * score
+        )  # Eq. 7, of even prior odds
+        direct = np.subtract(
+            *(log_density(theta, w, h, least, batch, **rates) for w in (included, without))
+        )
         worst = max(worst, abs(odds - direct) / max(1.0, abs(direct)))
     return worst

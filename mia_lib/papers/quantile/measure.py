@@ -34,17 +34,19 @@ class Split:
     fitted: np.ndarray
 
 
-def split(members: np.ndarray, pool: int, number: int, judged: int, held: int, seed: int = 0) -> Split:
+def split(
+    members: np.ndarray, pool: int, number: int, judged: int, held: int, seed: int = 0
+) -> Split:
     """How a target's records are used.
 
     Args:
         members: of the target, bool [N]. pool: records that models are trained on, the first ones. number: of the target.
         judged: so many of its members, the first ones, at most. held: records of the other half that are set aside.
     """
-    inside = np.flatnonzero(members[:pool])[:min(judged, pool // 2)]
+    inside = np.flatnonzero(members[:pool])[: min(judged, pool // 2)]
     other = np.random.default_rng([29, seed, number]).permutation(np.flatnonzero(~members[:pool]))
     check_whole("held", held, 2, len(other) - 20)
-    rows = np.r_[inside, pool:len(members)]
+    rows = np.r_[inside, pool : len(members)]
     return Split(rows, rows < pool, np.sort(other[:held]), np.sort(other[held:]))
 
 
@@ -57,13 +59,29 @@ def targets_of(index: range, bank: str, **parameters) -> tuple[list[int], Bank]:
     """The models of a bank that are attacked, one of each complementary pair: numbers of the models, and their arrays."""
     numbers = range(2 * index.start, 2 * index.stop)
     both = catalogue()[check_choice("bank", bank, catalogue())](index=numbers, **parameters)
-    return list(numbers[::2]), replace(both, arrays={name: array[::2] for name, array in both.arrays.items()})
+    return list(numbers[::2]), replace(
+        both, arrays={name: array[::2] for name, array in both.arrays.items()}
+    )
 
 
-def regressions(index: range, bank: str, recipe: dict | None = None, label: bool = True, mirrored: bool = True,
-                public: int | None = None, judged: int = 10_000, held: int = 2500, backbone: str = "batchnorm_cnn:24,48,96",
-                image_size: int | None = None, hidden: list | None = None, epochs: int = 10, batch_size: int = 128,
-                learning_rate: float = 2e-3, weight_decay: float = 1e-3, seed: int = 0) -> dict[str, np.ndarray]:
+def regressions(
+    index: range,
+    bank: str,
+    recipe: dict | None = None,
+    label: bool = True,
+    mirrored: bool = True,
+    public: int | None = None,
+    judged: int = 10_000,
+    held: int = 2500,
+    backbone: str = "batchnorm_cnn:24,48,96",
+    image_size: int | None = None,
+    hidden: list | None = None,
+    epochs: int = 10,
+    batch_size: int = 128,
+    learning_rate: float = 2e-3,
+    weight_decay: float = 1e-3,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
     """Mean and spread of a model's log odds given the record, learned from images that did not train it.
 
     The paper's split: a target is trained on half of the training records, a Gaussian regression is fitted to its log odds on
@@ -94,19 +112,34 @@ def regressions(index: range, bank: str, recipe: dict | None = None, label: bool
     pool = records.n_train if pool is None else pool
     records = records.take(np.arange(targets.margin.shape[1]))
     config = networks.NetworkConfig(
-        backbone=backbone, hidden=(128,) if hidden is None else tuple(hidden), epochs=epochs, batch_size=batch_size,
-        learning_rate=learning_rate, weight_decay=weight_decay, image_size=image_size)
+        backbone=backbone,
+        hidden=(128,) if hidden is None else tuple(hidden),
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        image_size=image_size,
+    )
     views = [records, *([records.mirrored()] if mirrored else [])]
     tasks = []
     for number, margin, members in zip(numbers, targets.margin, targets.members, strict=True):
         part = split(members, pool, number, judged, held, seed)
         rows = part.fitted[:public]
-        fitted = (np.concatenate([view.x[rows] for view in views]), np.tile(margin[rows], len(views)),
-                  np.tile(records.y[rows], len(views)))
+        fitted = (
+            np.concatenate([view.x[rows] for view in views]),
+            np.tile(margin[rows], len(views)),
+            np.tile(records.y[rows], len(views)),
+        )
         asked = np.r_[part.judged, part.held]
-        tasks.append((replace(config, seed=10_000 * seed + number), fitted,
-                      (records.x[asked], margin[asked], records.y[asked]), len(part.held),
-                      len(records.classes) if label else None))
+        tasks.append(
+            (
+                replace(config, seed=10_000 * seed + number),
+                fitted,
+                (records.x[asked], margin[asked], records.y[asked]),
+                len(part.held),
+                len(records.classes) if label else None,
+            )
+        )
     if devices.is_card(devices.pick()):
         found = [_fit_and_predict(*task) for task in tasks]
     else:
@@ -114,20 +147,34 @@ def regressions(index: range, bank: str, recipe: dict | None = None, label: bool
     return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
-def _fit_and_predict(config, fitted: tuple, asked: tuple, held: int, classes: int | None) -> dict[str, np.ndarray]:
+def _fit_and_predict(
+    config, fitted: tuple, asked: tuple, held: int, classes: int | None
+) -> dict[str, np.ndarray]:
     """A regression of the `fitted` (x, margin, labels), stopped by the last `held` ones of the `asked`, about these."""
     from mia_lib.attacks.quantile import GaussianQuantile
 
     last = slice(len(asked[0]) - held, None)
-    (x, margin, labels), chosen = fitted, tuple(array[last] for array in asked[:2 if classes is None else 3])
+    (x, margin, labels), chosen = (
+        fitted,
+        tuple(array[last] for array in asked[: 2 if classes is None else 3]),
+    )
     regression = GaussianQuantile(config, classes)
-    regression.fit(x, margin.astype(np.float64), None if classes is None else labels, validation=chosen)
+    regression.fit(
+        x, margin.astype(np.float64), None if classes is None else labels, validation=chosen
+    )
     mean, spread = regression.predict(asked[0], None if classes is None else asked[2])
     return {"mean": coarse(mean), "log_spread": coarse(np.log(spread))}
 
 
-def public_references(index: range, bank: str, recipe: dict | None = None, count: int = 3, judged: int = 10_000,
-                      held: int = 2500, seed: int = 0) -> dict[str, np.ndarray]:
+def public_references(
+    index: range,
+    bank: str,
+    recipe: dict | None = None,
+    count: int = 3,
+    judged: int = 10_000,
+    held: int = 2500,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
     """References that are trained on all records which the regression has: on the half of the pool that did not train the
     target, by the target's recipe. None of them knows a judged record.
 
@@ -143,14 +190,20 @@ def public_references(index: range, bank: str, recipe: dict | None = None, count
     from mia_lib import signals, training
 
     numbers, targets = targets_of(index, bank, **(recipe or {}))
-    of_models = {name: targets.parameters[name] for name in signature(models_of).parameters if name in targets.parameters}
+    of_models = {
+        name: targets.parameters[name]
+        for name in signature(models_of).parameters
+        if name in targets.parameters
+    }
     bank_models, records = models_of(range(2), **of_models)
     first, last = index.start * check_whole("count", count, 1), index.stop * count
     public = np.zeros((last, len(records)), bool)
     public[:first, 0] = True  # models against other targets, which are not trained here
-    public[first:, :records.n_train] = np.repeat(~targets.members[:, :records.n_train], count, 0)
+    public[first:, : records.n_train] = np.repeat(~targets.members[:, : records.n_train], count, 0)
     config = replace(bank_models.config, seed=bank_models.config.seed + 17 + seed)
-    trained = training.train(records, public, config, label="references on public records").part(range(first, last))
+    trained = training.train(records, public, config, label="references on public records").part(
+        range(first, last)
+    )
     margin = []
     for row, (number, members) in enumerate(zip(numbers, targets.members, strict=True)):
         rows = split(members, records.n_train, number, judged, held, seed).judged
@@ -162,8 +215,15 @@ def public_references(index: range, bank: str, recipe: dict | None = None, count
 # ------------------------------------------------------------------------------------------------------------------ tables
 
 
-def trees(index: range, dataset: str = "adult", records: int | None = 10_000, unused: int | None = 4000,
-          iterations: int = 1000, depth: int = 6, seed: int = 0) -> dict[str, np.ndarray]:
+def trees(
+    index: range,
+    dataset: str = "adult",
+    records: int | None = 10_000,
+    unused: int | None = 4000,
+    iterations: int = 1000,
+    depth: int = 6,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
     """Boosted trees on balanced halves of a pool, and what they say about each record.
 
     Args:
@@ -179,7 +239,10 @@ def trees(index: range, dataset: str = "adult", records: int | None = 10_000, un
     members = np.zeros((index.stop + index.stop % 2, len(table)), bool)
     members[:, :pool] = membership.balanced_halves(pool, len(members), seed)
     tasks = [(table, members[number], iterations, depth, seed) for number in index]
-    return {"margin": np.stack(in_processes(_tree, tasks, "boosted trees")), "members": members[list(index)]}
+    return {
+        "margin": np.stack(in_processes(_tree, tasks, "boosted trees")),
+        "members": members[list(index)],
+    }
 
 
 def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
@@ -195,10 +258,18 @@ def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
         raise MiaError(lacking())
     table = data.load(dataset)
     if table.is_image:
-        raise MiaError(f"{table.name} holds images: boosted trees take tables, such as german_credit or adult.")
-    pool = check_whole("records", len(table) * 3 // 4 if records is None else records, 60, len(table) - 20)
-    rest = check_whole("unused", len(table) - pool if unused is None else unused, 20, len(table) - pool)
-    return table.take(np.random.default_rng([23, seed]).permutation(len(table))[:pool + rest]), pool
+        raise MiaError(
+            f"{table.name} holds images: boosted trees take tables, such as german_credit or adult."
+        )
+    pool = check_whole(
+        "records", len(table) * 3 // 4 if records is None else records, 60, len(table) - 20
+    )
+    rest = check_whole(
+        "unused", len(table) - pool if unused is None else unused, 20, len(table) - pool
+    )
+    return table.take(
+        np.random.default_rng([23, seed]).permutation(len(table))[: pool + rest]
+    ), pool
 
 
 def _tree(table, members: np.ndarray, iterations: int, depth: int, seed: int) -> np.ndarray:
@@ -208,15 +279,29 @@ def _tree(table, members: np.ndarray, iterations: int, depth: int, seed: int) ->
     from mia_lib.attacks.quantile.trees import TreeConfig
 
     config = TreeConfig(iterations, depth, seed=seed)
-    [logits] = trees.classifier_logits(table.x[members], table.y[members], len(table.classes), config, table.x)
+    [logits] = trees.classifier_logits(
+        table.x[members], table.y[members], len(table.classes), config, table.x
+    )
     true = np.take_along_axis(logits, table.y[:, None], 1)[:, 0]
     np.put_along_axis(logits, table.y[:, None], -np.inf, 1)
     return coarse(true - logsumexp(logits, 1))
 
 
-def tabular(index: range, label: bool = True, judged: int = 5000, held: int = 1000, regression_iterations: int = 1000,
-            regression_depth: int = 4, regression_rate: float = 0.05, dataset: str = "adult", records: int | None = 10_000,
-            unused: int | None = 4000, iterations: int = 1000, depth: int = 6, seed: int = 0) -> dict[str, np.ndarray]:
+def tabular(
+    index: range,
+    label: bool = True,
+    judged: int = 5000,
+    held: int = 1000,
+    regression_iterations: int = 1000,
+    regression_depth: int = 4,
+    regression_rate: float = 0.05,
+    dataset: str = "adult",
+    records: int | None = 10_000,
+    unused: int | None = 4000,
+    iterations: int = 1000,
+    depth: int = 6,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
     """The same as `regressions` for `trees`, whose parameters the last ones are, by boosted trees.
 
     Args:
@@ -226,31 +311,91 @@ def tabular(index: range, label: bool = True, judged: int = 5000, held: int = 10
     from mia_lib.attacks.quantile.trees import TreeConfig
 
     table, pool = table_of(dataset, records, unused, seed)
-    config = TreeConfig(iterations=regression_iterations, depth=regression_depth, learning_rate=regression_rate)
-    numbers, targets = targets_of(index, "quantile/trees", dataset=dataset, records=records, unused=unused,
-                                  iterations=iterations, depth=depth, seed=seed)
+    config = TreeConfig(
+        iterations=regression_iterations, depth=regression_depth, learning_rate=regression_rate
+    )
+    numbers, targets = targets_of(
+        index,
+        "quantile/trees",
+        dataset=dataset,
+        records=records,
+        unused=unused,
+        iterations=iterations,
+        depth=depth,
+        seed=seed,
+    )
     tasks = []
     for number, margin, members in zip(numbers, targets.margin, targets.members, strict=True):
         part = split(members, pool, number, judged, held, seed)
-        fitted, asked = ((table.x[rows], margin[rows], table.y[rows])
-                         for rows in (part.fitted, np.r_[part.judged, part.held]))
-        tasks.append((replace(config, seed=10_000 * seed + number), fitted, asked, len(part.held),
-                      len(table.classes) if label else None))
+        fitted, asked = (
+            (table.x[rows], margin[rows], table.y[rows])
+            for rows in (part.fitted, np.r_[part.judged, part.held])
+        )
+        tasks.append(
+            (
+                replace(config, seed=10_000 * seed + number),
+                fitted,
+                asked,
+                len(part.held),
+                len(table.classes) if label else None,
+            )
+        )
     found = in_processes(_fit_and_predict, tasks, "quantile regressions")
     return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
-TINY = {"dataset": "fashion_mnist_20k", "architecture": "batchnorm_cnn:6,12,24", "records": 200, "unused": 40, "epochs": 2,
-        "batch_size": 64, "learning_rate": 0.05}
-PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "recipe": TINY, "backbone": "strided_cnn:4,4,8", "hidden": [8],
-         "image_size": None, "epochs": 2, "judged": 50, "held": 20}
-REFERENCES_PROBE = {"index": range(1, 2), "bank": "bank/cifar10-small", "recipe": TINY, "count": 2, "judged": 50, "held": 20}
-TREES_PROBE = {"index": range(1, 3), "dataset": "german_credit", "records": 400, "unused": 100, "iterations": 20, "depth": 3}
+TINY = {
+    "dataset": "fashion_mnist_20k",
+    "architecture": "batchnorm_cnn:6,12,24",
+    "records": 200,
+    "unused": 40,
+    "epochs": 2,
+    "batch_size": 64,
+    "learning_rate": 0.05,
+}
+PROBE = {
+    "index": range(1, 2),
+    "bank": "bank/cifar10-small",
+    "recipe": TINY,
+    "backbone": "strided_cnn:4,4,8",
+    "hidden": [8],
+    "image_size": None,
+    "epochs": 2,
+    "judged": 50,
+    "held": 20,
+}
+REFERENCES_PROBE = {
+    "index": range(1, 2),
+    "bank": "bank/cifar10-small",
+    "recipe": TINY,
+    "count": 2,
+    "judged": 50,
+    "held": 20,
+}
+TREES_PROBE = {
+    "index": range(1, 3),
+    "dataset": "german_credit",
+    "records": 400,
+    "unused": 100,
+    "iterations": 20,
+    "depth": 3,
+}
 TABLES_PROBE = TREES_PROBE | {"judged": 100, "held": 50, "regression_iterations": 20}
-cifar10 = measurement("quantile/cifar10", probe=PROBE, block=8, chunk=8, bank="bank/cifar10")(regressions)
-cifar10_small = measurement("quantile/cifar10-small", probe=PROBE, block=8, chunk=8, bank="bank/cifar10-small")(regressions)
-cifar100_small = measurement("quantile/cifar100-small", probe=PROBE, block=8, chunk=8, bank="bank/cifar100-small")(regressions)
-references = measurement("quantile/public-references", probe=REFERENCES_PROBE, block=8, chunk=2,
-                         bank="bank/cifar10-small")(public_references)
+cifar10 = measurement("quantile/cifar10", probe=PROBE, block=8, chunk=8, bank="bank/cifar10")(
+    regressions
+)
+cifar10_small = measurement(
+    "quantile/cifar10-small", probe=PROBE, block=8, chunk=8, bank="bank/cifar10-small"
+)(regressions)
+cifar100_small = measurement(
+    "quantile/cifar100-small", probe=PROBE, block=8, chunk=8, bank="bank/cifar100-small"
+)(regressions)
+references = measurement(
+    "quantile/public-references",
+    probe=REFERENCES_PROBE,
+    block=8,
+    chunk=2,
+    bank="bank/cifar10-small",
+)(public_references)
 trees_bank = measurement("quantile/trees", probe=TREES_PROBE, block=66, chunk=8)(trees)
 tables = measurement("quantile/tables", probe=TABLES_PROBE, block=8, chunk=8)(tabular)

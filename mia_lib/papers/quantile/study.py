@@ -30,12 +30,21 @@ from mia_lib.papers.quantile.measure import Split, split
 from mia_lib.published import Bank, catalogue
 
 MARGINAL, XY, X = "Marginal", "Gaussian, q(x, y)", "Gaussian, q(x)"
-LIRA, RMIA, ONE, CALIBRATED = "LiRA, offline", "RMIA, offline", "LiRA, public records", "Calibrated loss"
+LIRA, RMIA, ONE, CALIBRATED = (
+    "LiRA, offline",
+    "RMIA, offline",
+    "LiRA, public records",
+    "Calibrated loss",
+)
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RATES = (0.01, 0.001)  # nominal ones, of thresholds
 OWN_SPREADS = 64  # models from which on LiRA has a spread for each record; with fewer one for all (Carlini et al., section VI)
 FEWER, PRETRAINED = "Gaussian, 5,000 records", "Gaussian, pretrained"
-BACKBONE = {"backbone": "efficientnet_lite0", "image_size": 128, "learning_rate": 3e-4}  # of that, which a card measures
+BACKBONE = {
+    "backbone": "efficientnet_lite0",
+    "image_size": 128,
+    "learning_rate": 3e-4,
+}  # of that, which a card measures
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +85,46 @@ class Case:
     def dealt(self) -> np.ndarray:
         """Which records a reference counts as trained on, bool [M, N]: after the pool by a coin, one of each pair."""
         members = np.array(self.bank.members)
-        coins = np.random.default_rng([31, self.seed]).random((len(members) // 2, members.shape[1] - self.pool)) < 0.5
-        members[0::2, self.pool:], members[1::2, self.pool:] = coins, ~coins
+        coins = (
+            np.random.default_rng([31, self.seed]).random(
+                (len(members) // 2, members.shape[1] - self.pool)
+            )
+            < 0.5
+        )
+        members[0::2, self.pool :], members[1::2, self.pool :] = coins, ~coins
         return members
 
     def split(self, target: int) -> Split:
         """How the target's records are used."""
-        return split(self.bank.members[target], self.pool, target, self.judged, self.held, self.seed)
+        return split(
+            self.bank.members[target], self.pool, target, self.judged, self.held, self.seed
+        )
 
     @cached_property
     def game(self) -> Game:
         """Targets with the first models of other pairs as references."""
-        return Game(self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2, "first")
+        return Game(
+            self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2, "first"
+        )
 
-    def predicted(self, name: str, target: int, held: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(
+        self, name: str, target: int, held: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread that a regression gives the judged records, or the held ones."""
         rows = slice(-self.held, None) if held else slice(None, -self.held)
         of_target = self.regressions[name]
         return of_target.mean[target // 2, rows], np.exp(of_target.log_spread[target // 2, rows])
 
 
-def image_case(data: str, models: int, targets: int, judged: int, held: int, regression: Mapping, recipe: Mapping) -> Case:
+def image_case(
+    data: str,
+    models: int,
+    targets: int,
+    judged: int,
+    held: int,
+    regression: Mapping,
+    recipe: Mapping,
+) -> Case:
     """A case of networks on images: a published bank, or any set of images, measured now.
 
     Args:
@@ -106,28 +134,48 @@ def image_case(data: str, models: int, targets: int, judged: int, held: int, reg
     """
     _check(models, targets)
     piece, dataset, network = BANKS.get(data, ("cifar10-small", data, ""))
-    title = f"{sets.title(dataset)}, {network or 'small CNNs'}" if data in BANKS else sets.title(data)
+    title = (
+        f"{sets.title(dataset)}, {network or 'small CNNs'}" if data in BANKS else sets.title(data)
+    )
     measurement = catalogue()[f"bank/{piece}"]
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}
-    bank, how = measurement(models, **recipe), {"recipe": recipe or None, "judged": judged, "held": held}
+    bank, how = (
+        measurement(models, **recipe),
+        {"recipe": recipe or None, "judged": judged, "held": held},
+    )
     usual = catalogue()[f"quantile/{piece}"].usual()
     own = {name: value for name, value in {**how, **regression}.items() if usual[name] != value}
     asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
     if data == "cifar10" and not own:
         asked[FEWER] = {"public": 5000}
-    found = {name: where_measured(f"quantile/{piece}", targets, bool(own), **how, **regression | one)
-             for name, one in asked.items()}
-    rivals = where_measured("quantile/public-references", targets, bool(own), **how, bank=f"bank/{piece}", count=1)
-    return Case(title, "images", bank, targets, _pool(bank), {name: one for name, one in found.items() if one is not None},
-                None if rivals is None else rivals.margin, judged, held)
+    found = {
+        name: where_measured(f"quantile/{piece}", targets, bool(own), **how, **regression | one)
+        for name, one in asked.items()
+    }
+    rivals = where_measured(
+        "quantile/public-references", targets, bool(own), **how, bank=f"bank/{piece}", count=1
+    )
+    return Case(
+        title,
+        "images",
+        bank,
+        targets,
+        _pool(bank),
+        {name: one for name, one in found.items() if one is not None},
+        None if rivals is None else rivals.margin,
+        judged,
+        held,
+    )
 
 
 def _pool(bank: Bank) -> int:
     return int(bank.trained[-1]) + 1
 
 
-def table_case(data: str, models: int, targets: int, judged: int, held: int, recipe: Mapping) -> Case:
+def table_case(
+    data: str, models: int, targets: int, judged: int, held: int, recipe: Mapping
+) -> Case:
     """A case of boosted trees on a table.
 
     Args:
@@ -138,14 +186,19 @@ def table_case(data: str, models: int, targets: int, judged: int, held: int, rec
     bank = known["quantile/trees"](models, dataset=data, **recipe)
     judged = min(judged, _pool(bank) // 2)
     how = {"dataset": data, "judged": judged, "held": held, **recipe}
-    found = {name: known["quantile/tables"](targets, label=label, **how) for name, label in ((XY, True), (X, False))}
+    found = {
+        name: known["quantile/tables"](targets, label=label, **how)
+        for name, label in ((XY, True), (X, False))
+    }
     return Case(sets.title(data), "tables", bank, targets, _pool(bank), found, None, judged, held)
 
 
 def _check(models: int, targets: int) -> None:
     if 2 * targets > models or models < 4:
-        raise MiaError(f"models = {models} and targets = {targets}: one of each pair of models can be attacked, and two "
-                       "others at least are its references.")
+        raise MiaError(
+            f"models = {models} and targets = {targets}: one of each pair of models can be attacked, and two "
+            "others at least are its references."
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------------- attacks
@@ -161,21 +214,36 @@ def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.
     for name in case.regressions:
         mean, spread = case.predicted(name, target)
         found[name, 1] = (score - mean) / spread
-    public = [case.margin[target + 1, rows], *([] if case.public is None else case.public[target // 2])]
+    public = [
+        case.margin[target + 1, rows],
+        *([] if case.public is None else case.public[target // 2]),
+    ]
     for n in range(1, len(public) + 1):
-        found[ONE, n] = baselines.lira_offline(score, np.array(public[:n]), np.zeros((n, len(rows)), bool), True)
+        found[ONE, n] = baselines.lira_offline(
+            score, np.array(public[:n]), np.zeros((n, len(rows)), bool), True
+        )
     for n in counts:
         others = case.game.references_of(target, n)
         margin, inside = case.margin[others][:, rows], case.dealt[others][:, rows]
         found[LIRA, n] = baselines.lira_offline(score, margin, inside, n < OWN_SPREADS)
         if n == max([one for one in counts if one <= 8] or counts[:1]):
-            found[CALIBRATED, n] = calibration.calibrate(-np.logaddexp(0, -score), -np.logaddexp(0, -margin), inside)
-            found[RMIA, n] = baselines.rmia(expit(score), expit(margin), inside, expit(own[part.held]),
-                                            expit(case.margin[others][:, part.held]), a=0.3)
+            found[CALIBRATED, n] = calibration.calibrate(
+                -np.logaddexp(0, -score), -np.logaddexp(0, -margin), inside
+            )
+            found[RMIA, n] = baselines.rmia(
+                expit(score),
+                expit(margin),
+                inside,
+                expit(own[part.held]),
+                expit(case.margin[others][:, part.held]),
+                a=0.3,
+            )
     return found
 
 
-def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
+def attacks(
+    case: Case, counts: Sequence[int], draws: int = 60
+) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
     """Study "attacks", by data and n, and "model", the targets' accuracy; the scores [T, n] and who is a member.
 
     Args:
@@ -185,17 +253,34 @@ def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.Data
         MiaError: no counts, as where all asked for are more than the bank has.
     """
     if not counts:
-        raise MiaError(f"{case.data}: no number of references is left. Give one from 2 to {len(case.bank) - 2}, the models "
-                       "but the target and its partner.")
+        raise MiaError(
+            f"{case.data}: no number of references is left. Give one from 2 to {len(case.bank) - 2}, the models "
+            "but the target and its partner."
+        )
     rows = [scores_of(case, target, counts) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     parts = [case.split(target) for target in case.targets]
-    inside, records = np.stack([part.inside for part in parts]), np.stack([part.judged for part in parts])
+    inside, records = (
+        np.stack([part.inside for part in parts]),
+        np.stack([part.judged for part in parts]),
+    )
     by_count: dict[int, dict] = {}
     for (name, n), score in scores.items():
         by_count.setdefault(n, {})[name] = score
-    frames = [by_target(some, inside, METRICS, draws=draws, records=records, study="attacks", data=case.data, kind=case.kind,
-                        n=n) for n, some in by_count.items()]
+    frames = [
+        by_target(
+            some,
+            inside,
+            METRICS,
+            draws=draws,
+            records=records,
+            study="attacks",
+            data=case.data,
+            kind=case.kind,
+            n=n,
+        )
+        for n, some in by_count.items()
+    ]
     right = case.bank.correct if "correct" in case.bank.arrays else case.margin > 0
     right = np.take_along_axis(right[list(case.targets)], records, 1)
     accuracy = {"members": right.mean(1, where=inside), "others": right.mean(1, where=~inside)}
@@ -203,7 +288,9 @@ def attacks(case: Case, counts: Sequence[int], draws: int = 60) -> tuple[pd.Data
     return pd.concat(frames, ignore_index=True), scores, inside
 
 
-def mismatched(name: str, own: Case, other: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFrame:
+def mismatched(
+    name: str, own: Case, other: Case, counts: Sequence[int], draws: int = 60
+) -> pd.DataFrame:
     """Study "mismatch" (Figure 4): offline LiRA with references of the target's architecture and of another one, trained on
     the same halves; columns target, references ("own" or "other") and n.
 
@@ -222,19 +309,36 @@ def mismatched(name: str, own: Case, other: Case, counts: Sequence[int], draws: 
             scores, parts = [], [own.split(target) for target in own.targets]
             for target, part in zip(own.targets, parts, strict=True):
                 others = own.game.references_of(target, n)
-                scores.append(baselines.lira_offline(own.margin[target, part.judged], case.margin[others][:, part.judged],
-                                                     own.dealt[others][:, part.judged], n < OWN_SPREADS))
-            frames.append(by_target({LIRA: np.stack(scores)}, np.stack([part.inside for part in parts]), METRICS, draws=draws,
-                                    records=np.stack([part.judged for part in parts]), study="mismatch", target=name,
-                                    references=which, n=n))
+                scores.append(
+                    baselines.lira_offline(
+                        own.margin[target, part.judged],
+                        case.margin[others][:, part.judged],
+                        own.dealt[others][:, part.judged],
+                        n < OWN_SPREADS,
+                    )
+                )
+            frames.append(
+                by_target(
+                    {LIRA: np.stack(scores)},
+                    np.stack([part.inside for part in parts]),
+                    METRICS,
+                    draws=draws,
+                    records=np.stack([part.judged for part in parts]),
+                    study="mismatch",
+                    target=name,
+                    references=which,
+                    n=n,
+                )
+            )
     return pd.concat(frames, ignore_index=True)
 
 
 # ------------------------------------------------------------------------------------------------------- what lies behind it
 
 
-def expected(case: Case, target: int, counts: Sequence[int],
-             held: bool = False) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
+def expected(
+    case: Case, target: int, counts: Sequence[int], held: bool = False
+) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
     """Mean and spread of a non-member's score that each attack supposes, [n] each, of the judged or the held records."""
     part = case.split(target)
     rows = part.held if held else part.judged
@@ -244,7 +348,10 @@ def expected(case: Case, target: int, counts: Sequence[int],
         found[name, 1] = case.predicted(name, target, held)
     for n in counts:
         others = case.game.references_of(target, n)
-        margin, inside = case.margin[others][:, rows], (case.bank.members if held else case.dealt)[others][:, rows]
+        margin, inside = (
+            case.margin[others][:, rows],
+            (case.bank.members if held else case.dealt)[others][:, rows],
+        )
         middle, above = baselines.lira_threshold(margin, inside, [0.5, 0.99], n < OWN_SPREADS)
         found[LIRA, n] = middle, (above - middle) / ndtri(0.99)
     return found
@@ -266,7 +373,9 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
         fresh = own[part.judged[~part.inside]]
         judged, held = expected(case, target, counts), expected(case, target, counts, held=True)
         for key, (mean, spread) in judged.items():
-            explained.setdefault(key, []).append(1 - np.var(fresh - mean[~part.inside]) / np.var(fresh))
+            explained.setdefault(key, []).append(
+                1 - np.var(fresh - mean[~part.inside]) / np.var(fresh)
+            )
             for rate in RATES:
                 level = ndtri(1 - rate)
                 fitted = (mean + level * spread)[~part.inside]
@@ -275,14 +384,25 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
                 at_held = fitted[:1] if key[0] == MARGINAL else held[key][0] + level * held[key][1]
                 moved = fitted + np.quantile(own[part.held] - at_held, 1 - rate)
                 for protocol, bar in (("as fitted", fitted), ("moved", moved)):
-                    loss.setdefault((*key, protocol, rate), []).append(metrics.pinball_loss(bar, fresh, 1 - rate))
+                    loss.setdefault((*key, protocol, rate), []).append(
+                        metrics.pinball_loss(bar, fresh, 1 - rate)
+                    )
                     called.setdefault((*key, protocol, rate), []).append(fresh >= bar)
-    frames = [by_repetition({name: {"explained": np.array(values)}}, study="explained", data=case.data,
-                            kind=case.kind, n=n)
-              for (name, n), values in explained.items()]
+    frames = [
+        by_repetition(
+            {name: {"explained": np.array(values)}},
+            study="explained",
+            data=case.data,
+            kind=case.kind,
+            n=n,
+        )
+        for (name, n), values in explained.items()
+    ]
     for (name, n, protocol, rate), values in loss.items():
         where = {"data": case.data, "kind": case.kind, "n": n, "protocol": protocol}
-        frames.append(by_repetition({name: {f"pinball={rate:g}": np.array(values)}}, study="pinball", **where))
+        frames.append(
+            by_repetition({name: {f"pinball={rate:g}": np.array(values)}}, study="pinball", **where)
+        )
         share = np.array(called[name, n, protocol, rate])
         frames.append(by_share(name, f"fpr={rate:g}", share, draws, study="rates", **where))
     return pd.concat(frames, ignore_index=True)
@@ -295,7 +415,9 @@ def by_share(attack: str, metric: str, called: np.ndarray, draws: int, **columns
     weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), draws)
     drawn = called @ weights.T / count
     number = metrics.Estimate(called.mean(1), drawn, np.arange(len(called)), count)
-    return pd.DataFrame([{**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number}])
+    return pd.DataFrame(
+        [{**columns, "attack": attack, "metric": metric, "value": number.value, "estimate": number}]
+    )
 
 
 def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
@@ -306,7 +428,9 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
         frame: of `attacks` and `thresholds`, of one case or several.
     """
     found, some = [], frame[frame["attack"].isin([XY, LIRA])]
-    for (data, kind, protocol), losses in some[some["study"] == "pinball"].groupby(["data", "kind", "protocol"], sort=False):
+    for (data, kind, protocol), losses in some[some["study"] == "pinball"].groupby(
+        ["data", "kind", "protocol"], sort=False
+    ):
         if XY not in set(losses["attack"]):  # not measured
             continue
         ranked = some[(some["study"] == "attacks") & (some["data"] == data)]
@@ -314,13 +438,26 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
             known = sorted(set(counts) & set(losses["n"]) & set(ranked["n"]))
             agree = []
             for n in known:
-                lead = [metrics.estimate(part, XY, metric, n=1).values - metrics.estimate(part, LIRA, metric, n=n).values
-                        for part, metric in ((losses, f"pinball={rate:g}"), (ranked, f"tpr_at_fpr={rate:g}"))]
+                lead = [
+                    metrics.estimate(part, XY, metric, n=1).values
+                    - metrics.estimate(part, LIRA, metric, n=n).values
+                    for part, metric in (
+                        (losses, f"pinball={rate:g}"),
+                        (ranked, f"tpr_at_fpr={rate:g}"),
+                    )
+                ]
                 if not np.isnan(lead).any():  # a rate that is resolved
                     agree.append(lead[0] * lead[1] < 0)
             if agree:
-                found.append(by_repetition({"pairs": {f"agreement={rate:g}": np.mean(agree, 0)}}, study="pairs", data=data,
-                                           kind=kind, protocol=protocol))
+                found.append(
+                    by_repetition(
+                        {"pairs": {f"agreement={rate:g}": np.mean(agree, 0)}},
+                        study="pairs",
+                        data=data,
+                        kind=kind,
+                        protocol=protocol,
+                    )
+                )
     return pd.concat(found, ignore_index=True) if found else some.iloc[:0]
 
 
@@ -334,7 +471,9 @@ def quarters(case: Case, n: int = 8) -> pd.DataFrame:
         part = case.split(target)
         found = scores_of(case, target, [n])
         others = case.game.references_of(target)[n:]
-        hardness = np.average(case.margin[others][:, part.judged], 0, ~case.dealt[others][:, part.judged])
+        hardness = np.average(
+            case.margin[others][:, part.judged], 0, ~case.dealt[others][:, part.judged]
+        )
         quarter = np.digitize(hardness, np.quantile(hardness[~part.inside], [0.25, 0.5, 0.75]))
         for key in ((MARGINAL, 0), (XY, 1), (X, 1), (ONE, 1), (LIRA, n)):
             if key not in found:
@@ -345,19 +484,38 @@ def quarters(case: Case, n: int = 8) -> pd.DataFrame:
                 for metric, side in (("tpr", part.inside), ("fpr", ~part.inside)):
                     called = score[side & (quarter == q)] > bar
                     rows.setdefault((*key, q + 1), {}).setdefault(metric, []).append(called.mean())
-    return pd.concat([by_repetition({name: {metric: np.array(values) for metric, values in one.items()}}, study="quarters",
-                                    data=case.data, n=count, quarter=q) for (name, count, q), one in rows.items()],
-                     ignore_index=True)
+    return pd.concat(
+        [
+            by_repetition(
+                {name: {metric: np.array(values) for metric, values in one.items()}},
+                study="quarters",
+                data=case.data,
+                n=count,
+                quarter=q,
+            )
+            for (name, count, q), one in rows.items()
+        ],
+        ignore_index=True,
+    )
 
 
 def costs(case: Case, recipe: Mapping, regression: Mapping) -> pd.DataFrame:
     """Study "costs" of a case of networks: images that are passed forwards and backwards, in millions ("passes"), to train one
     regression, image and mirror image, and one reference; and what the regression costs in references ("references")."""
-    usual = [catalogue()[f"{room}/cifar10-small"].usual()["epochs"] for room in ("quantile", "bank")]
+    usual = [
+        catalogue()[f"{room}/cifar10-small"].usual()["epochs"] for room in ("quantile", "bank")
+    ]
     fitted, own = 2 * len(case.split(0).fitted), int(case.bank.members[0].sum())
     passes = fitted * regression.get("epochs", usual[0]), own * recipe.get("epochs", usual[1])
-    return by_repetition({XY: {"passes": passes[0] / 1e6, "references": passes[0] / passes[1]},
-                          LIRA: {"passes": passes[1] / 1e6}}, study="costs", data=case.data, kind=case.kind)
+    return by_repetition(
+        {
+            XY: {"passes": passes[0] / 1e6, "references": passes[0] / passes[1]},
+            LIRA: {"passes": passes[1] / 1e6},
+        },
+        study="costs",
+        data=case.data,
+        kind=case.kind,
+    )
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
@@ -367,9 +525,11 @@ def theorems(seed: int = 0) -> pd.DataFrame:
     closed = rates[rates["closed"]]
     law = stats.uniform
     gap = theory.gap_of_shift(0.05, 0.2, law)
-    return by_repetition({
-        "Theorem 1": {"excess": closed.loc[closed["group"] == "all", "excess"].max()},
-        "Theorem 2": {"excess": closed["excess"].max()},
-        "Lemma 3": {"excess": max((0.05 - 0.2) ** 2 / 2 - gap, 0.0)}}, study="theory")
-
-
+    return by_repetition(
+        {
+            "Theorem 1": {"excess": closed.loc[closed["group"] == "all", "excess"].max()},
+            "Theorem 2": {"excess": closed["excess"].max()},
+            "Lemma 3": {"excess": max((0.05 - 0.2) ** 2 / 2 - gap, 0.0)},
+        },
+        study="theory",
+    )

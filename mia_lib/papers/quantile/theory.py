@@ -13,7 +13,11 @@ from scipy import integrate, stats
 from mia_lib.errors import check_range
 from mia_lib.metrics import pinball_loss
 
-CLASSES = {"constant": (), "linear": ("x",), "linear + 1[x > 1]": ("x", "x > 1")}  # of threshold functions, by what they add
+CLASSES = {
+    "constant": (),
+    "linear": ("x",),
+    "linear + 1[x > 1]": ("x", "x > 1"),
+}  # of threshold functions, by what they add
 GROUPS = {"all": lambda x: x > -np.inf, "x > 1": lambda x: x > 1, "x < -1": lambda x: x < -1}
 
 
@@ -46,14 +50,24 @@ def groups(seed: int = 0, n: int = 4000, fresh: int = 200_000, alpha: float = 0.
 
     (x, score), (other, theirs), rows = world(n, seed), world(fresh, seed + 1), []
     for name in CLASSES:
-        fit = QuantileRegressor(quantile=1 - alpha, alpha=0, solver="highs-ds").fit(columns(name, x), score)
+        fit = QuantileRegressor(quantile=1 - alpha, alpha=0, solver="highs-ds").fit(
+            columns(name, x), score
+        )
         above, bar = score > fit.predict(columns(name, x)) + 1e-9, fit.predict(columns(name, other))
         for group, inside in GROUPS.items():
             here, there = inside(x), inside(other)
             missed = abs(above[here].mean() - alpha) - (1 + len(CLASSES[name])) / here.sum()
-            rows.append({"class": name, "group": group, "closed": group == "all" or group in CLASSES[name],
-                         "sample": above[here].mean(), "fresh": (theirs > bar)[there].mean(), "excess": max(missed, 0.0),
-                         "pinball": pinball_loss(bar, theirs, 1 - alpha)})
+            rows.append(
+                {
+                    "class": name,
+                    "group": group,
+                    "closed": group == "all" or group in CLASSES[name],
+                    "sample": above[here].mean(),
+                    "fresh": (theirs > bar)[there].mean(),
+                    "excess": max(missed, 0.0),
+                    "pinball": pinball_loss(bar, theirs, 1 - alpha),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -66,7 +80,9 @@ def gap_of_shift(alpha: float, alpha_prime: float, law=stats.uniform) -> float:
     """
     for name, value in (("alpha", alpha), ("alpha_prime", alpha_prime)):
         check_range(name, value, 0, 1)
-    return integrate.quad(lambda u: 1 - alpha - law.cdf(u), law.ppf(1 - alpha_prime), law.ppf(1 - alpha), epsabs=1e-13)[0]
+    return integrate.quad(
+        lambda u: 1 - alpha - law.cdf(u), law.ppf(1 - alpha_prime), law.ppf(1 - alpha), epsabs=1e-13
+    )[0]
 
 
 def conformal_law(n: int, alpha: float, confidence: float = 0.95) -> tuple[float, float]:
