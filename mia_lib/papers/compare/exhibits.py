@@ -274,9 +274,7 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
             {
                 "models of": case.name,
                 "how many": len(case.game.members),
-                "members each": {"bank": "25,000", "by heart": "2,000", "recipe": "1,000"}[
-                    case.study
-                ],
+                "members each": f"{case.trained:,}",
                 **{
                     f"right on {side} (%)": results.format_percent(value)
                     for side, value in zip(

@@ -137,12 +137,14 @@ class Case:
         name: what tables call it. study: "bank", or "by heart".
         game: with signals of all models, costly ones of the first models alone; public records are those that no model was
             trained on, and the judged ones where there are no such.
+        trained: how many records each model was trained on.
         accuracy: of each model on its members and on the others, [M, 2].
     """
 
     name: str
     study: str
     game: Game
+    trained: int
     accuracy: np.ndarray
 
 
@@ -152,11 +154,12 @@ def _case(
     members: np.ndarray,
     values: Mapping[str, np.ndarray],
     public_loss: np.ndarray,
+    trained: int,
     accuracy: Sequence,
 ) -> Case:
     fewest = min(map(len, values.values()))
     game = Game(members, values, {"loss": public_loss}, range(0, fewest, 2), len(members) - 2)
-    return Case(name, study, game, np.array(accuracy))
+    return Case(name, study, game, trained, np.array(accuracy))
 
 
 def of_bank(name: str, records: int, models: int | None = None) -> Case:
@@ -177,6 +180,7 @@ def of_bank(name: str, records: int, models: int | None = None) -> Case:
         bank.members[:, rows],
         values,
         signals.loss_of(bank.margin[:, tested[:POPULATION]]),
+        int(bank.members[0].sum()),
         right,
     )
 
@@ -194,7 +198,8 @@ def by_heart(records: int, models: int | None = None) -> Case:
         for row, inside in zip(right, members, strict=True)
     ]
     values = {**once, "correctness": right, **_curved(curved, records)}
-    return _case(BY_HEART, "by heart", members, values, once["loss"], fit)
+    trained = int(curved.members[0].sum())
+    return _case(BY_HEART, "by heart", members, values, once["loss"], trained, fit)
 
 
 def _one_query(odds: np.ndarray) -> dict[str, np.ndarray]:
@@ -246,6 +251,7 @@ def of_recipe(augmentation: str, epochs: int) -> Case:
         bank.members,
         {**_one_query(seen[..., 0]), **by_count},
         signals.loss_of(bank.outside),
+        bank.parameters["records"] // 2,
         right,
     )
 
