@@ -10,7 +10,7 @@ import hashlib
 import io
 import sys
 import tarfile
-from functools import partial
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,14 +21,6 @@ from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError, check_range
 from mia_lib.progress import track
 
-SPLITS = {"cinic10": ("train", "valid", "test"), "imagenet": ("train", "val")}
-RAW = {  # what lies in the folder NAME; all of it makes the set present
-    "adult": ("adult.data", "adult.test"),
-    "german_credit": ("german.data",),
-    "hepatitis": ("hepatitis.data",),
-    "location30": ("location30.npz",),
-    **SPLITS,
-}
 SHA256 = {
     "fashion_mnist_20k.npz": "36891374f6d2d933db5f39349f199822664a42f09b37dfc253116893fc9bf4a7",
     "german_credit.csv": "1f14a3ee97d632516c36ecba11e0472175b97dba3ec001790e4a34b64f2d604c",
@@ -40,25 +32,7 @@ SHA256 = {
 }
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 SHOKRI = "https://github.com/privacytrustlab/datasets/raw/master"
-ARCHIVES = {  # file, and its object name in that git repository: sha1 of "blob SIZE\0" and the bytes
-    "location30": ("dataset_location.tgz", "0cfc2caa0c8c8569cd68a5d4ab369a98c1f98447"),
-    "purchase100": ("dataset_purchase.tgz", "3efa7476ad5ed7ac3e558d28585a186b38fc5f19"),
-    "texas100": ("dataset_texas.tgz", "966f7ff40b24cf5912ff84759aab9adb8c25f30e"),
-}
-OPENML = {f"openml_{task}": task for task in (361057, 361064, 361067, 361070)}
-ACS = {
-    "acs_public_coverage": "ACSPublicCoverage",
-    "acs_income": "ACSIncome",
-    "acs_travel_time": "ACSTravelTime",
-    "acs_mobility": "ACSMobility",
-}  # problems of folktables
 ACS_NUMBERS = ("AGEP", "WKHP", "POVPIP", "JWMNP", "PINCP")  # the other columns are codes
-TORCHVISION = {
-    "mnist": "MNIST",
-    "fashion_mnist": "FashionMNIST",
-    "cifar10": "CIFAR10",
-    "cifar100": "CIFAR100",
-}
 
 
 def mismatch(path: Path | str, actual: str, expected: str) -> MiaError:
@@ -149,7 +123,7 @@ def adult(path: Path) -> dict:
         pd.read_csv(
             io.BytesIO(verified(path / file)), header=None, comment="|", skipinitialspace=True
         )
-        for file in RAW["adult"]
+        for file in ("adult.data", "adult.test")
     ]
     table = pd.concat(parts, ignore_index=True)
     return {
@@ -166,12 +140,19 @@ def location30(path: Path) -> dict:
     return {"x": x, "y": stored["labels"], "n_train": len(x)}
 
 
-def shokri_archive(name: str, folder: str) -> dict:
-    """A set of Shokri et al. (2017), downloaded: labels from 1, then binary features, comma-separated."""
+def shokri_archive(
+    folder: str, file: str, blob: str, features: str, labels: str | None = None
+) -> dict:
+    """A set of Shokri et al. (2017), downloaded: binary features, comma-separated, and labels from 1.
+
+    Args:
+        folder: where the archive is put. file: its name.
+        blob: its object name in that git repository, sha1 of "blob SIZE\\0" and the bytes.
+        features, labels: how the names of their files in it end; the first column is the label when None.
+    """
     import pandas as pd
     import pooch
 
-    file, blob = ARCHIVES[name]
     url = f"{SHOKRI}/{file}"
     path = Path(pooch.retrieve(url, known_hash=None, fname=file, path=folder, progressbar=True))
     content = path.read_bytes()
@@ -184,16 +165,13 @@ def shokri_archive(name: str, folder: str) -> dict:
             file_in = next(m for m in files.getmembers() if m.isfile() and m.name.endswith(end))
             return pd.read_csv(files.extractfile(file_in), header=None, dtype=np.uint8).to_numpy()
 
-        if name == "texas100":
-            x, y = member("100/feats"), member("100/labels")[:, 0]
-        else:
-            table = member("bangkok" if name == "location30" else "dataset_purchase")
-            x, y = table[:, 1:], table[:, 0]
+        table = member(features)
+        x, y = (table[:, 1:], table[:, 0]) if labels is None else (table, member(labels)[:, 0])
     return {"x": x, "y": y - 1, "n_train": len(x)}
 
 
-def openml(name: str, folder: str) -> dict:
-    """The data set of an OpenML classification task, as `columns` makes it; there is no training split.
+def openml(folder: str, number: int) -> dict:
+    """The data set of the OpenML classification task with this number, as `columns` makes it; there is no training split.
 
     The task says which data set it is of and which column is the label. Records without a label are left out.
     """
@@ -201,7 +179,7 @@ def openml(name: str, folder: str) -> dict:
     import pooch
     from sklearn.datasets import fetch_openml
 
-    url = f"https://www.openml.org/api/v1/json/task/{OPENML[name]}"
+    url = f"https://www.openml.org/api/v1/json/task/{number}"
     task = documents.load(pooch.retrieve(url, known_hash=None, fname="task.json", path=folder)).get(
         "task", {}
     )
@@ -212,7 +190,7 @@ def openml(name: str, folder: str) -> dict:
     if str(task.get("task_type_id")) != "1" or source is None:
         raise MiaError(
             f"{url} describes no classification task ({task.get('task_type', 'of unknown type')}): OpenML has "
-            f"changed it. Put {name}.npz there yourself."
+            f"changed it. Put openml_{number}.npz there yourself."
         )
     downloaded = fetch_openml(
         data_id=int(source["data_set_id"]),
@@ -233,8 +211,9 @@ def openml(name: str, folder: str) -> dict:
     return {"x": x, "y": labels.cat.codes.to_numpy(), "n_train": len(x), "classes": classes}
 
 
-def acs(name: str, folder: str) -> dict:
-    """A table of Ding et al. (2021), persons of New York in the American Community Survey of 2018; no training split.
+def acs(folder: str, name: str) -> dict:
+    """A problem of folktables (Ding et al. 2021): persons of New York in the American Community Survey of
+    2018; no training split.
 
     Which persons and columns are in it, what the label is, and that what is missing counts as 0 is as folktables has it.
     Codes are one-hot, but those of more than 50 values stay numbers; columns of one value are left out.
@@ -251,7 +230,7 @@ def acs(name: str, folder: str) -> dict:
     source = folktables.ACSDataSource(
         survey_year="2018", horizon="1-Year", survey="person", root_dir=folder
     )
-    problem = getattr(folktables, ACS[name])
+    problem = getattr(folktables, name)
     x, y, _ = problem.df_to_numpy(source.get_data(states=["NY"], download=True))
     table = pd.DataFrame(x, columns=problem.features)
     values = table.nunique()
@@ -306,9 +285,9 @@ def import_torchvision():
     return torchvision
 
 
-def torchvision_set(name: str, folder: str) -> dict:
-    """An image set that torchvision downloads, training rows then test rows."""
-    source = getattr(import_torchvision().datasets, TORCHVISION[name])
+def torchvision_set(folder: str, name: str) -> dict:
+    """An image set that torchvision downloads by this name, training rows then test rows."""
+    source = getattr(import_torchvision().datasets, name)
     parts = [source(folder, train=train, download=True) for train in (True, False)]
     x = np.concatenate([np.asarray(part.data) for part in parts])
     y = np.concatenate([np.asarray(part.targets) for part in parts])
@@ -316,31 +295,29 @@ def torchvision_set(name: str, folder: str) -> dict:
     return {"x": x, "y": y, "n_train": len(parts[0].data), "classes": parts[0].classes}
 
 
-def _images(name: str, path: Path, image_size: int, per_class: int | None = None) -> dict:
-    """Images in SPLIT/CLASS/FILE, at most `per_class` of a class in each split: the shorter side scaled to `image_size`, the
-    centre cut out."""
+def images(
+    path: Path, splits: Sequence[str], image_size: int, per_class: int | None = None
+) -> dict:
+    """Images in SPLIT/CLASS/FILE, the first split for training, at most `per_class` of a class in each split: the
+    shorter side scaled to `image_size`, the centre cut out."""
     from PIL import Image, ImageOps
 
     check_range("image_size", image_size, 8, 1024)
     check_range("per_class", 1 if per_class is None else per_class, 1)
-    classes = sorted(
-        folder.name for folder in (path / SPLITS[name][0]).iterdir() if folder.is_dir()
-    )
-    splits = [
+    classes = sorted(folder.name for folder in (path / splits[0]).iterdir() if folder.is_dir())
+    by_split = [
         [
             (file, label)
             for label, folder in enumerate(classes)
             for file in sorted((path / split / folder).glob("*.*"))[:per_class]
         ]
-        for split in SPLITS[name]
+        for split in splits
     ]
-    if not splits[0]:
-        raise MiaError(
-            f"{path / SPLITS[name][0]} holds no images: put them into one folder a class."
-        )
-    files = [pair for split in splits for pair in split]
+    if not by_split[0]:
+        raise MiaError(f"{path / splits[0]} holds no images: put them into one folder a class.")
+    files = [pair for split in by_split for pair in split]
     x = np.empty((len(files), image_size, image_size, 3), np.uint8)
-    for row, (file, _) in zip(x, track(files, f"reading {name}"), strict=True):
+    for row, (file, _) in zip(x, track(files, f"reading {path.name}"), strict=True):
         with Image.open(file) as image:
             row[:] = ImageOps.fit(
                 image.convert("RGB"), (image_size, image_size), Image.Resampling.BICUBIC
@@ -348,23 +325,6 @@ def _images(name: str, path: Path, image_size: int, per_class: int | None = None
     return {
         "x": x,
         "y": [label for _, label in files],
-        "n_train": len(splits[0]),
+        "n_train": len(by_split[0]),
         "classes": classes,
     }
-
-
-READERS = {
-    "german_credit": german_credit,
-    "hepatitis": hepatitis,
-    "adult": adult,
-    "location30": location30,
-    "cinic10": partial(_images, "cinic10", image_size=32),
-    "imagenet": partial(_images, "imagenet", image_size=64),
-}
-# Names, and what fetches them.
-DOWNLOADS = (
-    (ARCHIVES, shokri_archive),
-    (OPENML, openml),
-    (ACS, acs),
-    (TORCHVISION, torchvision_set),
-)

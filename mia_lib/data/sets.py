@@ -11,9 +11,9 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,25 +35,6 @@ from mia_lib.errors import (
 )
 
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
-TITLES = {
-    "fashion_mnist_20k": "FashionMNIST",
-    "fashion_mnist": "FashionMNIST",
-    "mnist": "MNIST",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "cinic10": "CINIC-10",
-    "german_credit": "German credit",
-    "adult": "Adult",
-    "hepatitis": "Hepatitis",
-    "location30": "Location-30",
-    "purchase100": "Purchase-100",
-    "texas100": "Texas-100",
-    "imagenet": "ImageNet",
-}  # what tables call data sets
-OPTIONS = {
-    "gaussian": ("records", "dimension", "seed"),
-    **dict.fromkeys(readers.SPLITS, ("image_size", "per_class")),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +178,9 @@ class Dataset:
 
 
 class _Known(NamedTuple):
+    """A data set that `load` knows: a row of `_KNOWN` has all that is known of it."""
+
+    title: str  # what tables call it
     records: int  # 0: not known before it is here, and then nor are its shape (), and the classes where they are 0
     shape: tuple[int, ...]
     classes: tuple[str, ...] | int
@@ -205,6 +189,12 @@ class _Known(NamedTuple):
     made: str = (
         ""  # fingerprint of the records that a reader of ours makes of the publisher's files
     )
+    raw: tuple[
+        str, ...
+    ] = ()  # what lies in the folder of its name; all of it makes the set present
+    read: Callable[..., dict] | None = None  # makes arrays of that folder, with `options`
+    fetch: Callable[[str], dict] | None = None  # downloads into a folder, and makes arrays
+    options: tuple[str, ...] = ()
 
 
 _CLOTHES = (
@@ -220,9 +210,31 @@ _CLOTHES = (
     "Ankle boot",
 )
 _CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_CENSUS = "terms of the US Census Bureau"
+
+
+def _on_torchvision(name: str, *known, pixels: str) -> _Known:
+    return _Known(*known, pixels=pixels, fetch=partial(readers.torchvision_set, name=name))
+
+
+def _of_shokri(*known, made: str = "", raw=(), read=None, **archive) -> _Known:
+    fetch = partial(readers.shokri_archive, **archive)
+    return _Known(*known, "none stated", made=made, raw=raw, read=read, fetch=fetch)
+
+
+def _of_folders(title: str, records: int, shape, classes, licence: str, *splits: str) -> _Known:
+    read = partial(readers.images, splits=splits, image_size=shape[0])
+    options = ("image_size", "per_class")
+    return _Known(title, records, shape, classes, licence, raw=splits, read=read, options=options)
+
+
+def _of_census(problem: str, title: str, *classes: str) -> _Known:
+    fetch = partial(readers.acs, name=problem)
+    return _Known(title, 0, (), classes, "terms of the US Census Bureau", fetch=fetch)
+
+
 _KNOWN = {
     "fashion_mnist_20k": _Known(
+        "FashionMNIST",
         20_000,
         (28, 28, 1),
         _CLOTHES,
@@ -230,75 +242,149 @@ _KNOWN = {
         "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1",
     ),
     "german_credit": _Known(
+        "German credit",
         1000,
         (20,),
         ("good", "bad"),
         "CC BY 4.0",
         made="6c634511efb48c6cc3537294439cc7135b6bc0577d20956a3379bd4661bbd2f2",
+        raw=("german.data",),
+        read=readers.german_credit,
     ),
-    "gaussian": _Known(200, (2000,), ("z",), "none needed"),
-    "fashion_mnist": _Known(
+    "gaussian": _Known(
+        "gaussian",
+        200,
+        (2000,),
+        ("z",),
+        "none needed",
+        options=("records", "dimension", "seed"),
+    ),
+    "fashion_mnist": _on_torchvision(
+        "FashionMNIST",
+        "FashionMNIST",
         70_000,
         (28, 28, 1),
         _CLOTHES,
         "MIT",
-        "0fbbfcb392782b3b702472ead3688778e1509e8cf40f5c24d9d3303618b193ab",
+        pixels="0fbbfcb392782b3b702472ead3688778e1509e8cf40f5c24d9d3303618b193ab",
     ),
-    "mnist": _Known(
+    "mnist": _on_torchvision(
+        "MNIST",
+        "MNIST",
         70_000,
         (28, 28, 1),
         10,
         "CC BY-SA 3.0",
-        "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96",
+        pixels="5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96",
     ),
-    "cifar10": _Known(
+    "cifar10": _on_torchvision(
+        "CIFAR10",
+        "CIFAR-10",
         60_000,
         (32, 32, 3),
         _CIFAR,
         "none stated",
-        "0ac3ab5c78edb36ac68f69e287fd8f957b2d4f820b80e5fa9bd05c810fc0d95d",
+        pixels="0ac3ab5c78edb36ac68f69e287fd8f957b2d4f820b80e5fa9bd05c810fc0d95d",
     ),
-    "cifar100": _Known(
+    "cifar100": _on_torchvision(
+        "CIFAR100",
+        "CIFAR-100",
         60_000,
         (32, 32, 3),
         100,
         "none stated",
-        "f33db8ac706110c918c04bd7359201ed472dec17f5afc2905d52ebec1fdc3365",
+        pixels="f33db8ac706110c918c04bd7359201ed472dec17f5afc2905d52ebec1fdc3365",
     ),
     "adult": _Known(
+        "Adult",
         48_842,
         (108,),
         ("<=50K", ">50K"),
         "CC BY 4.0",
         made="0183621ec1682189e44326977fcd367b962bf910c5402182b0362059c3472e7c",
+        raw=("adult.data", "adult.test"),
+        read=readers.adult,
     ),
     "hepatitis": _Known(
+        "Hepatitis",
         155,
         (19,),
         ("die", "live"),
         "CC BY 4.0",
         made="b2bfd6dfa45ac08a21d3edb7142be6888ac75f46b29c4577fe261bafa0d92cca",
+        raw=("hepatitis.data",),
+        read=readers.hepatitis,
     ),
-    "location30": _Known(
+    "location30": _of_shokri(
+        "Location-30",
         5010,
         (446,),
         30,
-        "none stated",
         made="d85abbc0f23dfa00b6115b87880019d74918d1306f8e6152a62a5899a44beb14",
+        raw=("location30.npz",),
+        read=readers.location30,
+        file="dataset_location.tgz",
+        blob="0cfc2caa0c8c8569cd68a5d4ab369a98c1f98447",
+        features="bangkok",
     ),
-    "purchase100": _Known(197_324, (600,), 100, "none stated"),
-    "texas100": _Known(67_330, (6169,), 100, "none stated"),
-    "cinic10": _Known(270_000, (32, 32, 3), 10, "MIT; a part is ImageNet's"),
-    "imagenet": _Known(1_331_167, (64, 64, 3), 1000, "ImageNet's terms of access"),
-    **{name: _Known(0, (), 0, "stated at openml.org") for name in readers.OPENML},
-    "acs_public_coverage": _Known(
-        0, (), ("no public health coverage", "public health coverage"), _CENSUS
+    "purchase100": _of_shokri(
+        "Purchase-100",
+        197_324,
+        (600,),
+        100,
+        file="dataset_purchase.tgz",
+        blob="3efa7476ad5ed7ac3e558d28585a186b38fc5f19",
+        features="dataset_purchase",
     ),
-    "acs_income": _Known(0, (), ("up to 50,000 dollars", "above 50,000 dollars"), _CENSUS),
-    "acs_travel_time": _Known(
-        0, (), ("up to 20 minutes to work", "above 20 minutes to work"), _CENSUS
+    "texas100": _of_shokri(
+        "Texas-100",
+        67_330,
+        (6169,),
+        100,
+        file="dataset_texas.tgz",
+        blob="966f7ff40b24cf5912ff84759aab9adb8c25f30e",
+        features="100/feats",
+        labels="100/labels",
     ),
-    "acs_mobility": _Known(0, (), ("moved within a year", "same address as a year ago"), _CENSUS),
+    "cinic10": _of_folders(
+        "CINIC-10",
+        270_000,
+        (32, 32, 3),
+        10,
+        "MIT; a part is ImageNet's",
+        "train",
+        "valid",
+        "test",
+    ),
+    "imagenet": _of_folders(
+        "ImageNet", 1_331_167, (64, 64, 3), 1000, "ImageNet's terms of access", "train", "val"
+    ),
+    **{
+        f"openml_{task}": _Known(
+            f"openml_{task}",
+            0,
+            (),
+            0,
+            "stated at openml.org",
+            fetch=partial(readers.openml, number=task),
+        )
+        for task in (361057, 361064, 361067, 361070)
+    },
+    "acs_public_coverage": _of_census(
+        "ACSPublicCoverage",
+        "acs_public_coverage",
+        "no public health coverage",
+        "public health coverage",
+    ),
+    "acs_income": _of_census(
+        "ACSIncome", "acs_income", "up to 50,000 dollars", "above 50,000 dollars"
+    ),
+    "acs_travel_time": _of_census(
+        "ACSTravelTime", "acs_travel_time", "up to 20 minutes to work", "above 20 minutes to work"
+    ),
+    "acs_mobility": _of_census(
+        "ACSMobility", "acs_mobility", "moved within a year", "same address as a year ago"
+    ),
 }
 
 
@@ -309,7 +395,9 @@ def names() -> list[str]:
 
 def title(name: str) -> str:
     """What tables call a set: of a file of the reader's own its `plain_name`, without folder and ending."""
-    return TITLES.get(name) or (plain_name(Path(name).stem) if name.endswith(".npz") else name)
+    if name in _KNOWN:
+        return _KNOWN[name].title
+    return plain_name(Path(name).stem) if name.endswith(".npz") else name
 
 
 def plain_name(text: str) -> str:
@@ -322,8 +410,8 @@ def plain_name(text: str) -> str:
 def content(name: str) -> str:
     """What pins the records of a set: sha256 of an image set's pixels, the fingerprint of what our reader makes of a table's
     files, "" where nothing does."""
-    known = _KNOWN.get(name, _Known(0, (), 0, ""))
-    return known.pixels or known.made
+    known = _KNOWN.get(name)
+    return "" if known is None else known.pixels or known.made
 
 
 def data_dir() -> Path:
@@ -338,7 +426,7 @@ def data_dir() -> Path:
 def _find(name: str) -> Path | None:
     """The file or folder that holds a set: NAME.npz, else the publisher's files, else the repository's."""
     folder = data_dir()
-    raw, parts = folder / name, readers.RAW.get(name)
+    raw, parts = folder / name, _KNOWN[name].raw if name in _KNOWN else ()
     if (folder / f"{name}.npz").is_file():
         return folder / f"{name}.npz"
     if parts and all((raw / part).exists() for part in parts):
@@ -374,10 +462,8 @@ def _how(name: str) -> str:
         )
     if name == "gaussian":
         return "drawn on demand"
-    if name in readers.SPLITS:
-        return (
-            f"put the images into {data_dir() / name}/{{{','.join(readers.SPLITS[name])}}}/CLASS/"
-        )
+    if "per_class" in _KNOWN[name].options:
+        return f"put the images into {data_dir() / name}/{{{','.join(_KNOWN[name].raw)}}}/CLASS/"
     return f"mia data get {name}"
 
 
@@ -440,7 +526,7 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     records = Dataset(name, x, y, int(n_train), classes)
     # What the archive that a set is downloaded from holds was never compared with the file that this book's records are from.
     if known.made not in ("", records.fingerprint) and not (
-        name in readers.ARCHIVES and str(source).endswith(".npz")
+        known.fetch and str(source).endswith(".npz")
     ):
         raise MiaError(
             f"{source} gives records of {name} with the fingerprint {records.fingerprint}; results of this book "
@@ -468,7 +554,7 @@ def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
 @lru_cache
 def _embedded(name: str, path: Path) -> Dataset:
     if path.suffix == ".csv":
-        return _dataset(name, path, **readers.READERS[name](path))
+        return _dataset(name, path, **_KNOWN[name].read(path))
     return _read_npz(name, path, readers.verified(path))
 
 
@@ -483,21 +569,21 @@ def _download(name: str) -> Path:
     """Put a set into `data_dir()`: small raw files stay as they are, others become NAME.npz."""
     folder = data_dir()
     folder.mkdir(parents=True, exist_ok=True)
-    if name in ("adult", "hepatitis"):
+    known = _KNOWN[name]
+    if known.fetch is None:
         import pooch
 
-        for file in readers.RAW[name]:
+        for file in known.raw:
             pooch.retrieve(
                 f"{readers.UCI}/{name}/{file}", readers.SHA256[file], file, folder / name
             )
         return folder / name
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as scratch:
-        fetch = next(fetch for sets, fetch in readers.DOWNLOADS if name in sets)
-        arrays = fetch(name, scratch)
+        arrays = known.fetch(scratch)
         _dataset(name, f"the download of {name}.npz", **arrays)  # checked before it takes its place
-        partial = Path(scratch) / "arrays.npz"
-        np.savez_compressed(partial, **arrays)
-        os.replace(partial, folder / f"{name}.npz")
+        prepared = Path(scratch) / "arrays.npz"
+        np.savez_compressed(prepared, **arrays)
+        os.replace(prepared, folder / f"{name}.npz")
     return folder / f"{name}.npz"
 
 
@@ -536,7 +622,8 @@ def get(name: str) -> Path:
 def load(name: str, **options) -> Dataset:
     """A data set by name, see `mia_lib.data.load`."""
     check_choice("name", name, names())
-    allowed = OPTIONS.get(name, ())
+    known = _KNOWN[name]
+    allowed = known.options
     for option, value in options.items():
         if not allowed:
             raise MiaError(
@@ -551,7 +638,7 @@ def load(name: str, **options) -> Dataset:
     if path.parent == EMBEDDED:
         return _embedded(name, path)
     if path.is_dir():
-        return _dataset(name, path, **readers.READERS[name](path, **options))
+        return _dataset(name, path, **known.read(path, **options))
     if options:
         raise MiaError(
             f"{path} is prepared already, so {', '.join(options)} cannot be chosen. "

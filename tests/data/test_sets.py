@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tarfile
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -251,7 +252,7 @@ def test_hepatitis_german_credit_and_location30_by_hand(place):
 
 @pytest.mark.parametrize(("name", "ending"), [("cinic10", "png"), ("imagenet", "JPEG")])
 def test_image_folders(folder, name, ending):
-    splits = readers.SPLITS[name]
+    splits = sets._KNOWN[name].raw
     for split in splits:
         for label, cls in enumerate(("ape", "bee")):
             (folder / name / split / cls).mkdir(parents=True)
@@ -312,7 +313,9 @@ def test_archives_of_shokri_et_al(folder, tmp_path, monkeypatch, name, files):
         data.load(name)
     assert not list(folder.iterdir())
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    monkeypatch.setitem(readers.ARCHIVES, name, (readers.ARCHIVES[name][0], blob))
+    known = sets._KNOWN[name]
+    fetch = partial(known.fetch, blob=blob)
+    monkeypatch.setitem(sets._KNOWN, name, known._replace(fetch=fetch))
     records = data.load(name)
     assert records.x.tolist() == [[0, 1, 1], [1, 0, 0]] and records.x.dtype == np.float32
     assert records.y.tolist() == [2, 0] and records.n_train == 2
