@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mia_lib import models
 from mia_lib.errors import MiaError
-from mia_lib.papers import costs
+from mia_lib.papers.iha import costs
 from mia_lib.signals import hessian
 from mia_lib.training.recipe import TrainConfig
 

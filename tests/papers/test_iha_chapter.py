@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 
 from mia_lib import data, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines
-from mia_lib.papers import costs
-from mia_lib.papers.iha import exhibits, measure, study
+from mia_lib.papers.iha import costs, exhibits, measure, study
 from mia_lib.papers.iha.measure import root, square
 from mia_lib.published import Bank, catalogue
 from mia_lib.signals import hessian

@@ -613,11 +613,11 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
-    """Study "costs": operations, counted (`papers.costs`), of attacks on 1,000 records of one target, "once" and for "each"
+    """Study "costs": operations, counted by module `costs`, of attacks on 1,000 records of one target, "once" and for "each"
     record, and what share the exact inverse has of those of the others. Conjugate gradients take so many iterations for a
     system; not a number where that is not known."""
     from mia_lib import models
-    from mia_lib.papers import costs
+    from mia_lib.papers.iha import costs
     from mia_lib.training import TrainConfig
 
     how, odd = case.audit.parameters, case.audit.parameters["architecture"] == "sigmoid_regression"
