@@ -36,8 +36,8 @@ OPERATOR = (
     r"_operator\.(eq|ne|[lg][et]|neg|pos|mul|add|sub|(floor|true)div|mod|pow|and_|or_|[lr]shift|getitem)|math\.trunc"
 )
 SIZE = r"(Symbol\('\w+'|Float\('[-+.\w]+'|[A-Z]\w*\(|[a-z]+=(True|False)|precision=|true|false|[-\d(), ])*"  # in SymPy's words
-GUARD = (
-    r"(L\['\w+'\](\[\d+\])*(\.size\(\)\[\d+\])?|(max|min)\(|and |or |not |\.\d|[-+*/%()<>=!,\d ])*"
+GUARD = (  # without a power, which could be too large to compute
+    r"(?!.*\*\*)(L\['\w+'\](\[\d+\])*(\.size\(\)\[\d+\])?|(max|min)\(|and |or |not |\.\d|[-+*/%()<>=!,\d ])*"
 )
 TREE = r"cpu|cuda|mps|builtins\.(tuple|list|dict)|collections\.OrderedDict"
 FORMS = {

@@ -185,6 +185,7 @@ MAKERS = {  # of what a program's file is made to hold in the place of, or besid
     "cut weight": lambda _: {"data/weights/weight_0": bytes(4)},
     "empty weight": lambda _: {"data/weights/weight_0": b""},
     "guards that are none": text(MODEL, guards_code=["1 1"]),
+    "a guard without end": text(MODEL, guards_code=["9**9**9**9 > 0"]),
 }
 
 
