@@ -1,5 +1,5 @@
-"""Arrays that many functions are given: the types by which annotations call them, and checks of who is a member, which class,
-whether these are probabilities.
+"""Checks of arrays that many functions are given, and the types by which annotations call them: who
+is a member, which class, whether these are probabilities.
 
 Each check says what was given and what to do before any work starts. It costs one look at the array.
 """
@@ -43,7 +43,8 @@ LOSSES = (
 
 
 def check_flag(argument: str, value) -> bool:
-    """Whether a switch is on; what is neither True nor False is refused, for any text would count as True."""
+    """Return a switch as bool; what is neither True nor False is refused, for any text would count
+    as True."""
     if not isinstance(value, bool | np.bool_):
         raise MiaError(f"{argument} = {brief(value)}: True or False is needed.")
     return bool(value)
@@ -180,15 +181,16 @@ def check_labels(
 
 
 def take_logits(answer):
-    """What a model returned; its `logits` where it is a dictionary or an object that has them, as of Hugging Face."""
+    """Output of a model, or its `logits` if it is a dictionary or an object that has them, as of
+    Hugging Face."""
     if isinstance(answer, Mapping):
         return answer.get("logits", answer)
     return answer if hasattr(answer, "shape") else getattr(answer, "logits", answer)
 
 
 def as_array(answer) -> np.ndarray:
-    """What a model returned as an array: tensors of any device, that need gradients or are of type bfloat16, which NumPy does
-    not know and which becomes float32."""
+    """Output of a model as an array; it may be a tensor of any device, that needs gradients or is
+    of type bfloat16, which NumPy does not know and which becomes float32."""
     if hasattr(answer, "detach"):
         answer = answer.detach().cpu()
         answer = answer.float() if "bfloat16" in str(answer.dtype) else answer
@@ -196,7 +198,8 @@ def as_array(answer) -> np.ndarray:
 
 
 def are_probabilities(values: np.ndarray) -> bool:
-    """Whether the last axis of an array [..., K] holds probabilities of K >= 2 classes: in [0, 1], with the sum 1."""
+    """True if the last axis of an array [..., K] holds probabilities of K >= 2 classes: in [0, 1],
+    with the sum 1."""
     values = np.asarray(values)
     if values.ndim < 2 or values.shape[-1] < 2 or not values.size:
         return False
@@ -208,8 +211,8 @@ def are_probabilities(values: np.ndarray) -> bool:
 
 
 def explain_not_logits(values: np.ndarray) -> str:
-    """What outputs [N, K], K >= 2, seem to be that were declared logits, and what to do, without a full stop; "" where they
-    may be logits."""
+    """Words, without a full stop, that say what outputs [N, K], K >= 2, that were declared logits
+    seem to be, and what to do; "" if they may be logits."""
     if are_probabilities(values):
         return "probabilities (all are in [0, 1], and each row has the sum 1). Give outputs = 'probabilities'"
     if (values < 0).any():
@@ -241,8 +244,8 @@ def explain_not_logits(values: np.ndarray) -> str:
 
 
 def explain_not_probabilities(values: np.ndarray) -> str:
-    """How outputs [N, K], K >= 2, that were declared probabilities, and are none, may become such; "" where nothing is
-    known."""
+    """Advice, without a full stop, on outputs [N, K], K >= 2, that were declared probabilities and
+    are none; "" if nothing is known."""
     sums = values.sum(1, dtype=np.float64)
     if (values < 0).any():
         return ""
@@ -257,8 +260,8 @@ def explain_not_probabilities(values: np.ndarray) -> str:
 
 
 def explain_single_output(values, before: str, after: str) -> str:
-    """What to do with one sigmoid output s a record, as a sentence: which two columns to make of it, `before` the sigmoid [0,
-    s], `after` it, where all values are in [0, 1], [1 - s, s]."""
+    """Advice, as a sentence, on one sigmoid output s a record: which two columns to make of it,
+    `before` the sigmoid [0, s], `after` it, where all values are in [0, 1], [1 - s, s]."""
     values = np.asarray(values)
     if values.dtype.kind not in "biuf" or not values.size:
         return f"Of one sigmoid output s a record, [N, 1], make two columns: before the sigmoid {before}; after it {after}."

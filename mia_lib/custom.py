@@ -51,7 +51,7 @@ MODULE = (
 
 
 def is_own(architecture: str) -> bool:
-    """Whether it is one of the user's own."""
+    """True if an architecture is one of the user's own."""
     text = str(architecture)
     return text.partition(":")[0] not in WIDTHS and FORM.fullmatch(text) is not None
 
@@ -208,8 +208,8 @@ def _check_loaded(path: Path) -> None:
 
 
 def from_text(text: str) -> functools.partial:
-    """What the text of an architecture names, with its arguments; its module is imported. No such module, name or arguments
-    are an error."""
+    """The class or function that an architecture's text names, as a partial with its arguments; its
+    module is imported. No such module, name or arguments are an error."""
     match = FORM.fullmatch(text)
     try:
         call = ast.parse(f"f{match[3] or '()'}", mode="eval").body
@@ -283,7 +283,7 @@ def _check_arguments(name: str, factory: functools.partial) -> None:
 
 
 def arguments_of(factory: functools.partial, shape: tuple, classes: int) -> dict:
-    """What is handed to it by name: its own keywords, and `shape` and `classes` where it takes them."""
+    """Keywords for a call of `factory`: its own, and `shape` and `classes` where it takes them."""
     parameters = inspect.signature(factory.func).parameters
     bound = (
         inspect.signature(factory.func).bind_partial(*factory.args, **factory.keywords).arguments
@@ -347,7 +347,8 @@ def _file(module: str) -> Path | None:
 
 
 def _spec(module: str, places: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """Where Python would find a module: by its path, or by what editable installations have added."""
+    """Spec of a module as Python would find it, by its path or by what editable installations have
+    added; None if it would not."""
     specs = (
         finder.find_spec(module, places, None)
         for finder in sys.meta_path

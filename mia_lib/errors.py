@@ -30,25 +30,26 @@ def list_few(names: Iterable) -> str:
 
 
 def first_line(problem: BaseException) -> str:
-    """What an error says, as far as its first line goes, at most 200 letters; its type where it says nothing."""
+    """First line of what an error says, at most 200 letters; its type where it says nothing."""
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0][:200]
 
 
 def explain(problem: BaseException) -> str:
-    """What to say of one part of several that failed, by whatever error, while the others go on: a sentence that was written
-    for people as it is, of any other error its type and first line."""
+    """Message about one part of several that failed, by whatever error, while the others go on: a
+    sentence that was written for people as it is, of any other error its type and first line."""
     spoken = isinstance(problem, MiaError) or type(problem).__name__ in FAILURES
     return str(problem) if spoken else f"{type(problem).__name__}: {first_line(problem)}"
 
 
 def is_full(problem: BaseException) -> bool:
-    """Whether an error says that there is no room on a disk."""
+    """True if an error says that there is no room on a disk."""
     return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def attempt(failed: list[Exception]) -> Iterator[None]:
-    """Within is one part of several: whatever error it raises is put into `failed`, and what comes after goes on."""
+    """Run the block as one part of several: whatever error it raises is put into `failed`, and what
+    comes after goes on."""
     try:
         yield
     except Exception as problem:
@@ -107,8 +108,9 @@ def check_whole(argument: str, value, low=None, high=None) -> int:
 
 
 def check_count(argument: str, value, low: int = 1, each: int = 8) -> int:
-    """`check_whole` for how many there are to be of what takes so many bytes each, a number where nothing larger is kept: what
-    does not fit into the memory of this machine is refused, and runs neither for ever nor into a `MemoryError`."""
+    """`check_whole` for a count of things that take `each` bytes each, those of a number where
+    nothing larger is kept: what does not fit into the memory of this machine is refused, and runs
+    neither for ever nor into a `MemoryError`."""
     most = MEMORY // max(1, each)
     if check_whole(argument, value, low) > most:
         raise MiaError(

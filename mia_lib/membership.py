@@ -1,4 +1,4 @@
-"""Who is in: designs of the membership game.
+"""Designs of the membership game: who is a member.
 
 A design is a boolean matrix `members` [M, N]; row m is the training set of model m. Every design is a pure function of
 its arguments and a seed.
@@ -135,7 +135,8 @@ def leave_one_out(members: np.ndarray, records) -> np.ndarray:
 
 
 def at_most(judged: np.ndarray, members: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Of the records `judged` by each model at most so many members and so many others, drawn at random.
+    """Choose from the records `judged` by each model at most so many members and so many
+    non-members, drawn at random.
 
     Args:
         judged, members: bool [M, N]. most: of each kind, in each row.

@@ -282,8 +282,9 @@ def _strided_cnn(shape: tuple, classes: int, widths: list[int]) -> Network:
 
 
 class _Long(nn.Module):
-    """What comes in bfloat16 goes on in float32 into batch normalisation; but on a card, which takes short numbers beside
-    statistics in long ones, and where a larger type would cost most of what a short one gains. `Stacked` sees to its own."""
+    """Turn bfloat16 into float32 before batch normalisation; but not on a card, which takes short
+    numbers beside statistics in long ones, and where a larger type would cost most of what a short
+    one gains. `Stacked` sees to its own."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.float() if x.dtype == torch.bfloat16 and x.device.type != "cuda" else x
@@ -470,7 +471,8 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
 
 @contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
-    """Weights drawn within are the same for a seed, and the global generator is left as it was; None changes nothing."""
+    """Within the block, weights that are drawn are the same for a seed, and the global generator is
+    left as it was; None changes nothing."""
     if seed is None:
         yield
         return
@@ -554,7 +556,8 @@ def feed(network: nn.Module, scaling: str | tuple) -> nn.Module:
 
 
 def fed(network: nn.Module) -> str | tuple | None:
-    """How uint8 images are fed to a network, where `feed` noted it."""
+    """Scaling with which uint8 images are fed to a network, as `feed` noted it; None if it did
+    not."""
     return getattr(network, "_mia_scaling", None)
 
 

@@ -1,4 +1,4 @@
-"""Where the processes of the pool come from.
+"""Processes of the pool, and where they come from.
 
 Python's `spawn` starts an interpreter for each, and each imports PyTorch and, at its first step, the optimisers' machinery:
 seconds, before anything is trained. Here one process, the template, imports them once, and the others are forked from it. It
@@ -24,7 +24,8 @@ DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def context() -> BaseContext:
-    """How processes start: forked from the template on Linux, each from nothing elsewhere, where a fork may not be safe."""
+    """Start method of processes: forked from the template on Linux, each from nothing elsewhere,
+    where a fork may not be safe."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     _start()
@@ -45,7 +46,7 @@ def prepare() -> None:
 
 
 def _is_child() -> bool:
-    """Whether another process of Python started this one, the template included."""
+    """True if another process of Python started this one, the template included."""
     return multiprocessing.parent_process() is not None or any(
         "multiprocessing." in word for word in sys.orig_argv
     )

@@ -45,8 +45,8 @@ STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of
 
 @dataclass(frozen=True)
 class Entry:
-    """What the store holds under one spec: arrays by name, and a manifest with spec, sha256, seconds, date and versions; from
-    the "cache", or "computed"."""
+    """Entry of the store under one spec: arrays by name, and a manifest with spec, sha256, seconds,
+    date and versions; from the "cache", or "computed"."""
 
     arrays: dict[str, np.ndarray]
     manifest: dict
@@ -238,7 +238,8 @@ _reused: ContextVar[dict[str, float] | None] = ContextVar("reused", default=None
 
 @contextmanager
 def seconds_of_others() -> Iterator[dict[str, float]]:
-    """Within, the seconds that entries took which were found, and not computed within: by their keys."""
+    """Within the block, fill the dictionary that it is given: key of an entry -> seconds that
+    computing it took, 0 for an entry that the block computes."""
     token = _reused.set({})
     try:
         yield _reused.get()
@@ -247,8 +248,8 @@ def seconds_of_others() -> Iterator[dict[str, float]]:
 
 
 def write(path: Path, data: bytes, lasting: bool = True) -> None:
-    """All of the file or nothing: temporary file, fsync where it has to stand when the machine loses power (waiting for the
-    disk takes longer than all the rest), rename."""
+    """Write all of a file or nothing, by a temporary file, fsync where it has to stand when the
+    machine loses power (waiting for the disk takes longer than all the rest), and rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".writing-{os.getpid()}-{secrets.token_hex(4)}")
     try:

@@ -38,15 +38,15 @@ OF_MODELS = {
 
 @dataclass(frozen=True, eq=False)
 class AuditSignals:
-    """What an attack sees, as `registry.TargetSignals` says: what the audit has, and references where there are some. A number
-    a record comes as float64."""
+    """Signals that attacks see, as `registry.TargetSignals` says: of what the audit has, and of
+    references if there are any. A signal with one number a record is float64."""
 
     inputs: AuditInputs
     models: Ensemble | None = None  # R references, trained on records of the pool
 
     @property
     def labels(self) -> np.ndarray:
-        """int [N]."""
+        """Class of each record of the pool, int [N]."""
         return self.inputs.pool.y
 
     def own(self, signal: str) -> np.ndarray:
@@ -88,7 +88,7 @@ class MeasuredCosts:
     )  # why an attack, or DP-SGD, cannot be
 
     def training(self, recipe: TrainConfig, records: int) -> float:
-        """Of a training on so many records."""
+        """Seconds of a training on `records` records."""
         return self.starting + self.epoch * records * max(1, recipe.epochs)
 
 
@@ -220,8 +220,8 @@ def _gradients(inputs: AuditInputs, use: Callable) -> np.ndarray:
 
 
 def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
-    """Curvature of the loss of records: from derivatives of a network, from differences of losses of anything else, which is
-    asked in float64, [n]."""
+    """Curvature of the loss of each record, [n]: from derivatives of a network, or from differences
+    of losses of any other model, which is asked in float64."""
     target, seed = inputs.target, inputs.options.seed
     if target.kind == "network":
         network = evaluation.in_precision(target.model, "float64")

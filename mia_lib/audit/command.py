@@ -29,7 +29,7 @@ def run_command(
     trust: bool = False,
     **options,
 ) -> tuple[str, int]:
-    """An audit from names on a command line, see `files`.
+    """Run an audit from names on a command line, see `files`.
 
     Args:
         paths: what MODEL, members, non-members, public, state, recipe, scores and groups name, None where nothing was given:
@@ -121,13 +121,13 @@ def run_command(
 
 
 def _asked(provenance: Mapping) -> dict:
-    """Of which model and records an audit is."""
+    """Model and records of an audit, from its provenance."""
     return {name: provenance.get(name) for name in ("model", "data")}
 
 
 def _retried(folder: Path) -> dict | None:
-    """Of which model and records the audit in a folder is, where a step of it failed and may be tried again; None of one that
-    has ended."""
+    """Model and records of the audit in a folder if a step of it failed and may be tried again;
+    None if the audit has ended."""
     try:
         numbers = documents.load(folder / NUMBERS)
         failed = any(step["state"] == FAILED for step in numbers["plan"])

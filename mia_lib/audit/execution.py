@@ -31,8 +31,8 @@ from mia_lib.training import Ensemble, pool
 
 
 def plan(model, members: Dataset, non_members: Dataset, **options) -> Plan:
-    """What an audit would do, without doing it: each attack, whether it is possible, its minutes, whether it fits; as text, a
-    table. A few records are measured for it. Arguments as for `audit`."""
+    """Plan an audit without doing it: each attack, whether it is possible, its minutes, whether it
+    fits; as text, a table. A few records are measured for it. Arguments as for `audit`."""
     inputs = check_inputs(model, members, non_members, AuditOptions(**options))
     return plans.arrange(inputs, plans.measure(inputs))
 
@@ -89,7 +89,8 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
 
 
 def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
-    """What was planned; `begun` is when the budget began to count."""
+    """Run the plan and return the report; the budget counts from `begun`, a time of
+    `time.perf_counter`."""
     minutes: dict[str, float] = {}
     ended: dict[str, tuple[str, str]] = {}  # what was planned and has no result -> state and why
 
@@ -97,7 +98,8 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         return 60 * inputs.options.minutes - (time.perf_counter() - begun)
 
     def attempt(name: str, work: Callable):
-        """What a step gives, or None: where it fails, by whatever error, nothing of the others is lost."""
+        """Result of `work`, a step; None if it fails, by whatever error: nothing of other steps is
+        lost."""
         start = time.perf_counter()
         try:
             return work()
@@ -179,8 +181,8 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
 
 
 def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
-    """Scores of an attack, kept as soon as they are there; in an audit that goes on, those that were kept of what is so
-    described."""
+    """Scores of an attack, kept as soon as they are there; an audit that goes on takes those that
+    were kept under the same description (`described`, and the attack and options)."""
     inputs, models = view.inputs, view.models
     if inputs.options.keep is None:
         return attacks.score(attack, view)
@@ -206,8 +208,8 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
 def train_references(
     inputs: AuditInputs, plan: Plan, left: Callable[[], float]
 ) -> tuple[Ensemble | None, Plan]:
-    """References, as many as the seconds that are `left()` allow, each kept as it is finished, or None where these are too
-    few; and the plan as corrected by what they took."""
+    """References, as many as the seconds that are `left()` allow, each kept as it is finished, or
+    None if these are too few; and the plan as corrected by the time that they took."""
     models, done = references(inputs, int(inputs.options.references) // 2 * 2), 0
     why, state = "for which there was time", TOO_DEAR
     while done < plan.references:

@@ -1,4 +1,4 @@
-"""What the command line names, as objects: models, records, recipes, scores.
+"""Objects that the command line names: models, records, recipes, scores.
 
 Modules and programs of `torch.export` are code; the latter are read with consent alone, see `programs`. All else is data: a
 pickle, which runs whatever it says when it is read, is refused, and weights come as safetensors.
@@ -116,7 +116,7 @@ def _build(name: str, factory) -> nn.Module:
 
 
 def add_working_folder() -> None:
-    """Modules in the folder where the command runs can be imported."""
+    """Let modules be imported from the folder where the command runs."""
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
 

@@ -1,4 +1,5 @@
-"""What an audit has, checked before any work: records and their groups, how the model was trained; see `target` for the model.
+"""Inputs of an audit, checked before any work: records and their groups, how the model was trained;
+see `target` for the model.
 
 And the control of every audit: can members be told from non-members without the model? Where they can (another year, another
 hospital, another way to make the files), an attack may do as well by looking at the records alone. N records, members first.
@@ -55,12 +56,12 @@ class AuditInputs:
 
     @property
     def recipe(self) -> TrainConfig | None:
-        """How the model was trained."""
+        """Recipe by which the model was trained; None if it is not known."""
         return self.options.recipe
 
     @cached_property
     def pool(self) -> Dataset:
-        """Members, then non-members."""
+        """All N records that are judged: members, then non-members."""
         x, y = (
             np.concatenate([getattr(self.members, part), getattr(self.non_members, part)])
             for part in ("x", "y")
@@ -69,7 +70,7 @@ class AuditInputs:
 
     @cached_property
     def inside(self) -> np.ndarray:
-        """bool [N], who is a member."""
+        """True for members, bool [N]."""
         return np.arange(len(self.pool)) < len(self.members)
 
     @property
@@ -91,8 +92,8 @@ class ScoreTable:
 
 
 def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInputs:
-    """What an audit has, checked, with arguments as for `audit`; the model is asked about a few records. Whatever cannot be
-    used raises `MiaError`, before any work."""
+    """Check all that an audit is given, with arguments as for `audit`; the model is asked about a
+    few records. Whatever cannot be used raises `MiaError`, before any work."""
     sets, recipe = {"members": members, "non_members": non_members}, options.recipe
     if options.public is not None:
         sets["public"] = options.public
@@ -180,7 +181,8 @@ def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
 def _scaling(
     model, scaling: str | tuple | None, recipe: TrainConfig, members: Dataset
 ) -> str | tuple | None:
-    """How images are fed to the model, which must be how the recipe feeds them to the references."""
+    """Scaling of images for the model: as given, else the recipe's, None for the default. One that
+    is not the recipe's, by which the references see images, raises `MiaError`."""
     known = architectures.fed(model) if scaling is None else scaling
     if (
         members.is_image
@@ -238,7 +240,7 @@ def _check_set(argument: str, records, members: Dataset) -> None:
 
 
 def digests(records: Dataset) -> np.ndarray:
-    """A hash of what each record is, whatever its label; fractions as float32, text [N]."""
+    """Hash of each record, whatever its label, as text [N]; fractions are taken as float32."""
     fractions = records.x.dtype.kind == "f"
     x = (
         records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)
@@ -248,8 +250,8 @@ def digests(records: Dataset) -> np.ndarray:
 
 
 def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[str, np.ndarray]:
-    """Which records of each set are there for the first time, in the order of the sets, bool [N]; the others are refused
-    unless they are to be left out."""
+    """True for the records of each set that are there for the first time, in the order of the sets,
+    bool [N]; repeated records are refused unless they are to be left out."""
     kept: dict[str, np.ndarray] = {}
     before: dict[str, np.ndarray] = {}
     cure = "deduplicate=True (--deduplicate on the command line) leaves them out, and the report says how many."
@@ -342,8 +344,9 @@ def references(inputs: AuditInputs, count: int) -> Ensemble:
 def accuracies_differ(
     accuracy: tuple[float, float], of_model: tuple[float, float], inputs: AuditInputs
 ) -> bool:
-    """Whether models are right about members, or about non-members, more or less often than the audited one, by more than like
-    ones are; both accuracies are on records that they were trained on, and on others."""
+    """True if `accuracy`, on members or on non-members, is farther from `of_model`, that of the
+    audited model, than like models are apart; both are on records that were trained on, and on
+    others."""
     counts = len(inputs.members), len(inputs.non_members)
     return any(
         abs(one - other) > CLOSE + SPREAD * np.sqrt(other * (1 - other) / n)
@@ -355,8 +358,9 @@ def accuracies_differ(
 
 
 def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
-    """What a classifier sees of N records (x in the form of `Dataset.x`, labels y int [N] of so many classes), [N, C]: their
-    numbers, or random projections of them; simple statistics; the class."""
+    """Features [N, C] of N records for a classifier (x in the form of `Dataset.x`, labels y int [N]
+    of so many classes): their numbers, or random projections of them; simple statistics; the
+    class."""
     flat = x.reshape(len(x), -1).astype(np.float64)
     spread = flat.std(0)
     flat = (flat - flat.mean(0)) / np.where(spread > 0, spread, 1)
@@ -383,7 +387,8 @@ def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
 def score_inputs(
     pool: Dataset, inside: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a classifier that never sees the model makes of records: each half of them is judged by one fitted to the other.
+    """Scores of records by a classifier that never sees the model: each half of them is judged by
+    one fitted to the other.
 
     The mean rank of a logistic regression and of extremely randomised trees. Ranks are within a half, for the classifiers have
     different scales. So are tests: fitted ones know nothing of their half, but depend on each other, and scores of all records

@@ -16,7 +16,8 @@ CONDITIONS = """It holds if
 
 @dataclass(frozen=True, eq=False)
 class CanaryAudit:
-    """What the canaries of one run show; as text the answer, with the conditions on which it holds.
+    """Result of an audit by the canaries of one run; as text the answer, with the conditions on
+    which it holds.
 
     Attributes:
         bound: on epsilon, with the guesses that gave it. inside: canaries that were in.
@@ -63,7 +64,7 @@ def canaries(
 def run_canaries(
     path: str, score: str, member: str, delta: float, confidence: float, seed: int
 ) -> str:
-    """`mia audit --canaries`: what to print.
+    """Text that `mia audit --canaries` prints.
 
     Args:
         path: of a table with a row a canary. score, member: names of its columns. delta, confidence, seed: as for `canaries`.

@@ -1,4 +1,4 @@
-"""What an audit is told besides the model and its records, checked without PyTorch."""
+"""Options of an audit besides the model and its records, checked without PyTorch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ GATES = {"auc": (0.5, 1.0), "tpr": (0.0, 1.0), "epsilon": (0.0, None)}  # bounds
 
 @dataclass(frozen=True, eq=False)
 class AuditOptions:
-    """What an audit is told, checked as far as no record is needed for it.
+    """Options of an audit, checked as far as no record is needed for it.
 
     Attributes:
         outputs: "logits", "probabilities" or "labels", the predicted classes of a function, by number or by name as text.
@@ -58,11 +58,11 @@ class AuditOptions:
         scaling: of uint8 images for a network or a program from elsewhere, see `models.to_input`.
         public: further records of the distribution, for attacks that learn from them; none may be among those judged.
         recipe: how the model was trained, as far as it can be said; references are trained by it.
-        minutes: that all may take.
+        minutes: that the whole audit may take.
         groups: a pair of arrays, the group of each member and of each non-member.
         fpr: false positive rates that must be resolved; without it 1 % and 0.1 % are looked at, and the page says where they
             are not resolved.
-        references: at most.
+        references: how many to train at most.
         queries: predictions for each record that an attack may ask for besides the outputs: curvature of a function takes 16,
             the label-only distance of any model to its decision boundary all of them, of which 2,500 are usual.
         without: names of attacks and of other steps that are left out, as the plan calls them.
@@ -194,7 +194,7 @@ def check_folder(folder: str | Path) -> Path:
 
 
 def check_gates(texts: Sequence[str]) -> dict[str, float | None]:
-    """What `--fail-on` names, "leak" or such as "auc=0.6", as name -> bound, None of a leak.
+    """Gates that `--fail-on` names, such as "leak" or "auc=0.6", as name -> bound, None for "leak".
 
     Raises:
         MiaError: another name, one twice, a bound that is missing or out of range.

@@ -1,4 +1,5 @@
-"""What an audit can do with what it has, what each part costs, and what of it fits the budget.
+"""Plan of an audit: what it can do with what it has, what each part costs, and what of it fits the
+budget.
 
 Costs come from a few records that are measured first: outputs, gradients, one pass of training. They are estimates, and
 references that share a core or a stack of small networks are quicker than theirs; `correct` puts right what training the first
@@ -51,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What runs and what does not; as text, a table."""
+    """Steps of an audit, those that run and those that do not; as text, a table."""
 
     steps: tuple[Step, ...]  # in the order of what they are worth
     minutes: float  # the budget
@@ -66,11 +67,11 @@ class Plan:
 
     @property
     def failed(self) -> list[str]:
-        """What went wrong, a sentence a step."""
+        """Sentences that say what went wrong, one for each step that failed."""
         return [f"{step.name} failed: {step.why}." for step in self.steps if step.state == FAILED]
 
     def state(self, name: str) -> str:
-        """Of a step."""
+        """State of the step `name`; `IMPOSSIBLE` if the plan has no such step."""
         return next((step.state for step in self.steps if step.name == name), IMPOSSIBLE)
 
     def __str__(self) -> str:
@@ -123,7 +124,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     each = seconds_of_reference(inputs, costs) if inputs.recipe else 0.0
 
     def affordable() -> int:
-        """References, an even number, for which there is time."""
+        """Number of references, even, for which there is time."""
         return max(trained, min(most, max(0, int((left - STARTING) / each))) // 2 * 2)
 
     few, why = 0, ""  # references before anything dearer
@@ -189,7 +190,8 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
 
 
 def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Plan:
-    """The plan once so many references are trained, and each of the last took so many seconds while all cores trained."""
+    """The plan after `trained` references are trained, by the seconds that each of the last took
+    while all cores trained."""
     factor = seconds / seconds_of_reference(inputs, plan.costs)
     costs = replace(
         plan.costs, epoch=plan.costs.epoch * factor, starting=plan.costs.starting * factor
@@ -198,7 +200,7 @@ def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Pl
 
 
 def seconds_of_reference(inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    """What a reference takes, where all cores train, or all of a cluster."""
+    """Seconds a reference, while all cores train, or all of a cluster."""
     return max(costs.training(inputs.recipe, len(inputs.pool) // 2) / pool.at_once(), 1e-6)
 
 
@@ -233,14 +235,15 @@ def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Ste
 
 
 def measure(inputs: AuditInputs) -> MeasuredCosts:
-    """Costs, of few records; which they are does not depend on chance."""
+    """Measure costs on a few records, the same in every run."""
     target, recipe, x, y = inputs.target, inputs.recipe, inputs.pool.x, inputs.pool.y
     few, obstacles = np.unique(np.linspace(0, len(x) - 1, 32).astype(int)), {}
     answer = _seconds(lambda: target.ask(x[few]), 1 if target.kind == "function" else 2) / len(few)
     gradient, curve, epoch, starting, regression = 0.0, 0.0, None, 0.0, 0.0
 
     def attempt(attack: str, work: Callable, records: int = len(few)) -> float:
-        """Seconds a record; what cannot be done is one attack less, and no reason to refuse the model."""
+        """Seconds a record that `work` takes; 0 if it fails, which leaves out the attack and is no
+        reason to refuse the model."""
         try:
             return _seconds(work) / records
         except Exception as problem:
@@ -328,7 +331,7 @@ def _find_coarseness(inputs: AuditInputs, x: np.ndarray) -> str:
 
 
 def _seconds(work: Callable, times: int = 2) -> float:
-    """That the last of so many calls took."""
+    """Seconds taken by the last of `times` calls of `work`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(times):
@@ -353,7 +356,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Price:
-    """What a change brought."""
+    """Effect of a change of the recipe on accuracy and on the leak."""
 
     name: str  # of the change
     accuracy: Interval | None = None  # on the non-members
@@ -365,7 +368,7 @@ class Price:
 
     @property
     def effect(self) -> str:
-        """What the change brought, in words."""
+        """Effect of the change, in words."""
         if self.failed:
             return f"could not be trained: {self.failed}"
         if self.less is None:
@@ -416,7 +419,8 @@ def list_changes(inputs: AuditInputs, costs: MeasuredCosts) -> list[Change]:
 def measure_changes(
     inputs: AuditInputs, costs: MeasuredCosts, accuracy: tuple[float, float]
 ) -> list[Price]:
-    """What each change brought, the recipe as it is first; that alone where it makes a model unlike the audited one.
+    """Effects of changes of the recipe, the unchanged recipe first; it alone if it makes a model
+    unlike the audited one.
 
     Each retrained model is judged by the loss alone, as the retrained recipe beside it is: references of another recipe would
     compare it with what it is not.

@@ -29,7 +29,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a test of the audit found."""
+    """Result of a test of the audit."""
 
     network: Report  # on a planted leak, as the next
     function: Report
@@ -39,7 +39,7 @@ class Rehearsal:
 
     @property
     def good(self) -> bool:
-        """Whether leaks were found and false alarms kept their level."""
+        """True if both planted leaks were found and false alarms kept their level."""
         return bool(self.network.leak and self.function.leak) and self.alarms <= self.allowed
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def clusters(records: int, seed: int, classes: int = 4, width: int = 12) -> Data
 
 
 def split(records: Dataset, members: int) -> tuple[Dataset, Dataset]:
-    """The first records as members, the others not."""
+    """The first records as members, and the others as non-members."""
     return records.take(np.arange(members)), records.take(np.arange(members, len(records)))
 
 

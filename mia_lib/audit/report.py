@@ -1,4 +1,4 @@
-"""What an audit found, and how it is written down: one HTML page that opens offline, and JSON of the same numbers.
+"""Report of an audit: one HTML page that opens offline, and JSON of the same numbers.
 
 The sentences are blocks of `report.html`. The JSON is as `book/_static/audit.schema.json` says, of version `SCHEMA`.
 """
@@ -50,7 +50,7 @@ DARK = {
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What an audit found; as text, its answer.
+    """Findings of an audit; as text, its answer.
 
     Attributes:
         inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
@@ -75,28 +75,30 @@ class Report:
 
     @property
     def answer(self) -> str:
-        """What was found, in a few sentences, warnings first."""
+        """Findings in a few sentences, warnings first."""
         return " ".join([*self.text("warnings"), *self.text("finding")])
 
     @property
     def low_rates(self) -> str:
-        """What the best attack finds at few false positives."""
+        """Sentences that say what the best attack finds at few false positives."""
         return " ".join(self.text("low_rates"))
 
     @property
     def leak(self) -> bool | None:
-        """Whether any attack found more than chance, all attacks and tests accounted for; False is no proof of safety. None
-        where members and non-members differ without the model, so that nothing can be said about it."""
+        """True if any attack found more than chance, all attacks and tests accounted for; False is
+        no proof of safety. None if members and non-members differ without the model, so that
+        nothing can be said about it."""
         return self.result.leak
 
     @property
     def members(self) -> np.ndarray:
-        """bool [N], who is a member, in the order of `scores`."""
+        """True for members, bool [N], in the order of `scores`."""
         return self.inputs.inside
 
     @property
     def strange_references(self) -> bool:
-        """Whether the references are right about records more or less often than the model, by more than like models are."""
+        """True if the accuracy of the references is farther from the model's than like models are
+        apart."""
         return self.reference_accuracy is not None and accuracies_differ(
             self.reference_accuracy, self.accuracy, self.inputs
         )
@@ -109,7 +111,7 @@ class Report:
         )
 
     def exceeded(self, gates: Mapping[str, float | None]) -> list[str]:
-        """What was found of what must not be, a sentence each.
+        """Sentences that say which gates were exceeded, one for each.
 
         Args:
             gates: "leak" -> None; "auc" or "tpr" (at the highest false positive rate) -> a bound for the attack that speaks;
@@ -141,7 +143,7 @@ class Report:
         ]
 
     def _values(self) -> dict:
-        """What the template names."""
+        """Values by the names that the template uses."""
         result, members, others = self.result, int(self.members.sum()), int((~self.members).sum())
         plain = sum(not attack.audits for attack in result.attacks)
         return {
@@ -258,7 +260,7 @@ class Report:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """Of a fraction: "1 %", "0.05 %"."""
+    """A fraction as a percentage: "1 %", "0.05 %"."""
     return (
         f"{100 * value:.{digits}f} %".replace(".0 %", " %")
         if 100 * value >= 10**-digits or not value
@@ -267,7 +269,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def as_given(value: float) -> str:
-    """Of a rate or a level that was asked for, whole: "1.55 %"."""
+    """A given rate or level as a percentage, with all its digits: "1.55 %"."""
     return f"{100 * value:.10g} %"
 
 
@@ -283,7 +285,7 @@ def tpr(rate: Rate) -> str:
 
 
 def or_less(value: float | None, least: float) -> str:
-    """A number for a table, of which none below `least` is told from another."""
+    """A number for a table: "" for None, "< LEAST" for a number below `least`."""
     return "" if value is None else f"< {least:g}" if value < least else f"{value:.2g}"
 
 
@@ -304,7 +306,8 @@ FILTERS = {
 
 
 def light_and_dark(figure: Figure) -> dict[str, str]:
-    """A figure as "light" and "dark", SVG in base64, the same from the same numbers."""
+    """A figure in the colours "light" and "dark", as SVG in base64; the same numbers give the same
+    text."""
     svg = io.BytesIO()
     with rc_context({"svg.hashsalt": "mia"}):
         figure.savefig(svg, format="svg", metadata={"Date": None})
@@ -397,7 +400,7 @@ def to_plain(value):
 
 
 def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
-    """What an audit came from, as plain data: versions, fingerprints, seed, date."""
+    """Provenance of an audit, as plain data: versions, fingerprints, seed, date."""
     options = inputs.options
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

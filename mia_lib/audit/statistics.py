@@ -1,4 +1,5 @@
-"""What scores say: rates with intervals, tests corrected for their number, bounds, groups, records.
+"""Statistics of scores: rates with intervals, tests corrected for their number, bounds, groups,
+records.
 
 The attack that speaks for the audit is chosen on one random half of the records and judged on the other, so that the best of
 many is not taken for more than it is. Whether anything was found at all is asked of all attacks together, by Holm's method.
@@ -48,7 +49,7 @@ class Rate:
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """What an attack found."""
+    """Results of one attack."""
 
     name: str
     audits: bool  # whether it is told who is a member
@@ -65,7 +66,8 @@ class AttackResult:
 
 @dataclass(frozen=True, eq=False)
 class BestAttack:
-    """The attack that was chosen on one half of the records, on the other; of a single one, on all records."""
+    """The attack that was chosen on one half of the records, with its results on the other; a
+    single attack, with its results on all records."""
 
     attack: str
     chosen: bool  # whether there was a choice
@@ -76,7 +78,8 @@ class BestAttack:
 
     @property
     def severity(self) -> str:
-        """How much it finds, a name of `SEVERITIES`: the highest that its AUC reaches, or a resolved rate above chance."""
+        """Severity of the leak, a name of `SEVERITIES`: the highest that the AUC, or a resolved
+        rate above chance, reaches."""
         over = max(
             [
                 0.0,
@@ -138,7 +141,7 @@ class InputOnlyCheck:
 
 @dataclass(frozen=True)
 class LabelCheck:
-    """How often the model is right about its own members."""
+    """Check that the model is right about its own members more often than a guess is."""
 
     count: int
     by_a_guess: (
@@ -150,7 +153,7 @@ class LabelCheck:
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """All that scores say."""
+    """All results of an audit's scores."""
 
     attacks: tuple[AttackResult, ...]
     best: BestAttack
@@ -166,17 +169,19 @@ class AuditResult:
 
     @property
     def loss(self) -> AttackResult:
-        """What the loss alone found; of scores alone, the first."""
+        """Result of the attack by the loss alone; of the first attack if only scores were given."""
         return next((attack for attack in self.attacks if attack.name == "MALT"), self.attacks[0])
 
     @property
     def differ(self) -> bool:
-        """Whether members and non-members differ without the model, as far as that was asked."""
+        """True if members and non-members differ without the model; False also if that was not
+        tested."""
         return self.control is not None and self.control.differ
 
     @property
     def guessed(self) -> bool:
-        """Whether the model knows its members no better than a guess, as far as that was asked."""
+        """True if the model knows its members no better than a guess; False also if that was not
+        tested."""
         return self.label_check is not None and self.label_check.guessed
 
 
@@ -187,7 +192,7 @@ def judge(
     control: tuple[np.ndarray, ...] | None = None,
     predicted: np.ndarray | None = None,
 ) -> AuditResult:
-    """What scores say.
+    """Judge the scores of all attacks.
 
     Args:
         scores: attack -> [N]. tools: attacks that are told who is a member.
@@ -251,8 +256,9 @@ def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
 
 
 def halves_p(score: np.ndarray, inside: np.ndarray, second: np.ndarray) -> float:
-    """p-value of no leak by scores of which those of each half are made by the other, and so no test of all together: twice
-    the lower one of both halves (`second`, bool [n]) holds however they depend on each other."""
+    """p-value of no leak for scores that each half got from a classifier fitted to the other, so
+    that no test of all together holds: twice the lower p-value of both halves (`second`, bool [n])
+    holds however they depend on each other."""
     return min(1.0, 2 * min(auc_p(score[half], inside[half]) for half in (second, ~second)))
 
 
@@ -301,7 +307,8 @@ def detectable_auc(
 def compare_with_guessing(
     predicted: np.ndarray, labels: np.ndarray, pool: np.ndarray
 ) -> LabelCheck:
-    """Whether a model is right about records more often than if their labels were drawn at random from those of the pool.
+    """Compare how often a model is right about records with a guess: labels drawn at random from
+    those of the pool.
 
     Of a_k records that are taken for class k, which is a share q_k of the pool, such labels make it right about
     E = sum a_k q_k on average, with a variance of sum a_k q_k (1 - q_k); the p-value is that of the Gaussian limit. So a model
@@ -436,8 +443,8 @@ def groups_p(score: np.ndarray, inside: np.ndarray, groups: Iterable[np.ndarray]
 
 
 def p_values(score: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Share of the non-members that score as high as each record, counting one more: without a leak, of a member, it is at
-    most alpha with a probability of at most alpha. [N]."""
+    """p-value of each record, [N]: the share of the non-members that score as high, counting one
+    more. Without a leak, that of a member is at most alpha with a probability of at most alpha."""
     outside = np.sort(score[~inside])
     return (len(outside) - np.searchsorted(outside, score, side="left") + 1) / (len(outside) + 1)
 

@@ -40,7 +40,7 @@ AGAIN, KEPT = (
 
 @dataclass
 class Queries:
-    """What was asked so far, and what the answers showed."""
+    """Number of records asked about so far, and what the answers showed."""
 
     records: int = 0  # each as often as it was asked about
     digits: int = 0  # of rounded probabilities, 0 of others
@@ -73,25 +73,25 @@ class Target:
 
     @property
     def parameters(self) -> int | None:
-        """P; None where it cannot be known."""
+        """Number P of parameters of a network; None for other models."""
         return sum(w.numel() for w in self.model.parameters()) if self.kind == "network" else None
 
     @property
     def fed(self) -> str | tuple:
-        """How images are fed to a network."""
+        """Scaling with which images are fed to a network."""
         return self.scaling or architectures.fed(self.model) or "-1 to 1"
 
     @cached_property
     def folder(self) -> Path:
-        """Where a function's answers are kept."""
+        """Folder for a function's answers."""
         return self.keep or store.cache_dir() / "answers" / secrets.token_hex(6)
 
     def kept(self, x: np.ndarray) -> Path | None:
-        """The file of a function's answers about such records."""
+        """The file of a function's answers about the records `x`; None for other models."""
         return self.folder / f"{store.fingerprint(x)[:32]}.npz" if self.kind == "function" else None
 
     def ask(self, x: np.ndarray, again: bool = True) -> np.ndarray:
-        """Outputs [N, K], checked.
+        """Outputs [N, K] of the model for records, checked.
 
         Args:
             x: in the form of `Dataset.x`. again: whether a function is asked whatever it answered before; that is left as it
@@ -147,7 +147,8 @@ class Target:
         return whole
 
     def _answer(self, part: np.ndarray) -> np.ndarray:
-        """What the model says of a batch, as an array; `logits` of a dictionary or an object."""
+        """Outputs of the model for a batch, as an array; the `logits` if it returns a dictionary or
+        an object."""
         self.queries.records += len(part)
         answer = (
             signals.model_outputs(self.model, part, self.scaling)
@@ -257,7 +258,7 @@ def check_model(
 
 
 def _find_model_problem(model) -> str:
-    """What was given in the place of a model, and what to give, or ""."""
+    """Words that say what was given in the place of a model, and what to give; "" for a model."""
     if isinstance(model, type):
         return f"{model.__name__} is a class: give a model that was trained, {model.__name__}(...) with its weights loaded"
     if isinstance(model, str | Path):

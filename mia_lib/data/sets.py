@@ -116,7 +116,7 @@ class Dataset:
 
     @property
     def is_image(self) -> bool:
-        """Whether records are images."""
+        """True if the records are images."""
         return self.x.ndim == 4
 
     @cached_property
@@ -394,7 +394,8 @@ def names() -> list[str]:
 
 
 def title(name: str) -> str:
-    """What tables call a set: of a file of the reader's own its `plain_name`, without folder and ending."""
+    """Name of a data set in tables: for a file of the reader's own its `plain_name`, without folder
+    and ending."""
     if name in _KNOWN:
         return _KNOWN[name].title
     return plain_name(Path(name).stem) if name.endswith(".npz") else name
@@ -408,14 +409,15 @@ def plain_name(text: str) -> str:
 
 
 def content(name: str) -> str:
-    """What pins the records of a set: sha256 of an image set's pixels, the fingerprint of what our reader makes of a table's
-    files, "" where nothing does."""
+    """Hash that pins the records of a set: sha256 of an image set's pixels, the fingerprint of what
+    our reader makes of a table's files, "" if nothing pins them."""
     known = _KNOWN.get(name)
     return "" if known is None else known.pixels or known.made
 
 
 def data_dir() -> Path:
-    """Where data sets are looked for and downloaded to: `$MIA_DATA`, or the user's data folder."""
+    """Folder where data sets are looked for and downloaded to: `$MIA_DATA`, or the user's data
+    folder."""
     if named := environment.folder("MIA_DATA"):
         return named
     from platformdirs import user_data_dir
@@ -435,8 +437,8 @@ def _find(name: str) -> Path | None:
 
 
 def source_digest(name: str) -> str:
-    """What tells the files of a set that nothing pins from others of its name: hash of NAME.npz, or of names, sizes and dates
-    in its folder; "" where its records are pinned, or nothing is here."""
+    """Hash that tells the files of a set that nothing pins from others of its name: of NAME.npz, or
+    of names, sizes and dates in its folder; "" if its records are pinned, or no files are here."""
     path = None if content(name) or name == "gaussian" else _find(name)
     if path is None:
         return ""
@@ -501,7 +503,8 @@ def describe():
 
 
 def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) -> Dataset:
-    """The one way to a Dataset: types set, records checked where they are known, arrays closed to writing."""
+    """Make a `Dataset` of a known set: types set, records checked where they are known, arrays
+    closed to writing."""
     known = _KNOWN[name]
     x = np.ascontiguousarray(x, None if np.ndim(x) == 4 else np.float32)
     try:

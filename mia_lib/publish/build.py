@@ -119,8 +119,8 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
 
 
 def _at_once() -> int:
-    """Notebooks to run side by side: two, for each computes now and then what only one processor can take part in; one where
-    they would share a card, or there is no memory for two."""
+    """Number of notebooks to run side by side: two, for each computes now and then what only one
+    processor can take part in; one where they would share a card, or there is no memory for two."""
     import psutil
 
     from mia_lib.training import devices
@@ -137,7 +137,8 @@ def _in_toc(root: Path) -> list[str]:
 
 
 def _executed(values: dict[str, dict], root: Path, folder: Path) -> dict[str, Path]:
-    """Where each notebook is, or will be, when it has run with these parameters by the code that is there now."""
+    """Path of each executed notebook, there or not yet, for these parameters and the code that is
+    there now."""
     return {
         name: folder / "executed" / f"{name}-{runner.key(name, of_notebook, root)}.ipynb"
         for name, of_notebook in values.items()
@@ -171,8 +172,9 @@ def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]
 
 
 def _states(root: Path, folder: Path, preset: str) -> dict:
-    """What says that nothing changed: hashes of the names, sizes and times of change of all that a book is made from (with the
-    library, and modules that notebooks may import), and of all that was made. Reading them would take many times as long."""
+    """Fingerprint by which it is seen that nothing changed: hashes of the names, sizes and times of
+    change of all that a book is made from (with the library, and modules that notebooks may
+    import), and of all that was made. Reading them would take many times as long."""
 
     def state(*tops: Path) -> str:
         files = [
@@ -261,7 +263,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
 
 
 def _sources(root: Path) -> dict[str, bytes]:
-    """What is staged as it stands in the repository."""
+    """Content of all files to stage, by path, as it stands in the repository."""
     files = {name: (root / name).read_bytes() for name in ("_toc.yml", "_config.yml")}
     for top in (root / part for part in STAGED):
         for path in [top] if top.is_file() else sorted(top.rglob("*")):

@@ -1,4 +1,5 @@
-"""What `mia doctor` looks at; with `--device`, whether a card gives the numbers of the processor at every probe."""
+"""Checks of `mia doctor`; with `--device`, whether a card gives the numbers of the processor at
+every probe."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Finding(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether one can go on."""
+        """True if one can go on after this finding."""
         return self.mark in ("ok", WITHOUT)
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
-"""What `mia publish` and `mia verify` do: the queue of what is still to be measured, and pieces measured again."""
+"""Work of `mia publish` and `mia verify`: the queue of what is still to be measured, and pieces
+measured again."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def find(name: str) -> Measurement:
 
 
 class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
-    """What is published, or is to be.
+    """A measurement that is published, or is to be.
 
     Attributes:
         measurement: which, by its name. models: how many there are to be. parameters: complete ones.
@@ -91,7 +92,8 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         )
 
     def planned(self, device: str) -> str:
-        """What the queue expects of the models that are missing, on "cpu" or "card", in words; "" where it says nothing."""
+        """Time, in words, that the queue expects for the models that are missing, on "cpu" or
+        "card"; "" if none is missing or it says nothing."""
         missing = len(self.lacking())
         return (
             duration(60 * self.minutes[device] * missing / self.models)
@@ -147,8 +149,9 @@ def published_entries() -> list[tuple[Entry, list[pieces.Piece]]]:
 
 
 def table() -> pd.DataFrame:
-    """What is published and what is missing, a row each: measurement, models, missing, parameters; `here`, what the missing
-    ones take on this device, and `card`, what the queue expects of a card."""
+    """Table of what is published and what is missing, a row an entry: measurement, models, missing,
+    parameters; `here`, the time that the missing ones take on this device, and `card`, what the
+    queue expects of a card."""
     import pandas as pd
 
     entries = queue()
@@ -258,7 +261,7 @@ def next_of_queue(minutes: float) -> Iterator[str]:
 
 
 def numbers(text: str) -> range:
-    """The models that "0:16" means."""
+    """Numbers of the models that a text such as "0:16" names."""
     first, _, stop = text.partition(":")
     if not (first.isdigit() and stop.isdigit() and len(text) < 1000 and int(first) < int(stop)):
         raise MiaError(
@@ -268,7 +271,7 @@ def numbers(text: str) -> range:
 
 
 def check_models(models: int) -> int:
-    """How many models there are to be, of a kilobyte at least."""
+    """Check how many models there are to be, of a kilobyte at least, and return it."""
     return check_count("models", models, each=1000)
 
 
@@ -326,7 +329,7 @@ def verify(
 
 @contextmanager
 def empty_cache(**variables: str) -> Iterator[None]:
-    """Within, the working cache is an empty folder, and environment variables are set."""
+    """Within the block, the working cache is an empty folder, and environment variables are set."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="mia-cache-") as folder:
         os.environ |= {"MIA_CACHE": folder, **variables}
@@ -338,8 +341,9 @@ def empty_cache(**variables: str) -> Iterator[None]:
 
 
 def _unlikeness(bank: np.ndarray, row: int, anew: np.ndarray) -> tuple[float, bool]:
-    """How far the mean of a model's array is from the means of a bank's, in their standard deviations; and whether it
-    correlates most with that of model `row`, beyond chance, where it has numbers enough to tell."""
+    """Distance of the mean of a model's array from the means of a bank's, in their standard
+    deviations; and True if it correlates most with that of model `row`, beyond chance, or has too
+    few numbers to tell."""
     if anew.shape != bank.shape[1:]:
         return float("inf"), False
     flat, anew = bank.reshape(len(bank), -1).astype(np.float64), anew.ravel().astype(np.float64)

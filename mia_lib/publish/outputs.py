@@ -1,4 +1,5 @@
-"""What the outputs of an executed notebook are called and how they are read, and what is written of them.
+"""Outputs of an executed notebook: what they are called, how they are read, and what is written of
+them.
 
 What the book generates is written by Jinja: Markdown in `templates/NAME.md`, HTML in `templates/NAME.html`, where what is put
 in is escaped.
@@ -26,7 +27,7 @@ VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 
 @dataclass(frozen=True)
 class Displayed:
-    """What an executed notebook shows under a name, as data."""
+    """All that an executed notebook shows under a name, as data."""
 
     tables: dict[str, dict] = field(default_factory=dict)  # what `tables.plain_table` makes
     figures: dict[str, dict] = field(default_factory=dict)  # {"name", "caption", "alt"}
@@ -52,7 +53,7 @@ class Displayed:
 
 
 def displayed(notebook: dict) -> Displayed:
-    """What an executed notebook shows.
+    """Read all that an executed notebook shows.
 
     Raises:
         MiaError: two results have one name; a figure or a report has one that leads out of its folder.

@@ -223,7 +223,8 @@ def show_charts_again(text: str, where: str, charts: Mapping[str, tuple[dict, st
 
 
 def chart_in_words(spec: dict, what: str = "this chart") -> str:
-    """What an explorable figure says, as a folded table in HTML: for those who see no chart, run no script, or print the page.
+    """An explorable figure in words, as a folded table in HTML: for those who see no chart, run no
+    script, or print the page.
 
     The view "said" of a chart writes what the chart shows. Here it is asked the same for a few settings: as the chart begins,
     and with one control moved at a time. So the words are made from the chart's own data, by its own formulas. Of a chart

@@ -65,22 +65,22 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """Whether it takes several values."""
+        """True if the parameter takes several values."""
         return self.type.startswith("list")
 
     @property
     def item_type(self) -> str:
-        """Its type, or that of each of its items."""
+        """Type of the parameter, or of each of its items."""
         return self.type.removeprefix("list[").rstrip("]")
 
     @property
     def clauses(self) -> list[str]:
-        """What the brackets say, clause by clause."""
+        """Clauses of what the brackets hold, which semicolons part."""
         return [clause.strip() for clause in self.allowed.split(";") if clause.strip()]
 
     @property
     def takes_own(self) -> bool:
-        """Whether it may name records or a network of the reader's own."""
+        """True if the parameter may name records or a network of the reader's own."""
         return any(choice in OWN for clause in self.clauses for choice in _choices(clause))
 
 
@@ -265,7 +265,8 @@ def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "")
 
 
 def where_own(declarations: Sequence[Parameter]) -> str:
-    """Which of a notebook's parameters take records or networks of the reader's own."""
+    """Sentence that says which of a notebook's parameters take records or networks of the reader's
+    own."""
     takes = [p.name for p in declarations if p.takes_own]
     return (
         f"this notebook takes records (FILE.npz) or networks (MODULE:NAME) of your own by {', '.join(takes)}."
@@ -360,7 +361,8 @@ def _titled_apart(names: list) -> list:
 
 
 def _items(value):
-    """What `a,b`, `a,b;c`, `a,b;` (where an item has commas itself) or `[a, b]` holds; what is no text as it is."""
+    """Items of `a,b`, `a,b;c`, `a,b;` (where an item has commas itself) or `[a, b]`; what is no
+    text as it is."""
     if not isinstance(value, str):
         return value
     text = value.strip().strip("[]")
@@ -411,7 +413,7 @@ def _data_set(name: str) -> str:
 
 @contextmanager
 def import_path(folders: list[Path]) -> Iterator[None]:
-    """Within, modules of the user's own are found where notebooks find them."""
+    """Within the block, modules of the user's own are found where notebooks find them."""
     before = list(sys.path)
     sys.path[:0] = map(str, folders)
     try:
@@ -458,7 +460,8 @@ def texts(values: Mapping) -> list[str]:
 
 
 def own(values: Mapping) -> dict[str, list[str]]:
-    """What of a run is the reader's own: "records", paths of files, and "networks", MODULE:NAME."""
+    """Values of a run that are the reader's own: "records", paths of files, and "networks",
+    MODULE:NAME."""
     return {
         "records": [text for text in texts(values) if text.endswith(".npz")],
         "networks": list(filter(custom.is_own, texts(values))),

@@ -108,7 +108,7 @@ def replace_fences(text: str, replacements: Mapping[str, Callable[[Fence], str]]
 
 @dataclass(frozen=True)
 class Run:
-    """What a run can be asked for."""
+    """Parameters and results of a run, as text asks for them."""
 
     notebook: str
     preset: str
@@ -124,7 +124,8 @@ class Run:
 
 
 def run_of(notebook: dict, root: Path) -> Run:
-    """What an executed notebook can be asked for; of one without a record of its run only the names of its outputs."""
+    """The `Run` of an executed notebook; without a record of it, only what the notebook shows by
+    name."""
     record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
     name, preset, values = (
         record.get("notebook", ""),

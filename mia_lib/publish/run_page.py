@@ -191,7 +191,8 @@ def changed_from_preset(record: dict, root: Path | None = None) -> dict[str, tup
 def banner(
     run: dict, changes: dict[str, tuple], notebook: str, base: str | None, bound: bool = True
 ) -> str:
-    """What stands under the title of a rerun, in MyST Markdown: which run this is, and how it differs from the book's.
+    """Text under the title of a rerun, in MyST Markdown: which run this is, and how it differs from
+    the book's.
 
     Args:
         run, changes: its record, and `changed_from_preset` of it.

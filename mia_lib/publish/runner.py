@@ -161,7 +161,7 @@ def check_output(folder: Path) -> None:
 
 
 def _metadata(path: Path) -> dict:
-    """Of the notebook at `path`; {} when it is missing, partial or damaged."""
+    """Metadata of the notebook at `path`; {} when it is missing, partial or damaged."""
     try:
         return dict(documents.load(path)["metadata"])
     except (ValueError, KeyError, TypeError):
@@ -530,7 +530,7 @@ class _Session:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def explained(self) -> BaseException:
-        """What stopped the notebook, with the cell."""
+        """The error that says what stopped the notebook, with the cell if it is known."""
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 

@@ -54,7 +54,7 @@ MATHEMATICS = "tex-svg.js"
 
 
 class Slide(NamedTuple):
-    """What is shown and what the speaker sees, both HTML."""
+    """A slide: what is shown and what the speaker sees, both HTML."""
 
     shown: str
     notes: str

@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def at(self) -> tuple:
-        """Its place in the grid: a number or a word for each swept parameter."""
+        """Place of the cell in the grid: a number or a word for each swept parameter."""
         return tuple(map(as_typed, self.settings.values()))
 
     def __str__(self) -> str:
@@ -154,7 +154,8 @@ def run(
 
 
 def read(settings: Mapping, page: Path, root: Path) -> Cell:
-    """What the notebook beside `page` displayed when it was run with `settings`, its captions as its numbers have them."""
+    """Cell of a sweep from the notebook beside `page`, which was run with `settings`: what it
+    displayed, its captions as its numbers have them."""
     notebook = documents.load(page.with_suffix(".ipynb"))
     shown = outputs.displayed(prose.resolve_roles(notebook, prose.run_of(notebook, root)))
     return Cell(
@@ -189,7 +190,8 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
 
 
 def _depth(table: Mapping) -> int:
-    """How many of the columns that say what a row is about name it: as few as tell most rows apart."""
+    """Number of columns that name a row, of those that say what it is about: as few as tell most
+    rows apart."""
     apart = [
         len({str(row[:depth]) for row in table["rows"]}) for depth in range(1, table["labels"] + 1)
     ]

@@ -1,6 +1,6 @@
-"""What `mia sync` writes: the pair of each notebook; from the book as it was last built with the published parameters the part
-of README.md that says what was found, and how long each cell takes; and the part of book/measured.md that says what was
-measured."""
+"""Files that `mia sync` writes: the pair of each notebook; from the book as it was last built with
+the published parameters the part of README.md that says what was found, and how long each cell
+takes; and the part of book/measured.md that says what was measured."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
 
 
 def readme(check: bool, root: Path) -> list[Path]:
-    """What was found, in README.md; without a book of the published run it stays as it is. See `sync`."""
+    """Write what was found into README.md; without a book of the published run it stays as it is.
+    See `sync`."""
     import pandas as pd
 
     path, staged = root / "README.md", root / "_build" / "book" / FINDINGS
@@ -72,7 +73,8 @@ def readme(check: bool, root: Path) -> list[Path]:
 
 
 def pace(check: bool, root: Path) -> list[Path]:
-    """Seconds of the cells of each notebook, where the built book's are others by half or more. See `sync`."""
+    """Write the seconds of each notebook's cells, where the built book's are others by half or
+    more. See `sync`."""
     known = runner.paces(root)
     for path in sorted(
         (root / "_build" / "executed").glob("*.ipynb"), key=lambda one: one.stat().st_mtime
@@ -95,14 +97,14 @@ def pace(check: bool, root: Path) -> list[Path]:
 
 
 def pieces(check: bool, root: Path) -> list[Path]:
-    """What was measured, in book/measured.md. See `sync`."""
+    """Write what was measured into book/measured.md. See `sync`."""
     path = root / "book" / "measured.md"
     return _between(path, OF_PIECES, measured.page(), check) if path.is_file() else []
 
 
 def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
-    """What a book found, as JSON: its preset, and a row a chapter with its answer and its counts of verdicts, of the runs by
-    chapter and the verdicts on all claims."""
+    """Findings of a book, as JSON: its preset, and a row a chapter with its answer and its counts
+    of verdicts, of the runs by chapter and the verdicts on all claims."""
     rows = []
     for name, run in runs.items():
         of_chapter = [verdict for verdict in verdicts if verdict["notebook"] == name]

@@ -33,7 +33,7 @@ _served: ContextVar[list[Piece] | None] = ContextVar(
 
 
 def training_cost(parameters: Mapping) -> float:
-    """What training a model takes, up to a factor: epochs times records, where these are numbers."""
+    """Cost of training a model, up to a factor: epochs times records, where these are numbers."""
     sizes = [parameters.get(name) for name in ("records", "epochs")]
     return float(np.prod([max(size, 1) for size in sizes if isinstance(size, int | float)]))
 
@@ -83,7 +83,8 @@ class Measurement:
     def _sound_rows(
         self, index: Sequence[int], parameters: dict
     ) -> tuple[dict[int, dict], list[Piece]]:
-        """Arrays by the number of a model, of those in `index` that sound pieces have; and these pieces."""
+        """Arrays by the number of a model, for the models in `index` that sound pieces have; and
+        these pieces."""
         rows: dict[int, dict] = {}
         used = []
         for piece in self.available(parameters):
@@ -134,7 +135,7 @@ class Measurement:
             ) from error
 
     def usual(self) -> dict:
-        """The defaults of its parameters."""
+        """The defaults of the measurement's parameters, by name."""
         signature = inspect.signature(self.function).parameters
         defaults = {name: parameter.default for name, parameter in signature.items()}
         return {
@@ -142,7 +143,7 @@ class Measurement:
         } | self.defaults
 
     def identity(self) -> dict:
-        """What a manifest must say for its piece to be served."""
+        """Entries that a manifest must have for its piece to be served."""
         from mia_lib import training
 
         return {"name": self.name, "edition": self.edition, "training_edition": training.EDITION}
@@ -150,8 +151,8 @@ class Measurement:
     def answers(
         self, manifest: Mapping, parameters: dict | None = None, made: frozenset = frozenset()
     ) -> bool:
-        """Whether a piece is of this measurement as it is now, at some parameters, and what it was made from stands; `made`
-        from it are those with these names and hashes."""
+        """True if a piece is of this measurement as it is now, at `parameters` if given, and what
+        it was made from stands; `made` are names and hashes of the pieces that are made from it."""
         try:
             measured = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
@@ -183,7 +184,8 @@ class Measurement:
     def serves(
         self, parent: Mapping, *, published: bool = False, made: frozenset = frozenset()
     ) -> bool:
-        """Whether a piece that others were made from, as the manifest of one names it, is there and answers."""
+        """True if the piece `parent`, as the manifest of a piece made from it names it, is there
+        and answers; with `published`, if it is published, too."""
         return any(
             piece.manifest["sha256"] == parent["sha256"]
             and (piece.is_published or not published)
@@ -192,7 +194,9 @@ class Measurement:
         )
 
     def _published_of(self, parent: Mapping) -> list[dict]:
-        """What a manifest says of published pieces that hold what one in the working cache does; [] where none do."""
+        """References (name, edition, index, sha256) to published pieces with the same arrays as the
+        piece `parent` of the working cache, or to `parent` if it is published; [] if there are
+        none."""
         if self.serves(parent, published=True):
             return [dict(parent)]
         cached = next(
@@ -352,8 +356,9 @@ class Measurement:
         return written
 
     def _publish_block(self, block: range, parameters: dict) -> list[Path]:
-        """What the working cache has of a block and is not published, a file for each row of models that follow each other and
-        were measured on the same device."""
+        """Publish what the working cache has of a block and is not published; returns the paths of
+        the files, one for each row of models that follow each other and were measured on the same
+        device."""
         written = []
         with store.lock(
             {"kind": "publishing", "name": self.name, "parameters": parameters},
@@ -406,11 +411,11 @@ class Measurement:
 
     @property
     def probe_path(self) -> Path:
-        """Where the numbers lie that its probe gave."""
+        """Path of the file with the numbers that the measurement's probe gave."""
         return folder() / "probes" / f"{self.name}.npz"
 
     def run_probe(self) -> dict[str, np.ndarray]:
-        """The arrays at the probe's parameters."""
+        """Arrays that the measurement gives at the probe's parameters."""
         parameters = self.complete(
             {name: value for name, value in self.probe.items() if name != "index"}
         )
@@ -420,7 +425,8 @@ class Measurement:
         }
 
     def check_probe(self) -> str:
-        """What of the probe is not as it was when the first block of this edition was published; "" when all is.
+        """Words that say how the probe differs from what it gave when the first block of this
+        edition was published; "" if it does not.
 
         Raises:
             MiaError: of this edition no probe was kept.
@@ -476,14 +482,16 @@ class Measurement:
     # ----------------------------------------------------------------------------------------------------------------- cost
 
     def seconds(self, models: int, parameters: dict, alike: bool = False) -> float | None:
-        """What measuring so many models takes on this device, from the nearest manifest; None where none tells. `alike`: by
-        none of another network, or of other targets of a regression, whose times differ by more than `cost` knows."""
+        """Seconds that measuring `models` models takes on this device, from the nearest manifest;
+        None where none tells. `alike`: by none of another network, or of other targets of a
+        regression, whose times differ by more than `cost` knows."""
         nearest = self._nearest(parameters, alike)
         return nearest and models * nearest[0]
 
     def _nearest(self, parameters: dict, alike: bool) -> tuple[float, dict] | None:
-        """Seconds a model, and the parameters that they were measured at: by what has this name, else by what asks the same of
-        other data or at other settings."""
+        """Seconds a model, and the parameters that they were measured at: by pieces of this
+        measurement, else by those of one with the same function, for other data or at other
+        settings."""
         here, known = disk.device_kind(), []
         same_function = [other for other in catalogue().values() if other.function is self.function]
         for measurement, piece in [(self, piece) for piece in self.all_pieces()] or [
@@ -511,7 +519,7 @@ class Measurement:
         return min(known, key=lambda one: one[:3])[2:] if known else None
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
-        """What is said before measuring: what, and how long it takes here."""
+        """Words said before measuring: what is measured, and how long that takes here."""
         nearest, cost = (
             self._nearest(parameters, alike=False),
             "nothing tells how long that takes here",
@@ -527,7 +535,8 @@ class Measurement:
 
 
 def _unlike(parameters: Mapping, measured: Mapping) -> list[str]:
-    """Names of what tells networks and targets of regressions apart, where two differ in it."""
+    """Names of the parameters that tell networks and targets of regressions apart and that
+    differ."""
     return [
         name
         for name in ("architecture", "backbone", "recipe")
@@ -577,7 +586,8 @@ def _runs(numbers: Sequence[int], most: int) -> list[range]:
 
 
 def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
-    """Whether each piece that this one was made from is still there and served, and so on up to what came first."""
+    """True if each piece that this one was made from is still there and served, and so on up to
+    what came first."""
     parents, made = manifest.get("parents", ()), made | {(manifest["name"], manifest["sha256"])}
     if any((parent["name"], parent["sha256"]) in made for parent in parents):
         progress.warn(
@@ -593,7 +603,8 @@ def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
 
 
 def _own_content(parameters: Mapping) -> dict[str, str]:
-    """Of parameters that name a file or a module of the user's own: the hash of what it holds, and those that it imports."""
+    """Hash, by name, of each parameter that names a file or a module of the user's own: of its
+    content, with the modules that it imports."""
     digests = {}
     for name, value in parameters.items():
         if isinstance(value, str):
@@ -607,7 +618,8 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
 
 
 def _named(piece: Piece) -> dict:
-    """What a manifest says of a piece that its own was made from."""
+    """Reference to a piece, as manifests hold it that were made from it: name, edition, index,
+    sha256."""
     return {key: piece.manifest[key] for key in ("name", "edition", "index", "sha256")}
 
 
@@ -622,7 +634,8 @@ def _of_numpy(value):
 
 
 def _as_the_default(value, usual):
-    """1 where the default is 1.0 is 1.0; elsewhere 1.0 is 1. So they are one parameter."""
+    """A number in the type of its default: 1 as 1.0 if that is 1.0, else 1.0 as 1, so that they are
+    one parameter."""
     if type(value) is int and isinstance(usual, float):
         return float(value)
     return (
@@ -652,7 +665,7 @@ def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:
 def differences(
     before: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray], tolerance: float = 0.005
 ) -> str:
-    """In words, where arrays differ by more than processors do; "" where they do not.
+    """Words that say where arrays differ by more than processors do; "" if they do not.
 
     Numbers may be apart by the last digit, and beyond it (root of the mean square) by a share `tolerance` of the spread of
     their array; of truth values one in a hundred may be another, but not who is a member.
@@ -712,7 +725,7 @@ def groups() -> list[tuple[Measurement, dict, list[Piece]]]:
 
 
 def ls() -> pd.DataFrame:
-    """What is published: a DataFrame with a row a measurement and set of parameters.
+    """All published measurements: a DataFrame with a row a measurement and set of parameters.
 
     Columns: name; models, how many; dataset, "" where it has none; parameters; arrays, their names; device; minutes that it
     took; date; megabytes.
@@ -739,7 +752,7 @@ def ls() -> pd.DataFrame:
 
 
 def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **parameters) -> Bank:
-    """What is published of a measurement, as arrays; nothing is measured, and PyTorch is not needed.
+    """Arrays of a published measurement; nothing is measured, and PyTorch is not needed.
 
     >>> load("bank/cifar10-small", models=4).margin.shape
     (4, 60000)
@@ -748,7 +761,7 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
         name: of the measurement, see `ls`.
         models: the first so many; all that are published when None.
         arrays: names of those wanted; all when empty.
-        parameters: what tells the one that is meant, where several sets of them are published.
+        parameters: enough to tell which set is meant, where several are published.
 
     Raises:
         MiaError: nothing such is published, or fewer models; several sets of parameters answer; a damaged file.

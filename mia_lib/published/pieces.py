@@ -22,18 +22,18 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def folder() -> Path:
-    """Where published measurements lie: `$MIA_PUBLISHED`, or data/published of the repository."""
+    """Folder of published measurements: `$MIA_PUBLISHED`, or data/published of the repository."""
     return environment.folder("MIA_PUBLISHED") or REPOSITORY / "data" / "published"
 
 
 def cache() -> Path:
-    """Where those lie that are not published."""
+    """Folder of measurements that are not published, in the working cache."""
     return store.cache_dir() / "measured"
 
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """What was measured of M models: each array [M, ...] is an attribute, such as `bank.margin`.
+    """Measurements of M models: each array [M, ...] is an attribute, such as `bank.margin`.
 
     Attributes:
         name, parameters: of the measurement.
@@ -87,12 +87,12 @@ class Piece:
 
     @property
     def index(self) -> range:
-        """The numbers of its models."""
+        """Numbers of the models in the block."""
         return range(*self.manifest["index"])
 
     @property
     def is_published(self) -> bool:
-        """Whether it lies in the repository, and not in the working cache."""
+        """True if the piece lies in `folder()`, and not in the working cache."""
         return self.path.is_relative_to(folder())
 
     def _content(self) -> bytes:
@@ -104,7 +104,8 @@ class Piece:
         return content
 
     def sound_rows(self) -> dict[int, dict[str, np.ndarray]]:
-        """Its `rows` if it is as it was written, else {}; then the person waiting is told."""
+        """The piece's `rows` if it is as it was written, else {}; then the person waiting is
+        told."""
         try:
             return self.rows()
         except OSError as error:
@@ -264,7 +265,8 @@ def write(
 
 
 def published_bytes(without: str = "") -> int:
-    """Of all files in `folder()`, but for those with a name `without`, and those that a process that was killed left."""
+    """Bytes of all files in `folder()`, but for those named `without`, whatever their ending, and
+    those that a process that was killed left."""
     return sum(
         file.stat().st_size
         for file in folder().rglob("[!.]*")
@@ -287,7 +289,7 @@ def _check_room(path: Path, size: int) -> None:
 
 
 def device_kind() -> str:
-    """What a cost goes by: "cpu", or the name of the card that is computed on."""
+    """Kind of device that costs go by: "cpu", or the name of the card that is computed on."""
     from mia_lib.training import devices
 
     where = devices.pick()
@@ -295,14 +297,14 @@ def device_kind() -> str:
 
 
 def processes() -> int:
-    """How many work side by side: on a card one."""
+    """Number of processes that work side by side: on a card one."""
     from mia_lib.training import pool
 
     return pool.default_workers() if device_kind() == "cpu" else 1
 
 
 def elsewhere() -> int:
-    """How many models the workers of a cluster train at once; 0 without one."""
+    """Number of models that the workers of a cluster train at once; 0 without a cluster."""
     if not environment.cluster():
         return 0
     from mia_lib.training import pool
@@ -311,7 +313,7 @@ def elsewhere() -> int:
 
 
 def circumstances() -> dict:
-    """For a manifest: device, memory, versions, date, commit."""
+    """Circumstances of a measurement, for its manifest: device, memory, versions, date, commit."""
     import torch
 
     from mia_lib.training import devices
@@ -331,7 +333,8 @@ def circumstances() -> dict:
 
 
 def _peak_memory_mb() -> int | None:
-    """Of this process, or of the largest that it started; None on Windows."""
+    """Peak memory in MB of this process, or of the largest that it started, whichever is more; None
+    on Windows."""
     try:
         import resource
     except ImportError:

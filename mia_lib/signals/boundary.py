@@ -188,7 +188,8 @@ def _task(networks, x, labels, loss, queries, **how):
 
 
 class _Model:
-    """A model that answers, and an account for each record. Points are flat, [n, d]; `rows` [n] are their records."""
+    """A model that is asked, and the number of queries spent on each record. Points are flat, [n,
+    d]; `rows` [n] are the records that they belong to."""
 
     def __init__(self, predict, x, labels, budget, shape):
         self.predict, self.x, self.labels, self.budget, self.shape = (
@@ -222,11 +223,12 @@ class _Model:
         return torch.cat([self.labels[:0], *devices.stream(part, len(points), self.batch)])
 
     def beyond(self, rows: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-        """Whether classes [n, k] are those of the other side of the boundary, seen from each record."""
+        """True where classes [n, k] are those of the other side of the boundary, seen from each
+        record."""
         return (classes != self.labels[rows, None]) == self.right[rows, None]
 
     def hits(self, rows: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
-        """Whether points [n, k, d] are beyond the boundary, [n, k], each for a query."""
+        """True where points [n, k, d] are beyond the boundary, [n, k]; each costs a query."""
         self.used[rows] += points.shape[1]
         return self.beyond(rows, self.ask(points.flatten(0, 1)).view(points.shape[:2]))
 
@@ -238,7 +240,8 @@ class _Model:
 
 
 def _start(model, rows, trials):
-    """Rows that have a point beyond the boundary, and this point: the first such trial, or else the nearest record."""
+    """Rows of records for which a point beyond the boundary is known, and this point: the first
+    trial beyond it, or else the nearest record."""
     point, has_start, without = model.x.clone(), torch.zeros_like(model.right), rows
     for trial in trials:
         hit = model.hits(without, trial.expand(len(without), 1, -1))[:, 0]
@@ -305,7 +308,7 @@ def _step(model, rows, point, direction, t, box):
 
 
 def _tolerance(size: int) -> tuple[float, int]:
-    """Of a bisection, and the queries that it takes."""
+    """Tolerance of a bisection for records of `size` inputs, and the queries that it takes."""
     theta = min(size**-1.5, 1e-3)
     return theta, math.ceil(-math.log2(theta))
 
@@ -323,7 +326,7 @@ def check_budget(queries, size: int, evaluations: int = 100, starts: int = 100) 
 
 
 def _checked(x, labels, queries, low, high, evaluations, starts):
-    """Bounds in the shape of a flat record, or None, after all checks."""
+    """Check all arguments and return the bounds in the shape of a flat record, or None."""
     if x.dtype not in outputs.PRECISIONS.values() or x.ndim < 2:
         raise MiaError(
             f"x is of type {x.dtype} and shape {tuple(x.shape)}: give float32 or float64, [N, ...]."

@@ -108,8 +108,8 @@ def zero_order_trace(
 def limit_trace(
     loss: Callable, x: torch.Tensor, iterations: int = 10, seed: int = 0, *, y: Labels = None
 ) -> np.ndarray:
-    """What `zero_order_trace` tends to as h shrinks where the loss is smooth: the mean of ``v^T H u (u . v)`` over its probes,
-    with products of the Hessian.
+    """Limit of `zero_order_trace` as h shrinks where the loss is smooth: the mean of
+    ``v^T H u (u . v)`` over its probes, with products of the Hessian.
 
     Args:
         loss: as for `hutchinson_trace`. x, iterations, seed, y: as for `zero_order_trace`.
@@ -318,7 +318,7 @@ def _task(networks, x, labels, loss, dtype, how, warn, precise):
 
 
 def _check(name: str, count: int, seed: int, h: float = 1.0) -> float:
-    """The step, once all are checked."""
+    """Check the arguments and return the step h."""
     check_count(name, count)
     check_whole("seed", seed, 0)
     if not 0 < check_range("h", h, high=1e300):
@@ -365,7 +365,7 @@ def _streamed(
 
 
 def _points(x) -> torch.Tensor:
-    """The records as a tensor of float32 or float64, of which none other is taken."""
+    """The records as a tensor of float32 or float64; any other type is refused."""
     x = torch.as_tensor(outputs.check_records(x))
     if x.dtype not in outputs.PRECISIONS.values():
         raise MiaError(

@@ -141,7 +141,7 @@ def _margin(z, one_hot):
 
 
 def _check_logits(argument: str, values) -> np.ndarray:
-    """As float64 [..., N, K]."""
+    """Check `values` and return them as float64 [..., N, K]."""
     z = check_numbers(argument, values)
     if z.ndim < 2 or z.shape[-1] < 2:
         columns = "[0 * s, s]" if argument == "logits" else "[1 - s, s]"
@@ -355,7 +355,7 @@ def _checked(raw, records: int, outputs: str, before: list[np.ndarray], loss: st
 def _stopped(
     error: Exception, parts: list, done: int, size: int, records: int, kept: _Kept
 ) -> MiaError:
-    """What to say when asking stops before the end."""
+    """The error that says where asking stopped; its `answered` are the answers until then."""
     what = (
         f"answered with {error}"
         if isinstance(error, MiaError)
@@ -379,7 +379,8 @@ def _stopped(
 
 
 def _content(x) -> str:
-    """What records are, for a file of answers to know them again: by their numbers, whatever holds them."""
+    """Hash of the numbers of records, whatever holds them, by which a file of answers knows them
+    again."""
     if hasattr(x, "columns"):
         parts = [part for name in x.columns for part in (name, x[name].to_numpy())]
     else:

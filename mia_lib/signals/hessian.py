@@ -229,7 +229,8 @@ def shallow(network: nn.Module) -> _Shallow | None:
 
 
 def _batch(layers: _Shallow, device: torch.device) -> int:
-    """Records at a time, such that what is held of them takes about 128 MB, or 1 GB on a graphics card."""
+    """Number of records at a time, such that what is held of them takes about 128 MB, or 1 GB on a
+    graphics card."""
     outputs, inputs = layers.head.weight.shape
     each = outputs * (outputs + inputs + 1) + 2 * (inputs + 1)
     if layers.hidden is not None:
@@ -325,7 +326,8 @@ def _assembled(layers: _Shallow, sums: list[torch.Tensor], size: int) -> torch.T
 
 
 def _check_memory(size: int, dtype: str, device: torch.device) -> None:
-    """The matrix, its eigenvectors and the workspace of the decomposition are 4 P^2 numbers."""
+    """Refuse a matrix that is too large: it, its eigenvectors and the workspace of the
+    decomposition are 4 P^2 numbers."""
     nbytes, free = size**2 * signals.PRECISIONS[dtype].itemsize, devices.free_memory(device)
     if 4 * nbytes > free:
         shorter = "dtype = 'float32' (half of that), " if dtype == "float64" else ""
@@ -373,7 +375,7 @@ class Inverse:
         return (v @ self.vectors * self.weights) @ self.vectors.T
 
     def matrix(self) -> np.ndarray:
-        """[P, P]."""
+        """The inverse as a matrix [P, P]."""
         return (self.vectors * self.weights) @ self.vectors.T
 
 
@@ -423,7 +425,7 @@ class Spectrum:
 
 
 def _rounding(size: np.ndarray) -> float:
-    """Below this, an eigenvalue cannot be told from zero."""
+    """Bound below which an eigenvalue cannot be told from zero."""
     return 10 * float(np.finfo(size.dtype).eps) * float(size.max())
 
 
@@ -502,8 +504,9 @@ def inverse(
 
 @dataclass(frozen=True)
 class Solution:
-    """What `conjugate_gradient` found for k systems: x [k, P]; residuals [k], norms of b - (H + damping I) x over those of b,
-    as the iteration carries them along; iterations [k], products that each took; and whether each converged."""
+    """Solutions of k systems by `conjugate_gradient`: x [k, P]; residuals [k], norms of b - (H +
+    damping I) x over those of b, as the iteration carries them along; iterations [k], products that
+    each took; and whether each converged."""
 
     x: np.ndarray
     residuals: np.ndarray
@@ -605,5 +608,5 @@ def conjugate_gradient(
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of rows, [k, P] -> float64 [k]."""
+    """Dot product of each row of a with that of b, [k, P] -> float64 [k]."""
     return np.einsum("kp,kp->k", a, b, dtype=np.float64)

@@ -45,7 +45,8 @@ def map_models(
     at_once: int = 1,
     **arguments,
 ) -> list[dict[str, np.ndarray]]:
-    """What a function makes of each of T models: looked up in the store, or computed and kept there.
+    """Results of a function for each of T models: looked up in the store, or computed and kept
+    there.
 
     Args:
         function: ``function(networks, x, labels, loss, **arguments)`` -> arrays by name for each network; importable by name.

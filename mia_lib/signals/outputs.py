@@ -41,12 +41,13 @@ PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 def batch_size(device: torch.device) -> int:
-    """Records in a batch: as many as stay in the caches of a processor, or as fill a graphics card."""
+    """Number of records in a batch: as many as stay in the caches of a processor, or as fill a
+    graphics card."""
     return 8192 if devices.is_card(device) else 500
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model's parameters are, or its buffers; the CPU for one that has neither."""
+    """Device of a model's parameters, or of its buffers; the CPU if it has neither."""
     tensor = next(model.parameters(), next(model.buffers(), None))
     return torch.device("cpu") if tensor is None else tensor.device
 
@@ -60,7 +61,7 @@ def check_records(x):
 
 
 def check_batch(batch: int | None) -> int | None:
-    """Records at a time; None leaves them to the function."""
+    """Check how many records to take at a time, and return it; None leaves that to the function."""
     return None if batch is None else check_whole("batch", batch, 1)
 
 
@@ -193,8 +194,9 @@ def _outputs_stacked(networks: list[nn.Module], x) -> np.ndarray:
 
 
 def classes_of(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> int:
-    """How many classes a network in evaluation mode tells apart, from its outputs of the first record; other outputs than
-    [1, K] with K >= 2 are refused, and a model without parameters."""
+    """Number of classes that a network in evaluation mode tells apart, from its outputs of the
+    first record; other outputs than [1, K] with K >= 2 are refused, and a model without
+    parameters."""
     weight = next(model.parameters(), None)
     if weight is None:
         raise MiaError(
@@ -292,7 +294,8 @@ def logit_scaled_confidence(models: Ensemble, records: Dataset) -> np.ndarray:
 
 
 def correctness(models: Ensemble, records: Dataset, judged: np.ndarray | None = None) -> np.ndarray:
-    """Whether the predicted class is the label, bool [M, N]; False for records not `judged`, which is as for `loss`."""
+    """True where the predicted class is the label, bool [M, N]; False for records not `judged`,
+    which is as for `loss`."""
     return _gather(models, records, "correctness", judged=judged) > 0.5
 
 
@@ -448,7 +451,8 @@ def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
 
 
 def _norm(gradient: torch.Tensor) -> torch.Tensor:
-    """[B, ...] -> float64 [B]; the squares of a confident record's gradient would vanish in float32."""
+    """Norm of each record's gradient, [B, ...] -> float64 [B]; the squares of a confident record's
+    gradient would vanish in float32."""
     return torch.linalg.vector_norm(gradient.flatten(1), 2, 1, dtype=torch.float64)
 
 
@@ -487,8 +491,9 @@ LAYERS = {nn.Linear: _linear, nn.Conv2d: _convolution, nn.BatchNorm2d: _normalis
 
 
 def has_norms(model: nn.Module) -> bool:
-    """Whether `norms_of_batch` covers a network: modules are PyTorch's and this library's, each in one place, and what has
-    weights is a layer of `LAYERS` in its usual form. Modules of the user's own might use a weight elsewhere, too."""
+    """True if `norms_of_batch` covers a network: modules are PyTorch's and this library's, each in
+    one place, and what has weights is a layer of `LAYERS` in its usual form. Modules of the user's
+    own might use a weight elsewhere, too."""
     places = [module for _, module in model.named_modules(remove_duplicate=False)]
     weights = [weight for _, weight in model.named_parameters(remove_duplicate=False)]
     return (

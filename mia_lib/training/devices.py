@@ -1,4 +1,4 @@
-"""Where arrays live and how much of them at a time."""
+"""Devices: where arrays live, and how much of them is handled at a time."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ def pick(device: str | int | None = None) -> torch.device:
 
 
 def is_card(device: torch.device) -> bool:
-    """Whether a device has a memory and a queue of its own: work for it is best sent in large pieces and without waiting."""
+    """True if a device has a memory and a queue of its own: work for it is best sent in large
+    pieces and without waiting."""
     return device.type != "cpu"
 
 
 def replays(device: torch.device) -> bool:
-    """Whether a device can record work and replay it (CUDA graphs)."""
+    """True if a device can record work and replay it (CUDA graphs)."""
     return device.type == "cuda"
 
 
@@ -93,7 +94,7 @@ _NO_MEMORY = (
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that the device, or the machine, has no memory left."""
+    """True if an error says that the device, or the machine, has no memory left."""
     return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     )
@@ -134,8 +135,9 @@ def stream(function: Callable, count: int, batch: int) -> list:
 
 @contextmanager
 def plain_float32(tf32: bool = False):
-    """Sums and products in true float32: the short TF32 format of newer cards would set them apart from the CPU. With `tf32`
-    in that format, for a recipe that asks for it."""
+    """Within the block, compute sums and products in true float32: the short TF32 format of newer
+    cards would set them apart from the CPU. With `tf32` they are in that format, for a recipe that
+    asks for it."""
     if hasattr(
         torch.backends.cudnn, "conv"
     ):  # newer versions of PyTorch refuse a mixture of this and the older way

@@ -182,7 +182,8 @@ class Ensemble:
         return len(self.members)
 
     def part(self, rows: Sequence[int]) -> Ensemble:
-        """Some of the models, in the order given, or by a mask: the same ones, of which no other is trained."""
+        """Ensemble of some of the models, in the order given, or by a mask; the models are the
+        same, and no other is trained."""
         rows = numbers_of(rows, len(self))
         start = self.start and (self.start[0], [self.start[1][row] for row in rows])
         validation = None if self.validation is None else self.validation[rows]
@@ -195,7 +196,8 @@ class Ensemble:
         )
 
     def spec(self, index: int) -> dict:
-        """What determines model `index`: data, training set, recipe and code."""
+        """Spec of model `index`, plain data that determine it: data, training set, recipe and
+        code."""
         further = {"code": self._code}
         if self.validation is not None:
             further["validation"] = store.fingerprint(self.validation[index])
@@ -213,7 +215,7 @@ class Ensemble:
 
     @cached_property
     def _code(self) -> str:
-        """Hash of the code that trains them."""
+        """Hash of the code that trains the models."""
         return store.code_of(store.MODELS, *self.modules())
 
     def modules(self) -> set[Path]:
@@ -224,7 +226,7 @@ class Ensemble:
         }
 
     def missing(self) -> list[int]:
-        """Models that no layer of the store holds undamaged."""
+        """Numbers of the models that no layer of the store holds undamaged."""
         return [m for m in range(len(self)) if store.look_up(self.spec(m)) is None]
 
     def fit(self) -> Ensemble:
@@ -322,7 +324,8 @@ class Ensemble:
         return diverged
 
     def _groups(self, todo: list[int]) -> list[list[int]]:
-        """Models that one task trains: with equally large training sets, and no more than leave work for every process.
+        """Groups of models, each trained by one task: with equally large training sets, and no more
+        models than leave work for every process.
 
         Groups are made of all models of the ensemble, whatever is missing, so that a group that was stopped finds its
         checkpoint; where there is none, only what is missing of it is trained.
@@ -526,7 +529,7 @@ class Loaded(Ensemble):
     weights: dict[int, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
     def spec(self, index: int) -> dict:
-        """What determines model `index`: its weights, besides what it was trained on."""
+        """Spec of model `index`: its weights, besides what it was trained on."""
         own = self.weights[self.numbers[index]]
         return {
             **super().spec(index),
@@ -534,7 +537,7 @@ class Loaded(Ensemble):
         }
 
     def missing(self) -> list[int]:
-        """None: there is nothing to train."""
+        """Return []: there is nothing to train."""
         return []
 
     def arrays(self, index: int) -> dict[str, np.ndarray]:
@@ -547,8 +550,9 @@ class Loaded(Ensemble):
 
 
 def with_weights(models: Ensemble, weights: Sequence[dict[str, np.ndarray]]) -> Loaded:
-    """The models, described by `training.train`, with these weights, of each its `state_dict` by name but for counts of
-    batches of batch normalisation; none is trained. Weights that do not fit are refused."""
+    """The models that `training.train` describes, with the given weights: of each model its
+    `state_dict` by name but for counts of batches of batch normalisation. None is trained; weights
+    that do not fit are refused."""
     if len(weights) != len(models):
         raise MiaError(
             f"weights of {len(weights)} models, for an ensemble of {len(models)}: one a model is needed."

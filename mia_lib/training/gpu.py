@@ -21,8 +21,9 @@ TIMED_STEPS = 8  # for each number
 
 
 def stack_size(task: Task, device: torch.device) -> int:
-    """How many models of a task to train at once, by trying 1, 2, 4, ... for a few steps each: the last number that was worth
-    doubling to, at most `MAX_STACKED` and the number of models."""
+    """Number of models of a task to train at once, found by trying 1, 2, 4, ... for a few steps
+    each: the last number that was worth doubling to, at most `MAX_STACKED` and the number of
+    models."""
     best, rate, tried = 1, 0.0, 1
     if not stackable(task.config.architecture, task.x.shape[1:], task.classes):
         return 1

@@ -71,7 +71,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one model.
+    """Result of training one model.
 
     Attributes:
         arrays: its `state_dict` and `history` float32 [epochs, 2], the mean loss and accuracy while training; where it was
@@ -86,7 +86,8 @@ class Outcome:
 
 
 def stacks(architecture: str, shape: tuple, classes: int) -> bool:
-    """Whether networks of this architecture train faster together on a CPU: small ones, without convolutions."""
+    """True if networks of this architecture train faster together on a CPU: small ones, without
+    convolutions."""
     network = architectures.build(architecture, shape, classes, seed=0)
     convolves = any(isinstance(layer, torch.nn.Conv2d) for layer in network.modules())
     return (
@@ -160,8 +161,9 @@ class Group:
         self.epoch = 0
 
     def renew(self, task: Task) -> bool:
-        """Make place for as many other models of the same records and recipe, for which what was recorded is replayed; whether
-        there is: not so where records are wanted that are not held, or of another number."""
+        """Make place for as many other models of the same records and recipe, for which what was
+        recorded is replayed; False if there is none: for records that are not held, or another
+        number of models."""
         if len(task) != len(self.indices) or not np.isin(task.records(), self._used).all():
             return False
         with torch.no_grad():
@@ -397,7 +399,7 @@ class Group:
         ]
 
     def outcomes(self, seconds: float) -> list[Outcome]:
-        """The models as they are, or were at their best."""
+        """Outcome of each model, as it is or, if it was validated, as it was at its best."""
         states = self._best or self._states()
         validated = [{"validation": row} if self._best else {} for row in self.validated]
         return [

@@ -68,7 +68,7 @@ def refuse_unguarded() -> None:
 
 
 def _why_died(processes: list, label: str) -> str:
-    """What to say of a pool of which a process has died."""
+    """Message that says why a process of the pool may have died, and what to do."""
     for process in processes:
         process.join(5)
     codes = {process.exitcode for process in processes} - {
@@ -93,7 +93,8 @@ def _why_died(processes: list, label: str) -> str:
 
 
 def default_workers() -> int:
-    """Processes of the pool: `$MIA_WORKERS`, or one a core this process may use, at most 16."""
+    """Number of processes of the pool: `$MIA_WORKERS`, or one a core this process may use, at most
+    16."""
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -126,14 +127,15 @@ def close_pools() -> None:
 
 
 def _with_paths(paths: list[str], function: Callable, *task):
-    """A task in a process that may be older than the folders in which modules of the user's own lie."""
+    """Run a task with `paths` to import from: folders with modules of the user's own, which may be
+    younger than the process."""
     sys.path += [path for path in paths if path not in sys.path]
     return function(*task)
 
 
 def versions(architecture: str = "") -> dict[str, str]:
-    """What bears on the result of a task besides the task, by name: packages, the code of the library and that of an
-    architecture of the user's own."""
+    """All that bears on the result of a task besides the task, by name: packages, the code of the
+    library and that of an architecture of the user's own."""
     code = store.code_of(store.PIECES)
     try:
         store.check_unedited(code)
@@ -165,7 +167,8 @@ def _refuse_others(where: str, found: dict[str, str], wanted: dict[str, str]) ->
 
 
 def _alike(wanted: dict[str, str], architecture: str, function: Callable, *task):
-    """A task in a process that may have joined a cluster after it was met, or be older than the code."""
+    """Run a task if this process has the versions `wanted`: it may have joined a cluster after it
+    was met, or be older than the code."""
     _refuse_others(f"Process {os.getpid()} on {platform.node()}", versions(architecture), wanted)
     return function(*task)
 
@@ -248,7 +251,8 @@ _clusters: dict = {}  # address of a scheduler -> distributed.Client
 
 
 def at_once() -> int:
-    """Tasks that `run_tasks` runs at the same time: threads of the workers of `$MIA_CLUSTER`, or processes of the pool."""
+    """Number of tasks that `run_tasks` runs at the same time: threads of the workers of
+    `$MIA_CLUSTER`, or processes of the pool."""
     if cluster() is None:
         return default_workers()
     return max(1, sum(_clusters[environment.cluster()].nthreads().values()))
@@ -297,7 +301,7 @@ def connect(address: str):
 
 
 def _sees(path: str) -> tuple[bool, dict[str, str]]:
-    """What a worker is asked before it gets work: whether it sees a file, and its versions."""
+    """True if a worker sees a file, and the worker's versions; asked before it gets work."""
     return os.path.isfile(path), versions()
 
 

@@ -40,7 +40,7 @@ from mia_lib.training.recipe import TrainConfig
 
 @dataclass(frozen=True)
 class Privacy:
-    """What a model may reveal about one of its training records.
+    """Limit on what a model may reveal about one of its training records.
 
     Attributes:
         epsilon: above 0. delta: between 0 and 1; 1/n for n training records when None.
@@ -72,7 +72,8 @@ class Privacy:
 
 @contextmanager
 def _calm():
-    """Without two warnings: the accountant's grid of orders ends (its bound holds, if loosely); inputs need no gradient."""
+    """Within the block, silence two warnings: the accountant's grid of orders ends (its bound
+    holds, if loosely); inputs need no gradient."""
     with warnings.catch_warnings():
         for words in (
             "Optimal order is the (largest|smallest) alpha",
@@ -176,8 +177,9 @@ def _optimizer(weights: list, config: TrainConfig, **private):
     from opacus.optimizers.optimizer import _generate_noise
 
     class Private(DPOptimizer):
-        """Opacus', but its noise is drawn on the CPU wherever the gradients are: models do not depend on the device. What is
-        `canary_sum` [P] is added to the sum of a step's gradients."""
+        """Opacus' optimiser, but its noise is drawn on the CPU wherever the gradients are, so
+        models do not depend on the device. `canary_sum` [P], if any, is added to the sum of a
+        step's gradients."""
 
         canary_sum: torch.Tensor | None = None
 
@@ -356,7 +358,8 @@ class PrivateEnsemble(Ensemble):
     privacy: Privacy = field(kw_only=True)
 
     def spec(self, index: int) -> dict:
-        """What determines model `index`."""
+        """Spec of model `index`, plain data that determine it: that of `Ensemble`, and the
+        privacy."""
         return {**super().spec(index), "privacy": asdict(self.privacy)}
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:

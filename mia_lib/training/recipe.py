@@ -1,4 +1,4 @@
-"""How a model is trained: the configuration, and what of it every back end shares.
+"""Recipe of a training: the configuration, and all of a training that back ends share.
 
 Everything random in a training (initial weights, order of the batches, augmentation, dropout) is drawn from seeds of the
 model, on the CPU or by integer arithmetic. So one model or many at once, on a processor or a graphics card, see the same
@@ -27,7 +27,7 @@ WARM_UP = 0.3  # share of a cycle in which the rate rises
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained.
+    """Recipe by which a model is trained.
 
     Numbers are numbers: text, True and values that are not finite are refused.
 
@@ -116,14 +116,14 @@ class TrainConfig:
         return self.epochs if self.stop_epoch is None else self.stop_epoch
 
     def spec(self) -> dict:
-        """What determines a model, as plain data."""
+        """The recipe as plain data, as the spec of a model holds it."""
         package = custom.package(self.architecture) if custom.is_own(self.architecture) else ""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         return given | ({"package": package} if package else {})
 
 
 def seed_of(config: TrainConfig, index: int) -> int:
-    """What seeds everything random in model `index` of an ensemble."""
+    """Seed of everything random in model `index` of an ensemble."""
     return int(np.random.SeedSequence([config.seed, index]).generate_state(1, np.uint64)[0] >> 1)
 
 

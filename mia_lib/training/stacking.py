@@ -70,8 +70,8 @@ class Stacked(nn.Module):
 
 
 class _Linear(nn.Linear):
-    """The layer as W x' instead of x W': batched products of many rows with few columns are several times as slow on a CPU,
-    their gradients above all."""
+    """Linear layer as W x' instead of x W': batched products of many rows with few columns are
+    several times as slow on a CPU, their gradients above all."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         product = (self.weight @ x.mT).mT
@@ -79,8 +79,8 @@ class _Linear(nn.Linear):
 
 
 class _BatchNorm2d(nn.BatchNorm2d):
-    """The layer in float32: PyTorch does not differentiate that of several networks at once, on a card, in short numbers with
-    statistics in long ones."""
+    """Batch normalisation in float32: on a card, PyTorch does not differentiate it for several
+    networks at once if numbers are short and statistics long."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return super().forward(x.float() if x.dtype == torch.bfloat16 else x)
@@ -92,7 +92,7 @@ def _flat(name: str) -> str:
 
 @lru_cache
 def stackable(architecture: str, shape: tuple, classes: int) -> bool:
-    """Whether networks compute stacked what they compute one by one.
+    """True if networks compute stacked what they compute one by one.
 
     Those of `models.build` do. Two of the user's own are tried with three records each, as they are trained and as they are
     asked: outputs, gradients and all that they hold afterwards must agree. What cannot be stacked is trained one by one.
