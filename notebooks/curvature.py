@@ -54,12 +54,12 @@ def number(attack, metric, **where):
 # %%
 recipe = {"records": records or None, "architecture": architecture, "epochs": epochs,
           "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed}
-games = study.attacked(models, targets, references)
-curved, scored, frames = {}, {}, []
+curved, games, scored, frames = {}, {}, {}, []
 for name in sets:
     curved[name], bank = study.measured(name, models, asked, **recipe)
-    table, *scored[name] = study.table_1(name, curved[name], bank, games, draws)
-    frames += [table, study.queries(name, curved[name], bank, games, draws)]
+    game = games[name] = study.attacked(curved[name], targets, references)
+    table, *scored[name] = study.table_1(name, curved[name], bank, game, draws)
+    frames += [table, study.queries(name, curved[name], bank, game, draws)]
 frame = pd.concat(frames, ignore_index=True)
 
 # %% tags=["remove-input"]
@@ -280,8 +280,8 @@ results.show_table(
 
 # %%
 for name in sets:
-    frame = pd.concat([frame, study.gaussian(name, curved[name], games), *[
-        of_study(name, curved[name], games, draws)
+    frame = pd.concat([frame, study.gaussian(name, curved[name], games[name]), *[
+        of_study(name, curved[name], games[name], draws)
         for of_study in (study.precisions, study.estimators, study.by_references)]])
 
 # %% tags=["hide-input"]
@@ -296,7 +296,7 @@ plotting.show(
             "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
     alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")
 plotting.show(
-    exhibits.figure_2(curved, list(games)), name="curvature-figure-2",
+    exhibits.figure_2(curved, list(game.targets)), name="curvature-figure-2",
     caption="**Figure 2 of the paper**, on {ours}`sets`: log curvature of members and of non-members, all targets and images together, in float64.",
     alt="A panel for each data set with two histograms of log curvature, of members and of non-members.")
 plotting.show(
@@ -360,7 +360,7 @@ results.show_table(
 
 # %%
 of_half, half, of_sizes = study.of_other_sizes(sizes, coreset_sizes, models)
-frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, games, draws)])
+frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, study.attacked(of_half, targets, references), draws)])
 
 # %% tags=["hide-input"]
 plotting.show(

@@ -1,5 +1,7 @@
 """The curvature chapter: its frames against the library's functions, on banks whose signals are made up."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -50,8 +52,9 @@ def toy_bank(gap, count=12, n=600, seed=0, others=60):
 
 
 CURVED, BANK = toy_bank(1.5)
-GAMES = study.attacked(12, 4, 8)
-FRAME, SCORES, MEMBERS = study.table_1("cifar100", CURVED, BANK, GAMES, draws=20)
+GAME = study.attacked(CURVED, 4, 8)
+GAMES = dict(study.pairs(GAME))
+FRAME, SCORES, MEMBERS = study.table_1("cifar100", CURVED, BANK, GAME, draws=20)
 
 
 def test_the_frame_has_what_the_functions_of_the_page_say():
@@ -59,9 +62,14 @@ def test_the_frame_has_what_the_functions_of_the_page_say():
     assert list(GAMES) == [0, 2, 4, 6] and all(
         not {t, t + 1} & {*others} and len(others) == 8 for t, others in GAMES.items()
     )
-    for targets, references in ((7, 8), (4, 12), (4, 7), (4, 2)):
-        with pytest.raises(MiaError, match="of 12 models 6 can be attacked"):
-            study.attacked(12, targets, references)
+    for targets, references, said in (
+        (7, 8, "of 12 models 6 can be attacked"),
+        (4, 12, "of 12 models 6 can be attacked"),
+        (4, 7, "references = 7: an even number"),
+        (4, 2, "4 at least"),
+    ):
+        with pytest.raises(MiaError, match=said):
+            study.attacked(CURVED, targets, references)
     assert list(SCORES)[:8] == list(study.PAPER) and SCORES["Yeom"].shape == (
         4,
         600,
@@ -94,7 +102,7 @@ def test_the_frame_has_what_the_functions_of_the_page_say():
     two = metrics.estimate(FRAME, study.TRUE, "auc", protocol="as released")
     assert_allclose(two.values, metrics.auc(SCORES[study.TRUE], MEMBERS))
     assert (
-        "RMIA" not in study.methods(CURVED, GAMES, 1)[0]
+        "RMIA" not in study.methods(CURVED, GAME, 1)[0]
     )  # without records that no model was trained on
     p, elsewhere = (
         np.exp(-signals.loss_of(BANK.margin[[0, *GAMES[0]]][:, rows]))
@@ -107,7 +115,7 @@ def test_the_frame_has_what_the_functions_of_the_page_say():
 
 
 def test_queries_are_counted_and_curvature_is_the_precise_one():
-    frame = study.queries("cifar100", CURVED, BANK, GAMES, draws=20)
+    frame = study.queries("cifar100", CURVED, BANK, GAME, draws=20)
     table = exhibits.queries_table(frame)
     assert len(table) == len(frame[frame["study"] == "queries"].groupby(["queries", "attack"]))
     assert list(table.index.get_level_values("queries")) == sorted(
@@ -121,7 +129,7 @@ def test_queries_are_counted_and_curvature_is_the_precise_one():
     )
     auc = metrics.estimate(frame, study.RATIO, "auc", queries=40)
     scores = study.against(
-        GAMES,
+        study.pairs(GAME),
         CURVED.members[:, :300],
         lambda t, others, inside: study.curvature_attacks(
             CURVED.precise[..., :1], t, others, inside
@@ -131,7 +139,7 @@ def test_queries_are_counted_and_curvature_is_the_precise_one():
 
 
 def test_where_float32_has_nothing_precision_matters_and_the_share_of_nothing_is_told():
-    frame = study.precisions("cifar100", CURVED, GAMES, draws=20)
+    frame = study.precisions("cifar100", CURVED, GAME, draws=20)
     zero = [
         metrics.estimate(frame, study.CURVATURE, "zero", precision=one).value
         for one in ("float32", "float64")
@@ -146,30 +154,30 @@ def test_where_float32_has_nothing_precision_matters_and_the_share_of_nothing_is
 
 def test_fewer_references_are_the_first_ones():
     frame, metric = (
-        study.by_references("cifar100", CURVED, GAMES, draws=20, few=4),
+        study.by_references("cifar100", CURVED, GAME, draws=20, few=4),
         "conformal_tpr_at_fpr=0.001",
     )
     assert sorted(frame["references"].unique()) == [4, 8]
-    fewer = {t: others[:4] for t, others in GAMES.items()}
+    fewer = replace(GAME, references=4)
     scores = study.methods(CURVED, fewer, 2)[0]
     for name in (study.LR, study.RELEASED):
         rates = metrics.estimate(
             metrics.by_target({name: scores[name]}, MEMBERS, (metric,), draws=20), name, metric
         ).values
         assert_allclose(metrics.estimate(frame, name, metric, references=4).values, rates)
-    assert study.by_references("cifar100", CURVED, GAMES, draws=20)[
+    assert study.by_references("cifar100", CURVED, GAME, draws=20)[
         "references"
     ].unique().tolist() == [8]
 
 
 def test_the_distance_of_gaussian_values_is_small_and_of_others_is_not():
-    normal = metrics.estimate(study.gaussian("x", CURVED, GAMES), study.CURVATURE, "distance").value
+    normal = metrics.estimate(study.gaussian("x", CURVED, GAME), study.CURVATURE, "distance").value
     values = np.exp(np.random.default_rng(1).normal(size=(12, 600, 1))).astype(np.float16)
     skewed = bank_of(precise=values, members=CURVED.members)
     assert (
         normal
         < 0.09
-        < metrics.estimate(study.gaussian("x", skewed, GAMES), study.CURVATURE, "distance").value
+        < metrics.estimate(study.gaussian("x", skewed, GAME), study.CURVATURE, "distance").value
     )
 
 
@@ -199,7 +207,7 @@ def test_the_banks_own_models_stand_among_random_sets_whose_references_are_halve
         for kind in ("random", "coreset")
         for size in (100, 900)
     }
-    frame = study.sizes(CURVED, 300, targets, GAMES, draws=20)
+    frame = study.sizes(CURVED, 300, targets, GAME, draws=20)
     assert frame[frame["kind"] == "random"]["size"].unique().tolist() == [100, 300, 900]
     own, one_view = (
         metrics.estimate(one, study.NLL, "auc", **where).values
@@ -230,7 +238,7 @@ def test_tables_stand_beside_the_papers():
     low = exhibits.table_five(FRAME, "cifar100")
     assert str(low.loc[study.LR, "TPR at 0.1 %, paper"]) == "23.9"
     assert str(low.loc[study.LR, "TPR at 0.01 %"]) == "below resolution"
-    signals_of = exhibits.signals_table(study.estimators("cifar100", CURVED, GAMES, draws=20))
+    signals_of = exhibits.signals_table(study.estimators("cifar100", CURVED, GAME, draws=20))
     assert list(signals_of.index.get_level_values("signal")) == list(study.SIGNALS)
 
 
@@ -294,14 +302,14 @@ def test_networks_that_know_their_members_stand_beside_the_papers_cifar_100():
     assert bank is None and curved.members.shape == (12, 4000)
     assert (curved.true[..., 0] > 0)[curved.members].mean() > 0.999  # log odds of the true class
     frame, scores, members = study.table_1(
-        study.MEMORISED, curved, bank, study.attacked(12, 4, 10), draws=10
+        study.MEMORISED, curved, bank, study.attacked(curved, 4, 10), draws=10
     )
     assert scores["Yeom"].shape == members.shape == (4, 4000) and "RMIA" not in set(frame["attack"])
     table = exhibits.table_one(frame)
     assert table.loc[
         ("4,000 images of CIFAR-100", "Curv ZO NLL"), "AUC, paper"
     ].value == pytest.approx(93.49)
-    zero = study.precisions(study.MEMORISED, curved, study.attacked(12, 4, 10), draws=10).query(
+    zero = study.precisions(study.MEMORISED, curved, study.attacked(curved, 4, 10), draws=10).query(
         "metric == 'zero'"
     )
     share = zero.groupby("precision")["value"].mean()

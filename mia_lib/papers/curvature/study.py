@@ -7,15 +7,17 @@ partner, which was trained on the other half of the records, is never among its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mia_lib import membership, signals
+from mia_lib import signals
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
 from mia_lib.errors import MiaError
+from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.papers.curvature import theory
 from mia_lib.papers.curvature.measure import FLOOR, KINDS, SHIFTED_MEANS
@@ -74,18 +76,17 @@ def measured(dataset: str, models: int, asked: int, **recipe) -> tuple[Bank, Ban
     return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
 
 
-def attacked(models: int, targets: int, references: int) -> dict[int, np.ndarray]:
-    """Targets, one of each complementary pair, and the references against each.
+def attacked(curved: Bank, targets: int, references: int) -> Game:
+    """The first models of pairs, each with the first models of other pairs as references.
 
     Raises:
-        MiaError: more targets than pairs, or more references than models of other pairs.
+        MiaError: more targets than pairs; fewer than 4 references, an odd number, or more than models of other pairs.
     """
-    if 2 * targets > models or not 4 <= references <= models - 2 or references % 2:
+    if references < 4 or references % 2:
         raise MiaError(
-            f"targets = {targets}, references = {references}: of {models} models {models // 2} can be attacked, "
-            f"one of each complementary pair, with 4 to {models - 2} others as references, an even number."
+            f"references = {references}: an even number of them is needed, 4 at least, for two values of each kind."
         )
-    return {t: membership.references_of(t, models)[:references] for t in range(0, 2 * targets, 2)}
+    return Game(curved.members, {}, {}, range(0, 2 * targets, 2), references, "first")
 
 
 def of_other_sizes(
@@ -113,17 +114,24 @@ def of_other_sizes(
     )
 
 
+def pairs(game: Game) -> list[tuple[int, np.ndarray]]:
+    """Number of each target and of its references."""
+    return [(view.target, view.models) for view in game]
+
+
 def against(
-    games: Mapping[int, np.ndarray], members: np.ndarray, score
+    games: Iterable[tuple[int, np.ndarray]], members: np.ndarray, score
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores [T, N] of attacks by name, and who is a member, bool [T, N].
 
     Args:
-        games: of `attacked`. members: bool [M, N].
+        games: target and references, such as `pairs` of a game. members: bool [M, N].
         score: (target, references, members of these [R, N]) -> name -> [N].
     """
-    rows = [score(target, references, members[references]) for target, references in games.items()]
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, members[list(games)]
+    games = list(games)
+    rows = [score(target, references, members[references]) for target, references in games]
+    attacked_members = members[[target for target, _ in games]]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, attacked_members
 
 
 def released_ratio(
@@ -156,7 +164,7 @@ def lira(
 
 
 def methods(
-    curved: Bank, games: Mapping[int, np.ndarray], views: int, bank: Bank | None = None
+    curved: Bank, game: Game, views: int, bank: Bank | None = None
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores of all attacks, the curvature in float32 as it is released; with a `bank` that has records which no model was
     trained on RMIA among them; and who is a member."""
@@ -183,7 +191,7 @@ def methods(
             CURVATURE: -log[t, :, 0].astype(float),
         }
 
-    return against(games, curved.members, score)
+    return against(pairs(game), curved.members, score)
 
 
 def rmia(
@@ -205,12 +213,12 @@ def rmia(
 
 
 def table_1(
-    data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray], draws: int = 100
+    data: str, curved: Bank, bank: Bank | None, game: Game, draws: int = 100
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Tables 1 to 5: study "methods", by data and protocol of `PROTOCOLS`; and scores as released with who is a member."""
     frames = []
     for protocol, views in PROTOCOLS.items():
-        scores, members = methods(curved, games, views, bank)
+        scores, members = methods(curved, game, views, bank)
         frames.append(
             by_target(
                 scores, members, METRICS, draws=draws, study="methods", data=data, protocol=protocol
@@ -220,7 +228,7 @@ def table_1(
 
 
 def queries(
-    data: str, curved: Bank, bank: Bank | None, games: Mapping[int, np.ndarray], draws: int = 100
+    data: str, curved: Bank, bank: Bank | None, game: Game, draws: int = 100
 ) -> pd.DataFrame:
     """Study "queries", with a column of that name: attacks on the records whose curvature is known in float64."""
     log, members = curved.precise, curved.members[:, : curved.precise.shape[1]]
@@ -248,7 +256,7 @@ def queries(
             (name, 1): values for name, values in rmia(bank, t, others, members.shape[1]).items()
         }
 
-    scores, inside = against(games, members, score)
+    scores, inside = against(pairs(game), members, score)
     return pd.concat(
         [
             by_target(
@@ -260,19 +268,17 @@ def queries(
     )
 
 
-def precisions(
-    data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100
-) -> pd.DataFrame:
+def precisions(data: str, curved: Bank, game: Game, draws: int = 100) -> pd.DataFrame:
     """Study "precision": the curvature attacks in either precision on the same records, two views; "zero", the share of
     curvatures that are nothing, of each target."""
     frames, asked = [], curved.precise.shape[1]
     for precision, log in (("float32", curved.released[:, :asked]), ("float64", curved.precise)):
         scores, members = against(
-            games,
+            pairs(game),
             curved.members[:, :asked],
             lambda t, others, inside, log=log: curvature_attacks(log, t, others, inside),
         )
-        nothing = (log[list(games)] < np.log(FLOOR) + 0.5).mean((1, 2))
+        nothing = (log[list(game.targets)] < np.log(FLOOR) + 0.5).mean((1, 2))
         frames += [
             by_target(
                 scores, members, FEW, draws=draws, study="precision", data=data, precision=precision
@@ -293,16 +299,14 @@ SIGNALS = {
 }
 
 
-def estimators(
-    data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100
-) -> pd.DataFrame:
+def estimators(data: str, curved: Bank, game: Game, draws: int = 100) -> pd.DataFrame:
     """Study "signals": the log-likelihood ratio of the signals of `SIGNALS`, image alone, on the records whose Hessian is
     known."""
     asked = curved.exact.shape[1]
     arrays = {name: getattr(curved, array)[:, :asked] for name, (array, _) in SIGNALS.items()}
     arrays = {name: array[..., 0] if array.ndim == 3 else array for name, array in arrays.items()}
     scores, members = against(
-        games,
+        pairs(game),
         curved.members[:, :asked],
         lambda t, others, inside: {
             name: attack.nll(array[t], array[others], inside) for name, array in arrays.items()
@@ -312,18 +316,18 @@ def estimators(
 
 
 def by_references(
-    data: str, curved: Bank, games: Mapping[int, np.ndarray], draws: int = 100, few: int = 8
+    data: str, curved: Bank, game: Game, draws: int = 100, few: int = 8
 ) -> pd.DataFrame:
     """Study "references": LR and LiRA, as released, with the first `few` references and with all."""
-    frames, metric, most = [], "conformal_tpr_at_fpr=0.001", len(next(iter(games.values())))
+    frames, metric, most = [], "conformal_tpr_at_fpr=0.001", game.references
     for count in sorted({min(few, most), most}):
-        fewer = {target: others[:count] for target, others in games.items()}
+        fewer = pairs(replace(game, references=count))
         scores, members = against(
             fewer,
             curved.members,
-            lambda *game: {
-                LR: released_ratio(curved.released, *game),
-                RELEASED: released_ratio(curved.top, *game),
+            lambda *one: {
+                LR: released_ratio(curved.released, *one),
+                RELEASED: released_ratio(curved.top, *one),
             },
         )
         frames.append(
@@ -340,7 +344,7 @@ def by_references(
     return pd.concat(frames, ignore_index=True)
 
 
-def gaussian(data: str, curved: Bank, games: Mapping[int, np.ndarray]) -> pd.DataFrame:
+def gaussian(data: str, curved: Bank, game: Game) -> pd.DataFrame:
     """Study "gaussian": how far log curvature, in float64, is from what the references' Gaussians predict of the target.
 
     If the values of a record are Gaussian, the target's distance from the mean of n references is Student's t with n - 1
@@ -348,7 +352,7 @@ def gaussian(data: str, curved: Bank, games: Mapping[int, np.ndarray]) -> pd.Dat
     members under IN references and of non-members under OUT references.
     """
     log, distances = curved.precise[..., 0].astype(float), []
-    for target, references in games.items():
+    for target, references in pairs(game):
         inside, trained = (curved.members[rows, : log.shape[1]] for rows in (references, target))
         for records, kept in ((trained, inside), (~trained, ~inside)):
             mean, squares, count = (
@@ -372,7 +376,7 @@ def sizes(
     references: Bank,
     half: int,
     targets: Mapping[tuple[str, int], Bank],
-    games: Mapping[int, np.ndarray],
+    game: Game,
     draws: int = 100,
 ) -> pd.DataFrame:
     """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size (`of_other_sizes`), with
@@ -380,7 +384,7 @@ def sizes(
     target" ranks records by their curvature under references without them, and looks at no target."""
     frames = []
 
-    def attack_all(banks: list[Bank], rows: Mapping[int, np.ndarray], **where) -> None:
+    def attack_all(banks: list[Bank], rows: list[tuple[int, np.ndarray]], **where) -> None:
         log, true, top = (
             np.concatenate(
                 [getattr(bank, name).reshape(*bank.members.shape, -1)[..., 0] for bank in banks]
@@ -406,12 +410,11 @@ def sizes(
             )
         )
 
-    attack_all([references], games, kind="random", size=half)
+    attack_all([references], pairs(game), kind="random", size=half)
     for (kind, size), bank in targets.items():
         everyone = np.arange(len(bank), len(bank) + len(references))
-        attack_all(
-            [bank, references], dict.fromkeys(range(len(bank)), everyone), kind=kind, size=size
-        )
+        rows = [(target, everyone) for target in range(len(bank))]
+        attack_all([bank, references], rows, kind=kind, size=size)
     return pd.concat(frames, ignore_index=True).sort_values(
         ["kind", "size"], kind="stable", ignore_index=True
     )
