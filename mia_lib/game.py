@@ -138,7 +138,8 @@ class Game:
         references: int,
         order: str = "next",
     ) -> Game:
-        """The same with the numbers of the judged records [N], of public ones [Q] and of the targets [T]."""
+        """The game on a published bank, with the numbers of the judged records [N], of the public
+        ones [Q] and of the targets [T]; other arguments as for `of`."""
         log_odds, public_log_odds = (
             bank.margin[:, rows].astype(np.float64) for rows in (records, public)
         )
@@ -153,18 +154,20 @@ class Game:
 
     @property
     def complete(self) -> int:
-        """How many models have all signals; only these are attacked."""
+        """Number of models that have all signals, the first ones; only these are attacked."""
         return min([len(self.members), *map(len, self.values.values())])
 
     @property
     def target_members(self) -> np.ndarray:
-        """Who is a member of each target, bool [T, N]."""
+        """Membership of the judged records in each target's training set, bool [T, N]."""
         return self.members[list(self.targets)]
 
     def references_of(self, target: int, count: int | None = None) -> np.ndarray:
-        """Numbers of `count` references against a target, int [R]; `references` of them when None.
+        """Numbers of `count` references against a target, int [count]; `references` of them when
+        None.
 
-        Pairs stand together, of odd counts the last is one of a pair. Those of which all signals are known come first.
+        Models of a pair stand together; the last of an odd count lacks its partner. Pairs that have
+        all signals come first.
         """
         count = (
             self.references
@@ -179,7 +182,7 @@ class Game:
         return np.stack([2 * pairs, 2 * pairs + 1], 1).ravel()[:count]
 
     def view(self, target: int, count: int | None = None) -> View:
-        """What an attacker with `count` references sees of a model."""
+        """The `View` of an attacker who attacks the model `target` with `count` references."""
         return View(self, target, self.references_of(target, count))
 
     def __iter__(self) -> Iterator[View]:
@@ -224,13 +227,14 @@ class Game:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an attacker sees of one target, a `registry.TargetSignals`; not whom it was trained on.
+    """One target as an attacker sees it, a `registry.TargetSignals`: it does not tell whom the
+    target was trained on.
 
     Attributes:
         game: with the answers of all models. target: its number. models: numbers of the references, [R].
-        records: numbers or mask of those among the game's that are judged; all when None.
-        replaced: signal -> the one of the game that stands in its place, such as the mean log odds of many queries; then there
-            are no others.
+        records: numbers or mask of the game's records that are judged; all when None.
+        replaced: signal -> the game's signal that stands in its place, such as the mean log odds
+            of many queries; other signals are then not there.
     """
 
     game: Game
@@ -245,12 +249,12 @@ class View:
 
     @property
     def labels(self) -> np.ndarray:
-        """None: a bank keeps no labels."""
+        """Raises `MiaError`: a bank keeps no labels."""
         raise MiaError("an attack that reads labels cannot be run on a bank, which keeps none.")
 
     @property
     def reference_members(self) -> np.ndarray:
-        """Who was trained on which judged record, bool [R, N]."""
+        """Membership of the judged records in each reference's training set, bool [R, N]."""
         return self.game.members[self.models][:, self._rows]
 
     @property
@@ -263,35 +267,38 @@ class View:
         )
 
     def own(self, signal: str) -> np.ndarray:
-        """Of the target, [N]; a signal that is not there raises `MiaError`."""
+        """Signal of the target for each judged record, [N]; a signal that is not there raises
+        `MiaError`."""
         return registry.read_signal("game.values", self._values, signal, self.target)[self._rows]
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
-        """Of all references, [R, N], and who was trained on which record, bool [R, N]."""
+        """Signal of all references for each judged record, [R, N], and their `reference_members`,
+        bool [R, N]."""
         values = registry.read_signal("game.values", self._values, signal, self.models)
         return values[:, self._rows], self.reference_members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
-        """Of the target for the first `most` public records or all, [Q]."""
+        """Signal of the target for the first `most` public records, or all when None, [Q]."""
         return registry.read_signal(
             "game.public_values", self.game.public_values, signal, self.target
         )[:most]
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
-        """Of all references for the same records, [R, Q]."""
+        """Signal of all references for the same public records, [R, Q]."""
         return registry.read_signal(
             "game.public_values", self.game.public_values, signal, self.models
         )[:, :most]
 
     def on(self, records: np.ndarray) -> View:
-        """The same of some of the game's records."""
+        """The view with these of the game's records as those that are judged."""
         return replace(self, records=records)
 
     def rehearsals(self, count: int) -> list[tuple[View, np.ndarray]]:
-        """The attacker's own models in the target's place, and who is a member of each, bool [N].
+        """Views in which models of the attacker's own are the target, and the membership of the
+        judged records in each, bool [N].
 
-        The attacker trained the references, so it knows who is in them. `count` of them at most, one of each pair, are
-        attacked with the other references but their partner.
+        The attacker trained the references, so it knows who is in them. At most
+        `count` references, one of each pair, are attacked with the others except their partner.
         """
         own = [model for model in self.models if model % 2 == 0][:count]
         return [
@@ -317,7 +324,8 @@ class View:
             step: one record in so many is judged. metric: that is highest. options: others of the attack.
 
         Returns:
-            option -> value; nothing where no pair of references is left to attack one with, so that the registry's hold.
+            option -> value; empty if there are too few references to attack one of them, so that
+            the registry's values hold.
         """
         known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
         if len(self.models) < 4:

@@ -35,8 +35,8 @@ THREADS = (
 
 @dataclass(frozen=True)
 class Needs:
-    """What an attack has: access to the target, of `ACCESS`; models trained by the attacker, of `REFERENCES`; and what else it
-    knows."""
+    """The threat model of an attack: its access to the target, one of `ACCESS`; the models that the
+    attacker trained, one of `REFERENCES`; and what else the attacker knows."""
 
     access: str
     references: str
@@ -44,7 +44,7 @@ class Needs:
 
 
 def needs(access: str, references: str, knows: str) -> Callable:
-    """Declare what an attack has; kept as the function's attribute `needs`."""
+    """Declare the threat model of an attack, kept as the function's attribute `needs`."""
     declared = Needs(
         check_choice("access", access, ACCESS),
         check_choice("references", references, REFERENCES),
@@ -59,8 +59,9 @@ def needs(access: str, references: str, knows: str) -> Callable:
 
 
 def threat_model(attacks: dict[str, Callable | Needs]):
-    """The threat-model table of a chapter, a row an attack: access to the target, references, other knowledge; by name, of
-    score functions marked with `needs`, or of what an attack has whose score is a signal as it is."""
+    """The threat-model table of a chapter, a row for each attack: access to the target, reference
+    models, other knowledge. It is made of score functions marked with `needs`; for an attack whose
+    score is a signal as it is, give its `Needs`."""
     import pandas as pd
 
     declared = {
@@ -88,7 +89,8 @@ def check_references(
     names: Sequence[str] = ("signal", "reference_signal"),
     own: str = "refuse",
 ) -> tuple[np.ndarray, ...]:
-    """`check_signals`, and the membership of the references, a mask bool [R, N] or else refused."""
+    """The arrays of `check_signals`, and the membership of the references, bool [R, N]; anything
+    but such a mask is refused."""
     signal, reference_signal = check_signals(signal, reference_signal, views, names, own)
     reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
     if reference_members.shape != reference_signal.shape[:2]:
@@ -191,8 +193,8 @@ def check_own(
 
 
 def check_loss(argument: str, loss: np.ndarray) -> np.ndarray:
-    """A loss [...] as an array; a warning of one that is nowhere above zero: it looks like a score, which is higher for
-    members."""
+    """A loss [...] as an array. A warning is given if it is nowhere above zero, for it then looks
+    like a score, which is higher for members."""
     loss = check_numbers(argument, loss)
     if loss.size and loss.max() <= 0 and loss.min() < 0:
         warnings.warn(
@@ -215,7 +217,7 @@ def check_direction(
 
     Args:
         reference_signal, reference_members: [R, N]. argument: name of the first, for the message.
-        higher: whether it is meant to be higher for members.
+        higher: whether the signal is meant to be higher for members.
     """
     step = -(-reference_members.shape[1] // SAMPLE)
     values, inside = reference_signal[:, ::step].astype(np.float64), reference_members[:, ::step]
@@ -241,8 +243,9 @@ def check_direction(
 
 
 def check_present(reference_members: np.ndarray, what: str, out: int = 1, inside: int = 0) -> None:
-    """Refuse records with fewer references than `what` needs, of masks [R, N], and count them: 0, 1 or 2 that left the record
-    `out`, and as many that had it `inside` their training set."""
+    """Refuse records with fewer references than `what` needs, by masks [R, N]; the error says how
+    many records these are. Needed are `out` references that were not trained on the record and
+    `inside` that were, 0, 1 or 2 of each."""
     references, records = reference_members.shape
     trained = reference_members.sum(0)
     for kind, count, least in (

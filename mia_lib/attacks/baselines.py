@@ -261,8 +261,8 @@ def _views(
     online: bool,
     own: str = "refuse",
 ) -> tuple[np.ndarray, ...]:
-    """Signals as views, [N, A] and [R, N, A], and the mask, where each record has the references that a Gaussian needs of each
-    kind: one with a fixed variance, else two."""
+    """Signals as views, [N, A] and [R, N, A], and the mask [R, N]. Records with too few references
+    of a kind for its Gaussian are refused: it takes one with a fixed variance, else two."""
     least = 1 if check_flag("fixed_variance", fixed_variance) else 2
     signal, reference_signal, reference_members = check_references(
         signal, reference_signal, reference_members, views=True, own=own

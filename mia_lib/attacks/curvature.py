@@ -53,7 +53,8 @@ def log_curvature(curvature: np.ndarray, floor: float = 1e-22) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Fit:
-    """What a rule sees: signals [n, A], and of IN and of OUT references mean [n, A], squared deviations, number [n, 1]."""
+    """Input of a scoring rule: the target's signals [n, A], and of the IN and the OUT references
+    mean [n, A], sum of squared deviations [n, A] and number [n, 1]."""
 
     signal: np.ndarray
     inside: tuple[np.ndarray, ...]
@@ -62,7 +63,8 @@ class _Fit:
 
 
 def _variance(fit: _Fit, *kinds: tuple[np.ndarray, ...], less: int = 1) -> np.ndarray:
-    """Variance [n, A] pooled over kinds of references: squared deviations over their number less `less` for each kind."""
+    """Variance [n, A] pooled over kinds of references: the sum of squared deviations over the
+    number of references minus `less` for each kind."""
     squares = sum(
         np.where(s > n * np.maximum((fit.rounding * mean) ** 2, NO_VARIANCE), s, 0.0)
         for mean, s, n in kinds
@@ -78,7 +80,8 @@ def _log_density(fit: _Fit, kind: tuple[np.ndarray, ...], scale: np.ndarray) -> 
 
 
 def _one_scale(fit: _Fit, scale: np.ndarray) -> np.ndarray:
-    """log N(c; IN) - log N(c; OUT) of one scale for both, the difference of squares as a product: it cannot cancel."""
+    """log N(c; IN) - log N(c; OUT) summed over views, [n], with one `scale` for both. The
+    difference of squares is computed as a product, in which nothing cancels."""
     (mean_in, *_), (mean_out, *_) = fit.inside, fit.out
     gap = mean_in - mean_out
     gap = np.where(
@@ -109,7 +112,7 @@ def _released_lr(fit: _Fit, *_) -> np.ndarray:
 def _scores(
     rule: Callable, curvature, reference_curvature, reference_members, variant, tied, lacking
 ) -> np.ndarray:
-    """Scores [N] by a rule, with arguments as for `nll`."""
+    """Scores [N] by the scoring rule `rule`, with other arguments as for `nll`."""
     check_choice("variant", variant, VARIANTS)
     if check_flag("tied", tied) and variant == "released_code":
         raise MiaError(

@@ -38,7 +38,8 @@ AUDITOR = (
 
 @dataclass(frozen=True)
 class Sgd:
-    """What the auditor knows of the optimiser: lambda, above 0, mu and alpha of Eq. 8; others are refused."""
+    """Hyperparameters of the optimiser that the auditor knows: lambda, above 0, mu and alpha of Eq.
+    8; values out of range are refused."""
 
     learning_rate: float
     momentum: float
@@ -54,14 +55,14 @@ class Sgd:
 
     @property
     def factors(self) -> tuple[float, float]:
-        """1 - a alpha and alpha (2 - a alpha)."""
+        """The factors 1 - a alpha and alpha (2 - a alpha) of Eq. 8."""
         a_alpha = self.weight_decay * self.learning_rate / (1 + self.momentum)
         return 1 - a_alpha, self.weight_decay * (2 - a_alpha)
 
 
 @dataclass(frozen=True)
 class Forms:
-    """What a record's score needs of the inverse Hessian, each [N] (or [E, N] for E inverses).
+    """Numbers of a record that the inverse Hessian gives, each [N] (or [E, N] for E inverses).
 
     With A the conditioned Hessian, g the record's gradient, d the training set's, x = A^-1 g and x_D = A^-1 d:
 
@@ -83,7 +84,7 @@ class Forms:
     inverse_theta: np.ndarray | None = None
 
     def __getitem__(self, which) -> Forms:
-        """Some of the inverses, or of the records."""
+        """The forms of some of the inverses, or of some of the records."""
         parts = (getattr(self, part.name) for part in fields(self))
         return Forms(*(None if part is None else part[which] for part in parts))  # type: ignore[arg-type]
 
@@ -94,7 +95,7 @@ def forms(
     mean_gradient: np.ndarray,
     theta: np.ndarray | None = None,
 ) -> Forms:
-    """What each record's score needs, from its gradient.
+    """The `Forms` of each record, from its gradient.
 
     Args:
         gradients: of each record's loss, [N, P], or an iterable of blocks [B, P] such as `signals.record_gradients` yields.
@@ -146,7 +147,7 @@ def forms(
 
 
 def check_inverses(inverse_hessian: Inverse) -> tuple[list, int]:
-    """The inverses in a list, a matrix as an array, and their number P of parameters."""
+    """The inverses as a list, a matrix as an array in it, and their number P of parameters."""
     if isinstance(inverse_hessian, Sequence) and all(
         hasattr(one, "vectors") for one in inverse_hessian
     ):
@@ -198,8 +199,8 @@ def _from_spectrum(inverses: list, directions: np.ndarray):
 
 
 def _ordered(quadratic: np.ndarray, linear: np.ndarray) -> list[np.ndarray]:
-    """In the order of `Forms`, each [E, B]: from x^T x, x^T A^-1 x, g^T A^-1 g, and the products of x with x_D and x_w, then
-    with A^-1 x_D and A^-1 x_w."""
+    """Arrays [E, B] in the order of `Forms`, from x^T x, x^T A^-1 x, g^T A^-1 g (`quadratic`), and
+    from the products of x with x_D and x_w, then with A^-1 x_D and A^-1 x_w (`linear`)."""
     newton, inverse, influence = quadratic
     half = len(linear) // 2
     return [
@@ -213,8 +214,9 @@ def _ordered(quadratic: np.ndarray, linear: np.ndarray) -> list[np.ndarray]:
 
 
 def from_solutions(x: np.ndarray, along: np.ndarray, gradients: np.ndarray) -> Forms:
-    """The same from solutions of linear systems, as conjugate gradients give them, without any inverse. What I3 and I4 need
-    would take further systems: it is taken as zero, which leaves them out.
+    """`Forms` from solutions of linear systems, as conjugate gradients give them, without any
+    inverse. The products with A^-1 x, which I3 and I4 need, would take further systems: they are
+    taken as zero, which leaves both terms out.
 
     Args:
         x: A^-1 g of each record, [N, P]. along: A^-1 d, [P]. gradients: g, [N, P].
@@ -310,8 +312,9 @@ def split(
 
 
 def shift_and_alignment(products: Forms, sgd: Sgd) -> np.ndarray:
-    """Two numbers a record that give all four terms, ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``: [2, ...]
-    of the shape of `products`, newton and newton_mean, nearly, and what weight decay adds."""
+    """Two numbers for each record, [2, ...] with the shape of `products`, that give the sum of the
+    four terms: ``I1 + ... + I4 = shift / n + 2 alignment - 2 taken_out shift``. They are `newton`
+    and `newton_mean`, up to the weight decay."""
     once, twice = sgd.factors
     return np.stack(
         [
@@ -325,8 +328,8 @@ def shift_and_alignment(products: Forms, sgd: Sgd) -> np.ndarray:
 def combine(
     loss: np.ndarray, parts: dict[str, np.ndarray], sgd: Sgd, terms: str | Sequence[str] = "all"
 ) -> np.ndarray:
-    """The score of Eq. 8 from its terms, or from some of them: arguments and errors as for `scores`, and the terms of `split`,
-    whose shape it has."""
+    """The score of Eq. 8 from the terms of `split`, or from some of them, with the shape of a term.
+    Other arguments and errors are as for `scores`."""
     chosen = _chosen(terms)
     score = np.zeros(np.shape(parts["I1"]))
     if "loss" in chosen:
@@ -340,7 +343,7 @@ def combine(
 
 
 def _chosen(terms: str | Sequence[str]) -> tuple[str, ...]:
-    """Which of `TERMS`, each once and in their order."""
+    """The terms in `terms`, each once and in the order of `TERMS`."""
     one = isinstance(terms, str) or not np.iterable(terms)
     listed = (
         TERMS

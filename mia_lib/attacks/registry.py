@@ -39,7 +39,8 @@ SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the
 
 
 class TargetSignals(Protocol):
-    """What an attack sees of one target and its references: signals of N records that it judges and of Q public ones.
+    """Signals of one target and its references that an attack sees: of N records that it judges and
+    of Q public ones.
 
     Every signal is a name of `SIGNALS`. A scorer computes in the precision that it is shown.
     """
@@ -49,16 +50,17 @@ class TargetSignals(Protocol):
         """True classes, int [N]."""
 
     def own(self, signal: str) -> np.ndarray:
-        """Of the target, [N]; probabilities [N, K]."""
+        """Signal of the target for each judged record, [N]; probabilities [N, K]."""
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
-        """Of all references, [R, N] or [R, N, K], and who was trained on which record, bool [R, N]."""
+        """Signal of all references for each judged record, [R, N] or [R, N, K], and whether each
+        reference was trained on it, bool [R, N]."""
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
-        """Of the target for the first `most` public records or all, [Q]."""
+        """Signal of the target for the first `most` public records, or all when None, [Q]."""
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
-        """Of all references for the same records, [R, Q]."""
+        """Signal of all references for the same public records, [R, Q]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +101,9 @@ class ArraySignals:
 def read_signal(
     argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice | np.ndarray
 ) -> np.ndarray:
-    """A signal of some models from arrays with a row a model; the cross-entropy loss follows from the log odds where it is not
-    there. What is neither raises `MiaError`."""
+    """Signal of the models `rows`, from arrays with a row for each model. A loss that is not there
+    is computed, as cross-entropy, from the log odds; another signal that is not there raises
+    `MiaError`."""
     if signal in values:
         return check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
     if signal == "loss" and LOG_ODDS in values:
@@ -112,22 +115,26 @@ def read_signal(
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack.
+    """An attack that can be run by its name.
 
     Attributes:
         name: what pages call it.
-        source: whose it is, a key of `CITATIONS` and of the bibliography, or "" for this book's.
-        needs: what it has, as declared by its score function.
+        source: its authors' paper, a key of `CITATIONS` and of the bibliography, or "" for this
+            book's.
+        needs: its threat model, as declared by its score function.
         signals: names of `SIGNALS` that it reads, of the target and of references alike.
-        scorer: what it gives each record, higher for members, from `TargetSignals` and its options, [N].
-        options: plain values, which distinguish it from others of the same function.
+        scorer: function that gives scores [N], higher for members, from `TargetSignals` and the
+            options.
+        options: plain values, which distinguish it from other attacks by the same function.
         public: whether it reads signals of public records, too.
         audits: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the members. Its
             AUC is then no measure of what the model kept of a record, and it is set apart.
         constants: option -> the values from which `View.rehearse` chooses it by attacking the attacker's own models.
-        obstacle: why it is not possible with what an audit was given, `audit.inputs.AuditInputs`, or "".
-        queries: how often it asks about a record of these, besides for the outputs.
-        seconds: what it takes on these, from `audit.attacks.MeasuredCosts`; references apart, which are counted once.
+        obstacle: function that says why the attack is not possible with `audit.inputs.AuditInputs`,
+            "" if it is.
+        queries: function of these inputs: queries for each record, besides the one for the outputs.
+        seconds: function of these inputs and `audit.attacks.MeasuredCosts`: seconds that the attack
+            takes, without those of the references, which are counted once.
     """
 
     name: str
@@ -145,34 +152,37 @@ class Attack:
 
     @property
     def citation(self) -> str:
-        """Authors and year."""
+        """Authors and year of the source."""
         return CITATIONS.get(self.source, "")
 
     @property
     def takes_references(self) -> bool:
-        """Whether it compares with models that are trained for it."""
+        """True if the attack compares with models that are trained for it."""
         return self.needs.references != "none"
 
     def score(self, view: TargetSignals, **options) -> np.ndarray:
-        """Of each record, higher for members, [N]; options stand in the place of the entry's."""
+        """Scores [N] of the records in `view`, higher for members; `options` replace the
+        entry's."""
         return self.scorer(view, **{**self.options, **options})
 
 
 def score(name: str, view: TargetSignals, **options) -> np.ndarray:
-    """Scores [N] of an attack by its name in `ATTACKS`, higher for members, from what it sees, such as `ArraySignals`; options
-    stand in the place of the entry's. An unknown name and a signal that is not there are refused."""
+    """Scores [N] of an attack by its name in `ATTACKS`, higher for members, from the signals that
+    it sees, such as `ArraySignals`; `options` replace the entry's. An unknown name and a signal
+    that is not there are refused."""
     return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
 
 
 def run(attack: str | Callable[[TargetSignals], np.ndarray], view: TargetSignals) -> np.ndarray:
-    """Scores [N] of an attack by its name, or of a function that takes what an attack sees."""
+    """Scores [N] of an attack by its name, or of a function of `TargetSignals`."""
     return score(attack, view) if isinstance(attack, str) else attack(view)
 
 
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
-    """What a score function gives whose arguments are called like what is seen: `labels`, `reference_members`, a signal of
-    `SIGNALS` for the target's (`signal` for the log odds, `correct` for correctness), `reference_loss` and the like for those
-    of the references; options are its other arguments."""
+    """Scores of a function whose arguments are named for what they are given: `labels`,
+    `reference_members`, a signal of `SIGNALS` for the target's (`signal` for the log odds,
+    `correct` for correctness), `reference_loss` and the like for those of the references; `options`
+    are its other arguments."""
     arguments = {}
     for name in inspect.signature(attack).parameters:
         signal = {"signal": LOG_ODDS, "correct": "correctness"}.get(
@@ -277,7 +287,8 @@ def _entry(
     constants: Mapping[str, tuple[float, ...]] | None = None,
     **options,
 ) -> Attack:
-    """An attack whose needs its function declares; `references` in the place of those, where its options ask for fewer."""
+    """An `Attack` with the threat model that its function declares; `references` replaces the
+    declared ones where the options ask for fewer."""
     declared = function.needs  # type: ignore[attr-defined]
     declared = declared if references is None else replace(declared, references=references)
     return Attack(

@@ -1,1 +1,1 @@
-"""What a class gets: exercises with their checks, signals to attack, and a competition."""
+"""Teaching material: exercises with their checks, signals to attack, and a competition."""

@@ -48,7 +48,8 @@ WHAT = {
 
 
 def arrays() -> dict[str, np.ndarray]:
-    """The signals of the bank `NAME`, by the names of `WHAT`; neither trained nor computed with PyTorch."""
+    """The signals of the bank `NAME`, by the names of `WHAT`; PyTorch neither trains nor computes
+    any of them."""
     bank, weights = (
         published.load(NAME, arrays=("margin", "members")),
         published.load(f"{NAME}-weights", 1).arrays,
@@ -79,8 +80,10 @@ def arrays() -> dict[str, np.ndarray]:
 
 
 def _features(records, public) -> tuple[np.ndarray, np.ndarray]:
-    """Of each, standardised coordinates along the main directions of the public records, and how hard the record looks: its
-    squared distance from the mean of its own class less that from the nearest other, in fifty such coordinates."""
+    """Features [N, `FEATURES`] of the records and of the public ones: standardised coordinates
+    along the main directions of the public records, and last how hard the record looks. That is its
+    squared distance from the mean of its own class less that from the nearest other, in fifty such
+    coordinates."""
     centre = public.x.mean(0)
     variances, directions = np.linalg.eigh(np.cov(public.x - centre, rowvar=False))
     axes = (directions / np.sqrt(np.maximum(variances, 1e-12)))[:, : -DIRECTIONS - 1 : -1]
@@ -115,7 +118,7 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def card(arrays: dict[str, np.ndarray], packed: bytes) -> dict:
-    """What is in the file, how it was made, and on which terms."""
+    """Card of the file, as plain data: what is in it, how it was made, and on which terms."""
     return {
         "what": f"Signals of the published bank {NAME}, to attack with NumPy alone",
         "records": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747), some of the first 20,000 training images",

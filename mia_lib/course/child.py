@@ -19,7 +19,7 @@ LARGEST = 10**9  # bytes of a file that it may write, so that printing without e
 
 @dataclass(frozen=True)
 class End:
-    """How a process ended."""
+    """Exit code of a process that ended, and what it printed last."""
 
     code: int
     printed: str  # the last line, "" where there is none
@@ -62,7 +62,8 @@ def run(
 
 
 def _end(leader: int, own: str) -> None:
-    """End a process group and, on Linux, what left it but still has the group's folder for temporary files."""
+    """End all processes of a group and, on Linux, those that left it but still have its folder for
+    temporary files."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     mark = f"TMPDIR={own}".encode()
@@ -84,5 +85,5 @@ def _last_line(file: IO[bytes]) -> str:
 
 
 def printable(text: str, most: int = 1000) -> str:
-    """Text of others as one line that any terminal and any file can show."""
+    """Text from others as one line that any terminal and any file can show."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:most])

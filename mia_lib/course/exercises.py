@@ -51,17 +51,17 @@ class Exercise:
 
     @cached_property
     def notebook(self) -> NotebookNode:
-        """Its source as a notebook, solution and other answers included."""
+        """The exercise's source as a notebook, solution and other answers included."""
         return jupytext.read(self.path)
 
     @property
     def about(self) -> dict:
-        """chapter, minutes that it takes, and the functions to be written."""
+        """Chapter of the exercise, minutes that it takes, and the functions to be written."""
         return self.notebook.metadata["mia"]
 
     @property
     def title(self) -> str:
-        """Its heading."""
+        """Heading of the exercise."""
         return self.notebook.cells[0].source.splitlines()[0].lstrip("# ")
 
     @property
@@ -120,7 +120,8 @@ class Exercise:
         return made
 
     def work(self, answer: Answer | None = None) -> dict:
-        """What the notebook defines when it is solved, with `answer` in the place of the solution; it may import `checks`."""
+        """Names that the solved notebook defines, with their values, where `answer` stands in the
+        place of the solution; its code may import `checks`."""
         work: dict = {}
         with importable(self.path.parents[1]):
             exec(compile(self.solution, f"{self.name}.py", "exec"), work)
@@ -129,10 +130,10 @@ class Exercise:
         return work
 
     def failures(self, answer: Answer | None = None, seed: int = 0) -> list[str]:
-        """What the checks say of the solution, one sentence for each that is not passed.
+        """Complaints of the checks about the solution, a sentence for each check that fails.
 
         Args:
-            answer: that stands in the place of the solution. seed: of the checks' data.
+            answer: stands in the place of the solution. seed: of the checks' data.
         """
         with importable(self.path.parents[1]) as checks:
             work = self.work(answer)
@@ -148,7 +149,8 @@ def _tags(cell) -> list[str]:
 
 
 def _identified(notebook: NotebookNode, name: str, edition: str) -> NotebookNode:
-    """With ids that are the same in every export, and the name by which a notebook that comes back is known."""
+    """The notebook, with ids of its cells that are the same in every export, and with the
+    exercise's name, by which it is known when it comes back."""
     notebook.metadata["mia"] = {**notebook.metadata["mia"], "exercise": name, "edition": edition}
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"{name}-{number}".replace("_", "-")
@@ -182,7 +184,8 @@ def load_exercises(root: Path) -> list[Exercise]:
 
 @contextlib.contextmanager
 def importable(folder: Path) -> Iterator[ModuleType]:
-    """`checks` of a folder, importable for as long as it lasts, as it is beside a notebook."""
+    """Make `checks` of a folder importable while the context lasts, as they are beside a notebook,
+    and yield the module."""
     before = {
         name: module for name, module in sys.modules.items() if name.partition(".")[0] == "checks"
     }

@@ -67,7 +67,8 @@ def _write(to: Path, root: Path, edition: str) -> None:
 
 
 def empty_folder(to: Path) -> None:
-    """Make a folder, or take one that is empty but for what a call that was killed was writing, which goes.
+    """Make a folder, or take one that is empty. What a call that was killed was writing there is
+    removed.
 
     Raises:
         MiaError: it holds something, is a file, or cannot be written.
@@ -87,7 +88,8 @@ def empty_folder(to: Path) -> None:
 
 
 def readme(exercises: list[Exercise], root: Path, edition: str) -> str:
-    """What stands on the folder's first page, from `course/README.md`; the lecturer's has `course/LECTURER.md` below it."""
+    """Text of the folder's first page, from `course/README.md`; the lecturer's has
+    `course/LECTURER.md` below it."""
     table = "\n".join(
         f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
         f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"

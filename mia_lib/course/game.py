@@ -83,7 +83,7 @@ class Challenge:
     reference_public_margin: np.ndarray  # [R, Q]
 
     def half(self, final: bool) -> Challenge:
-        """The same with the targets of the ranking on the way, or of the final one."""
+        """The challenge with the targets of the ranking on the way alone, or of the final one."""
         middle = len(self.margin) // 2
         targets = slice(middle, None) if final else slice(middle)
         return replace(
@@ -126,7 +126,8 @@ def _challenge(
     records: int,
     public: int,
 ) -> Challenge:
-    """Some targets' answers to all records of a bank, with its first models as references, on records that are drawn."""
+    """A challenge on records of a bank that are drawn. The targets are given by their answers to
+    all records, `margin`, and their members; the bank's first models are the references."""
     rng, trained = np.random.default_rng(0x67616D), held.members.any(0)
     some, others = (
         np.sort(rng.permutation(np.flatnonzero(side))[: check_range(name, count, 20, 100_000)])
@@ -216,7 +217,7 @@ def hide(
 
 
 def read_hidden(folder: Path) -> Challenge:
-    """What `hide` kept; a `MiaError` where there is nothing such."""
+    """The challenge that `hide` kept in a folder; a `MiaError` if there is none."""
     names = [field.name for field in fields(Challenge)]
     return Challenge(
         **read_npz(
@@ -268,7 +269,8 @@ def run(path: Path, challenge: Challenge, seconds: float = SECONDS) -> np.ndarra
 
 
 def _read_scores(written: Path) -> list[np.ndarray]:
-    """The arrays of an .npz that may be anything: no pipe is waited for, and no more is unpacked than a file may have."""
+    """The arrays of an .npz that may be anything: the reader waits for no pipe, and unpacks no more
+    than a file may have."""
     if not stat.S_ISREG(written.lstat().st_mode):
         raise ValueError("it is no file")
     with zipfile.ZipFile(written) as archive:
@@ -301,7 +303,7 @@ def _check(path: Path, score: np.ndarray, records: int) -> np.ndarray:
 
 
 def of_the_book(challenge: Challenge) -> dict[str, np.ndarray]:
-    """Scores [T, N] of this book's attacks with what everybody has, by their names."""
+    """Scores [T, N] of this book's attacks, which see the same as everybody, by their names."""
     views = [
         registry.ArraySignals(
             {registry.LOG_ODDS: np.vstack([margin[None], challenge.reference_margin])},
@@ -330,7 +332,7 @@ class Place:
 def judge(
     challenge: Challenge, paths: Sequence[Path], kept: bool = False
 ) -> tuple[list[Place], list[str]]:
-    """Run what was handed in, and rank it with the attacks of the book.
+    """Run the submissions, and rank them with the attacks of the book.
 
     Args:
         challenge: targets with their members. paths: of the files; each team is called as its file is, and of
@@ -415,7 +417,8 @@ def write_page(
     """Write the ranking as one page that needs no network and no script, in the place of an earlier one.
 
     Args:
-        places, refused: from `judge`. members: bool [T, N], of the targets that were judged. final: whether the ranking is.
+        places, refused: from `judge`. members: bool [T, N], of the targets that were judged.
+        final: whether the ranking is the final one.
     """
     text = standalone.template(Path(__file__).with_name("leaderboard.html")).render(
         title=TITLE,
@@ -435,7 +438,7 @@ def write_page(
 
 
 def say_who_won(places: list[Place]) -> str:
-    """Who won, as far as these targets can say."""
+    """A sentence that names the winner, or the teams that these targets cannot tell apart."""
     first = [place.team for place in places if place.best == 1]
     if len(first) == 1:
         return f"{first[0]} is ahead of everyone, by differences that are more than chance."
@@ -446,8 +449,8 @@ def say_who_won(places: list[Place]) -> str:
 
 
 def say_whom_to_read(places: list[Place]) -> list[str]:
-    """A sentence for each team that finds more than half of the members that the best attack of the book misses: answers lie
-    on the machine that judges."""
+    """A sentence for each team that finds more than half of the members that the best attack of the
+    book misses. Its code should be read, for the answers lie on the machine that judges."""
     best = max(
         (place for place in places if place.team in OF_THE_BOOK),
         key=lambda place: place.tpr.value,

@@ -21,7 +21,7 @@ SECONDS = 300  # for one notebook; the slowest exercise takes a few
 
 @dataclass(frozen=True)
 class Mark:
-    """What became of a notebook."""
+    """Result of marking a notebook."""
 
     path: Path
     exercise: str = ""  # that it answers; "" where it was refused
@@ -31,7 +31,7 @@ class Mark:
 
     @property
     def refused(self) -> bool:
-        """Whether it could not be checked at all."""
+        """True if the notebook could not be checked at all."""
         return not self.exercise
 
 
@@ -42,7 +42,8 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
     Its code runs with the rights of whoever marks it, in the process that counts: code that was written to forge a mark can.
 
     Args:
-        path: .ipynb or .py. root: of the book. seed: of the checks' data. seconds: that it may take.
+        path: .ipynb or .py. root: of the book. seed: of the checks' data.
+        seconds: that the notebook may take.
     """
     command = [sys.executable, "-P", "-m", "checks", "--json", str(path.absolute())]
     command += [] if seed is None else ["--seed", str(seed)]
@@ -84,7 +85,8 @@ def _refusal(path: Path, reason: str) -> Mark:
 
 
 def row(mark: Mark, root: Path) -> tuple:
-    """What `COLUMNS` says of a mark. The student is what stands behind the exercise in the name of the file, or its folder."""
+    """Values of `COLUMNS` for a mark. The student's name is what follows the exercise in the name
+    of the file, or else the name of its folder."""
     stem = mark.path.stem
     exercise = mark.exercise or max(
         (name for name in _exercises(root) if stem.startswith(name)), key=len, default=""
@@ -95,8 +97,8 @@ def row(mark: Mark, root: Path) -> tuple:
 
 
 def record(to: Path, cells: Iterable, mode: str = "a") -> None:
-    """Write a line of a .csv at once, with the mode "x" the first one; a `MiaError` where that cannot be. What a spreadsheet
-    would take for a formula gets an apostrophe before it."""
+    """Write a line of a .csv at once; mode "x" writes the first one. A file that cannot be written
+    raises `MiaError`. What a spreadsheet would take for a formula gets an apostrophe before it."""
     cells = [f"'{cell}" if str(cell).startswith(("=", "+", "-", "@")) else cell for cell in cells]
     try:
         with to.open(mode, newline="", encoding="utf-8") as out:
@@ -111,7 +113,7 @@ def record(to: Path, cells: Iterable, mode: str = "a") -> None:
 
 
 def _environment(root: Path) -> dict[str, str]:
-    """The environment of a process that finds the book's checks."""
+    """Environment variables for a process that is to find the book's checks."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(
@@ -126,7 +128,7 @@ def _exercises(root: Path) -> list[str]:
 
 @lru_cache
 def _count_checks(root: Path, exercise: str) -> int:
-    """How many checks an exercise has, as a process says that no notebook ran in.
+    """Number of checks that an exercise has, counted in a process in which no notebook ran.
 
     Raises:
         ValueError: there is no such exercise.

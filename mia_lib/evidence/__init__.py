@@ -1,1 +1,1 @@
-"""What a run found: tables, claims with their verdicts, figures."""
+"""Findings of a run: tables, claims with their verdicts, figures."""

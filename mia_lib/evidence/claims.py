@@ -1,4 +1,4 @@
-"""What a paper claims, judged by what a run found. Verdicts are computed here and nowhere typed.
+"""Claims of papers, judged by the results of a run. Verdicts are computed here and nowhere typed.
 
 The claims of a paper are in `data/papers/NAME_claims.yaml`, and nowhere else: the rule and the margins of each, and the
 paper's regime. A rule comes to one number, see `mia_lib.evidence.rules`, of which the claim says that it is above zero.
@@ -34,7 +34,7 @@ REMEDY = "Bring it back (in a clone: `git checkout -- data/papers`)."
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim and what became of it.
+    """A claim and the verdict on it.
 
     Attributes:
         paper, claim, text: for example "bayes", "C7", and the claim in our words.
@@ -150,7 +150,8 @@ def title(paper: str) -> str:
 
 
 def _same(claim: Mapping) -> float:
-    """How far from zero a number may be and still be none; 0 where the claim has no such margin."""
+    """Largest distance from zero at which a claim's number counts as none; 0 if the claim has no
+    such margin."""
     return float(claim.get("margins", {}).get("same", 0))
 
 
@@ -207,7 +208,7 @@ def judge(
 
 
 def sentence(record: Mapping) -> str:
-    """What a page says of a claim: its text with the verdict and the numbers, from `Verdict.record`."""
+    """Sentence of a page on a claim: text, verdict and numbers, from `Verdict.record`."""
     number = (
         f" ({record['brief']})"
         if record["brief"]
@@ -267,7 +268,7 @@ def show(paper: str, verdicts: Iterable[Verdict]) -> None:
 
 
 def _in_full(record: Mapping) -> str:
-    """A claim's rule, an expression in the look of code, and every number of its cases."""
+    """A claim's rule, set as code if it is an expression, and every number of its cases."""
     rule, same = record["rule"], ""
     if rule.startswith(("{", "(", "least(", "most(", "abs(")):
         rule = f"`{rule}`."
@@ -281,15 +282,15 @@ def _in_full(record: Mapping) -> str:
 
 
 def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
-    """Whether a run is in the paper's own regime for an exhibit: its data set and architecture family, members a model and
-    epochs within a factor of two.
+    """Tell if a run is in the paper's own regime for an exhibit: its data set and architecture
+    family, members per model and epochs within a factor of two.
 
     Args:
         run: exhibit -> what was run in its place, such as {"dataset": "cifar10", "architecture": "tanh_cnn:8,16,64",
             "members": 15000, "epochs": 25}.
 
     Returns:
-        `OWN_DATA`, `STAND_IN`, or "" for an exhibit that is about no data.
+        `OWN_DATA` if it is, `STAND_IN` if not, or "" for an exhibit that is about no data.
     """
     wanted, used = _file(paper).get("regimes", {}).get(exhibit), run.get(exhibit)
     if wanted is None or used is None:
@@ -308,7 +309,7 @@ def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
 
 
 def counts(records: Iterable[Mapping]) -> str:
-    """How many of each verdict, as "9 reproduced, 1 contradicted, 2 inconclusive, 4 not run"."""
+    """Number of claims by verdict: "9 reproduced, 1 contradicted, 2 inconclusive, 4 not run"."""
     counted = Counter(record["verdict"] for record in records)
     return (
         ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS if counted[verdict])
@@ -317,8 +318,9 @@ def counts(records: Iterable[Mapping]) -> str:
 
 
 def tally(records: Iterable[Mapping]) -> str:
-    """Counts of verdicts that do not add up to one another, apart, as sentences: what the paper claims on its own data and on
-    stand-ins, what this book adds, and what was checked, which no data could have refuted."""
+    """Counts of verdicts as sentences, apart for what does not add up: claims of the paper on its
+    own data and on stand-ins, claims that this book adds, and identities that were checked, which
+    no data could have refuted."""
     records = list(records)
     tried = [record for record in records if record["verdict"] != CHECKED]
     theirs = [record for record in tried if record["kind"] == "paper"]

@@ -113,8 +113,9 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
 
 
 def thresholds(scores: np.ndarray) -> np.ndarray:
-    """Places for a threshold [`STEPS` + 1] on scores [N], from where all are called members to where none is: half of them
-    even on the axis, for the tails, and half even in rank, for the bulk."""
+    """Thresholds [`STEPS` + 1] on scores [N], from one that calls all records members to one that
+    calls none: half of them spaced evenly on the axis, for the tails, and half evenly in rank, for
+    the bulk."""
     low, high = float(scores.min()), float(scores.max())
     above = max(high + 0.02 * ((high - low) or 1), np.nextafter(high, np.inf))
     even = np.linspace(low, above, STEPS // 2 + 1)
@@ -126,7 +127,7 @@ def thresholds(scores: np.ndarray) -> np.ndarray:
 
 
 def _points(name: str, scores: np.ndarray, members: np.ndarray) -> list[dict]:
-    """Counts of members (tp) and non-members (fp) that are called members, one row a threshold."""
+    """Counts of members (tp) and of non-members (fp) called members, a row for each threshold."""
     places = thresholds(scores)
     tp, fp = (
         kind.size - np.searchsorted(np.sort(kind), places)
@@ -371,7 +372,7 @@ def _counts(here):
 
 
 def _squares(here, role: str):
-    """A square a record: `OUTCOMES`, one after the other, column by column."""
+    """Squares, one for each record, coloured by `OUTCOMES` in order, column by column."""
     missed, right, wrong, alone = OUTCOMES
     kind = (
         f"datum.square < datum.held - datum.hit ? '{missed}' : datum.square < datum.held ? '{right}' : "
@@ -463,8 +464,9 @@ def choice(name: str, value: str, options: Sequence[str], label: str):
 
 
 def words(chart, lines: Sequence[str], x: float = 0, width: float = SIDE):
-    """The view "said": what a chart's first row shows as lines of text, each an expression of Vega, told by
-    `book/_static/explore.js` to those who cannot see it; x and width in pixels."""
+    """The view "said", which shows a chart's first row as lines of text, each an expression of
+    Vega; `book/_static/explore.js` reads it to those who cannot see it. `x` and `width` are in
+    pixels."""
     return (
         chart.transform_calculate(lines=f"[{', '.join(lines)}]")
         .mark_text(align="left", baseline="top", lineHeight=LINE)
@@ -474,7 +476,8 @@ def words(chart, lines: Sequence[str], x: float = 0, width: float = SIDE):
 
 
 def side_by_side(left, right, controls: Sequence, **datasets: list[dict]):
-    """Two views with their controls, on a narrow page one below the other; rows of data by the names that the views read."""
+    """Two views with their controls, side by side, or one below the other on a narrow page;
+    `datasets` are rows of data by the names that the views read."""
     both = alt.concat(
         left, right, columns=2, spacing=24, **({"datasets": datasets} if datasets else {})
     )
@@ -482,7 +485,8 @@ def side_by_side(left, right, controls: Sequence, **datasets: list[dict]):
 
 
 def two_kinds(field: str, kinds: Sequence[str]) -> dict:
-    """Encodings of `BARS` of two kinds, members first, in a field such as "kind:N": outlines tell them apart, too."""
+    """Encodings of `BARS` for two kinds, members first, in a field such as "kind:N": outlines tell
+    the kinds apart, too."""
     scale = alt.Scale(
         domain=list(kinds),
         range=[plotting.STYLE[kind]["color"] for kind in ("members", "non-members")],
@@ -496,7 +500,7 @@ def two_kinds(field: str, kinds: Sequence[str]) -> dict:
 
 
 def attack_colours(names: Sequence[str]):
-    """The colour of the attack in field `attack`, as in all figures."""
+    """Encoding that gives the attack in field `attack` the colour it has in all figures."""
     return alt.Color(
         "attack:N",
         legend=None,
@@ -508,7 +512,8 @@ def attack_colours(names: Sequence[str]):
 
 
 def roc_axes(low: float) -> dict:
-    """Encodings of fields `fpr` and `tpr` on logarithmic axes from a lowest rate to one; linear ones from 0."""
+    """Encodings of the fields `fpr` and `tpr` on logarithmic axes from the lowest rate `low` to 1;
+    on linear axes for 0."""
     if low:
         axis = alt.Axis(
             format="~g", values=[10.0**power for power in range(math.ceil(math.log10(low)), 1)]
@@ -523,7 +528,7 @@ def roc_axes(low: float) -> dict:
 
 
 def chance_line(where: Mapping, low: float):
-    """What guessing makes, on the axes of `roc_axes`."""
+    """ROC of guessing, as a line on the axes of `roc_axes`."""
     return (
         alt.Chart(alt.Data(values=[{"fpr": low, "tpr": low}, {"fpr": 1, "tpr": 1}]))
         .mark_line(color=plotting.FAINT, strokeDash=[2, 4], strokeWidth=1.2, aria=False)
@@ -532,7 +537,8 @@ def chance_line(where: Mapping, low: float):
 
 
 def unresolved(corner) -> list:
-    """Shades of the rates below those of a chart's one row, its fields `fpr` and `tpr`."""
+    """Shades over the rates too low to be resolved: those below `fpr` and `tpr` in the one row of
+    the chart `corner`."""
     shade = corner.mark_rect(color=SHADE, opacity=1, aria=False)
     return [
         shade.encode(x="fpr:Q", x2=alt.value(0)),

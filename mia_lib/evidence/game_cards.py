@@ -127,7 +127,7 @@ def deal(
 
 
 def table(game: Mapping) -> pd.DataFrame:
-    """What an attacker sees of the records, without the solution."""
+    """Table of the records as an attacker sees them, without the solution."""
     return pd.DataFrame(
         [
             {
@@ -145,8 +145,8 @@ def table(game: Mapping) -> pd.DataFrame:
 
 
 def show(game: Mapping, name: str, caption: str) -> None:
-    """Display what an attacker sees of the records as a table, and hand the game to the page on which it is played; name and
-    caption as of `results.show_table`."""
+    """Display the records as an attacker sees them, in a table, and hand the game to the page on
+    which it is played; `name` and `caption` are as for `results.show_table`."""
     tables.show_table(table(game), name, caption, further={MIME: dict(game)})
 
 

@@ -128,7 +128,8 @@ LOOK = {
 
 
 class _Altair:
-    """The module Altair, imported when something of it is first used: only charts that readers move need it."""
+    """The module Altair, imported when something in it is first used: only charts that readers move
+    need it."""
 
     def __getattr__(self, name: str):
         if name.startswith("__"):  # that somebody inspects this module is no use of Altair
@@ -147,7 +148,7 @@ altair = _Altair()
 
 
 def style_of(name: str, place: int = 0) -> dict:
-    """Colour, line style and marker of an attack; of a name without one, the `place`-th spare.
+    """Colour, line style and marker of an attack; other names have the `place`-th spare one.
 
     Twenty-eight spares differ from one another and from those of names also where no colour is seen.
     """
@@ -269,7 +270,8 @@ def ticks(axis: Axis, at: Sequence[float], names: Sequence[str] | None = None) -
 
 
 def sparse_markers(place: int, points: int = 400) -> dict:
-    """Three or four marks on the `place`-th curve of so many points, each curve's at other points, for who sees no colours."""
+    """Options of the `place`-th curve of so many points that give it three or four markers, each
+    curve at other points, for readers who see no colours."""
     gap = points // 4
     return {"markevery": (gap // 4 + 29 * place % gap, gap), "markersize": 5}
 
@@ -280,7 +282,8 @@ def hollow() -> Line2D:
 
 
 def _spread(places, gaps, low: float, high: float) -> np.ndarray:
-    """Move places apart, each as little as it takes for neighbours to keep their mean gap, within [low, high]."""
+    """Places, each moved as little as it takes for neighbours to keep the mean of their gaps,
+    within [low, high]."""
     order = np.argsort(places, kind="stable")
     moved, gaps = np.asarray(places, float)[order], np.broadcast_to(gaps, len(places))[order]
     for _ in range(200):
@@ -295,7 +298,7 @@ def _spread(places, gaps, low: float, high: float) -> np.ndarray:
 
 
 def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: str):
-    """A bold name at a place given as fractions of the axes."""
+    """A bold name on the axes, at a place given in fractions of them."""
     dark = [0.7 * channel for channel in to_rgb(color)]  # letters need more contrast than lines
     return ax.text(
         *place,
@@ -420,7 +423,8 @@ def roc(
 
 
 def _name_curves(ax, lines, x_floor: float, y_floor: float) -> None:
-    """Names in the shaded margin, beside where each curve enters: from the left, or from below."""
+    """Write names of curves into the shaded margin, beside the place where each enters: from the
+    left, or from below."""
 
     def fraction(rate):
         return 1 - np.log10(rate) / np.log10(ax.get_xlim()[0])
@@ -614,7 +618,8 @@ def lineplot(
 
 
 def pictures(records, rows: Mapping[str, Sequence[int]]) -> Figure:
-    """Images of a data set with their classes, a row each list of their numbers, all of one length."""
+    """Images of a data set with their classes: a row for each list of record numbers, all lists of
+    one length."""
     figure, axes = panels(sum(map(len, rows.values())), 1.3 * len(rows), rows=len(rows))
     for axis, record in zip(axes, [record for row in rows.values() for record in row], strict=True):
         axis.imshow(records.x[record].squeeze(), cmap="gray")
@@ -662,7 +667,8 @@ def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions:
 def bundle_of_chart(
     chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str
 ) -> tuple[dict, dict]:
-    """What `explore` displays, as an output's data and metadata; without a figure the chart as it opens stands for itself."""
+    """Output that `explore` displays, as its data and metadata. Without a figure, a picture of the
+    chart as it opens stands for it."""
     spec = specification_of_chart(chart, name, alt, instructions)
     if fig is None:
         import vl_convert
@@ -677,8 +683,9 @@ def bundle_of_chart(
 
 
 def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dict:
-    """A chart in Vega-Lite as a page holds it: in the book's look, described, and not too heavy, with four significant digits
-    of what it draws; a chart of one view is as wide as the page. Arguments and errors as for `explore`."""
+    """A chart in Vega-Lite as a page holds it: in the book's look, with a description, and with
+    four significant digits of its data, so that it is not too heavy; a chart of one view is as wide
+    as the page. Arguments and errors as for `explore`."""
     if not instructions.strip():
         raise MiaError(
             f"{name}: instructions = {instructions!r}. They must say what a reader can move."
@@ -710,8 +717,8 @@ def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dic
 
 
 def _rounded(part, data: bool):
-    """A part of a specification in which floats of data have four significant digits and what is not finite is None; floats
-    outside of data say where something is, and stay."""
+    """A part of a specification in which floats of data have four significant digits, and None
+    stands for those that are not finite. Floats outside of data are positions, and stay."""
     if isinstance(part, dict):
         return {key: _rounded(one, data or key == "data") for key, one in part.items()}
     if isinstance(part, list):

@@ -33,8 +33,8 @@ EDGES = np.linspace(0, 4, 21)  # of the histograms of losses; what is higher goe
 
 @dataclass(frozen=True)
 class Learned:
-    """A model while it learns: steps of gradient descent [T], and at each the loss in nats and whether it is right of every
-    record, [T, N]; members, bool [N]."""
+    """A model while it learns: numbers of steps of gradient descent [T], and after each the loss in
+    nats of every record and whether the model classifies it right, [T, N]; members, bool [N]."""
 
     steps: np.ndarray
     loss: np.ndarray
@@ -43,7 +43,7 @@ class Learned:
 
     @property
     def auc(self) -> np.ndarray:
-        """Of the attack that calls a low loss a member: [T]."""
+        """AUC at each step, [T], of the attack that calls a record with a low loss a member."""
         return np.array([ranking.auc(-row, self.members) for row in self.loss])
 
 
@@ -75,14 +75,15 @@ def learn(
 
 
 def _words(lines: list[str], **calculated: str):
-    """Lines of text, each an expression in which names of `calculated` stand after "datum."."""
+    """The view "said" with lines of text, each an expression in which names of `calculated` stand
+    after "datum."."""
     return explore.words(
         alt.Chart(alt.Data(values=[{}])).transform_calculate(**calculated), lines, x=-42
     )
 
 
 def _laws(x: str, mean: str, spread: str, title: str):
-    """The densities of both kinds on one axis."""
+    """The densities of members and non-members on one axis, and the encodings that draw them."""
     both = alt.Chart(alt.sequence(-4, 7.02, 0.05, as_=x)).transform_calculate(
         members=f"densityNormal(datum.{x}, {mean}, {spread})",
         others=f"densityNormal(datum.{x}, 0, 1)",
@@ -164,7 +165,7 @@ def roc_chart():
 
 
 def ratio_chart():
-    """Two normal laws, an observation, and how many times as likely one of them makes it as the other."""
+    """Two normal laws, an observation, and the ratio of its densities under the two."""
     controls = [
         explore.slider("seen", 1.0, -4, 7, 0.1, "Score that is seen"),
         explore.slider("spread", 1.0, 0.5, 2, 0.1, "Spread of the members' scores"),
@@ -231,7 +232,8 @@ def ratio_chart():
 
 
 def learning_chart(learned: Learned):
-    """A slider for how long a model was trained; losses of members and others then, and what an attack makes of them."""
+    """A slider for how long a model was trained; the losses of members and non-members then, and
+    the success of an attack on them."""
     bars, moments, aucs = [], [], learned.auc
     for moment, step in enumerate(learned.steps):
         row = {"moment": moment, "step": int(step), "auc": float(aucs[moment])}

@@ -45,7 +45,8 @@ FUNCTIONS = {"abs": 0, "least": -1, "most": 1}  # -> of several: the least, or t
 
 
 def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimate]:
-    """The parts of a rule on the rows of one case, which is the least of them or, of a number that has a bound, the `most`.
+    """The parts of a rule on the rows of one case. The rule's value is the least of them, or with
+    `most`, for a number that has a bound, the most.
 
     Raises:
         MiaError: a rule that is no expression as described above; a result that the frame does not have.
@@ -67,7 +68,8 @@ def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimat
         raise MiaError(f"rule {rule!r} is no expression: {error.msg}.") from error
 
     def parts(node: ast.AST) -> tuple[int, list]:
-        """-1 for the least of several, 1 for the most, 0 for one alone; and these."""
+        """The parts of an expression, after -1 if it is the least of them, 1 if the most, 0 if
+        there is one alone."""
         if isinstance(node, ast.Name) and node.id in results:
             return 0, [results[node.id]]
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
@@ -115,12 +117,14 @@ def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimat
 
 
 def written(value) -> str:
-    """A value of a column as a rule has it: 400 also where other rows without one made it 400.0."""
+    """A value of a column as a rule writes it: 400 also where 400.0 stands in the column because
+    other rows have no value."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
-    """The results that a rule names, in its order: attack, metric, and column -> value as it is written."""
+    """The results that a rule names, in its order: attack, metric, and further columns -> value as
+    the rule writes it."""
     named = []
     for attack, rest in RESULT.findall(rule):
         metric, *further = (part.strip() for part in rest.split("|"))
@@ -136,8 +140,9 @@ def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, list[Estimate]]:
-    """The parts of the claim's rule in each of its cases, those that have all results it names: "n = 400" -> estimates; "" is
-    that of a claim without columns `over`. The claim is as `claims.claims` has it, the frame has all results of a chapter."""
+    """The parts of a claim's rule in each of its cases that has all results which the rule names:
+    "n = 400" -> estimates; "" -> estimates for a claim without columns `over`. The claim is one of
+    `claims.claims`, the frame has all results of a chapter."""
     for column, value in claim.get("where", {}).items():
         frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
     over, named = list(claim.get("over", ())), named_results(claim["rule"])
@@ -170,15 +175,16 @@ def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> b
 
 
 def combined(claim: Mapping, cases: Mapping[str, list[Estimate]]) -> list[Estimate]:
-    """The parts of a claim, each the mean over its cases; or those of all cases, where it is about every one."""
+    """The parts of a claim, each the mean over the cases; or, for a claim about every case, the
+    parts in all of them."""
     if claim.get("combine") == "least" or LIMITS & claim.keys():
         return [part for parts in cases.values() for part in parts]
     return [mean(part) for part in zip(*cases.values(), strict=True)]
 
 
 def least(parts: Sequence[Estimate]) -> Interval:
-    """The least of several numbers, with an interval that is above zero just where those of all are. Where one of them has no
-    spread, nothing is known of its own, nor so of the least."""
+    """The least of several numbers, with an interval that is above zero only where the intervals of
+    all are. Where one of them has no spread, that of the least is not known either."""
     of_parts = [part.interval() for part in parts]
     first = min(of_parts, key=lambda one: one.value)
     if any(one.degenerate for one in of_parts):
@@ -223,8 +229,9 @@ def judge(
 
 
 def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> float | str:
-    """The number of a claim for a sentence, in points where it has that unit, or with `sign` -1 its negative; "not run" where
-    a run has no results of it, or none that its records resolve."""
+    """The number of a claim for a sentence, in points where the claim has that unit, or with `sign`
+    -1 its negative; "not run" where a run has no results for it, or none that its records
+    resolve."""
     claim = claims.claims(paper)[claim_id]
     cases = cases_of(claim, frame)
     number = min(part.value for part in combined(claim, cases)) if cases else np.nan

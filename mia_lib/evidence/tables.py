@@ -54,9 +54,9 @@ def paper(name: str, table: str) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Text that stands for a number in a table, and keeps the number. It equals its text; it is no `str`, because pandas keeps
-    nothing of a `str` but the text. The number, the ends of its interval and the paper's number beside it are unrounded, in
-    the units of the text; unit is "%" or ""."""
+    """Text that stands for a number in a table, and keeps the number. It equals its text, but is no
+    `str`, of which pandas would keep nothing but the text. The number, the ends of its interval and
+    the paper's number beside it are unrounded, in the units of the text; unit is "%" or ""."""
 
     text: str
     value: float
@@ -79,8 +79,9 @@ class Cell:
 
 
 def cell(number: Interval | float, spec: str = ".3f", unit: str = "") -> Cell:
-    """A number as text that keeps it, written as by `format`: in the units in which it is printed, but a fraction where `spec`
-    ends in "%". Unit "%" says that it is in percent where `spec` does not write it."""
+    """A number as a `Cell`, written as by `format`. It is in the units in which it is printed, but
+    a fraction where `spec` ends in "%". Unit "%" says that it is in percent where `spec` does not
+    write it."""
     if spec.endswith("%"):
         return replace(cell(100 * number, unit="%"), text=format(number, spec))
     if not isinstance(number, Interval):
@@ -92,7 +93,8 @@ def cell(number: Interval | float, spec: str = ".3f", unit: str = "") -> Cell:
 
 
 def format_percent(rate: Interval | float, digits: int = 1) -> Cell | str:
-    """A rate in percent, as "57.0 [56.2, 57.8]", where there is one."""
+    """A rate in percent, as "57.0 [56.2, 57.8]"; "below resolution" for an interval whose value is
+    NaN."""
     if isinstance(rate, Interval) and math.isnan(rate.value):
         return BELOW_RESOLUTION
     return cell(100 * rate, f".{digits}f", "%")
@@ -120,13 +122,14 @@ def pivot_metrics(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """With a named index as columns."""
+    """The frame with a named index turned into columns."""
     return frame if all(name is None for name in frame.index.names) else frame.reset_index()
 
 
 def _texts(frame: pd.DataFrame, formats: Mapping | None) -> tuple[pd.DataFrame, list[bool]]:
-    """Cells as text, with a named index as columns, the first of several said once for rows that follow each other; and which
-    columns to set flush right: numbers, and what begins with one and is one line, as "8 min 2 s" and "0.9 / 0.8" do."""
+    """Cells as text, with a named index as columns, in which a value that repeats in the next rows
+    is said once; and which columns to set flush right: those of numbers, and of one-line texts that
+    begin with one, as "8 min 2 s" and "0.9 / 0.8"."""
     flat = _flat(frame)
     formats, labels, frame = formats or {}, frame.index.nlevels if flat is not frame else 0, flat
     for column in formats:
@@ -178,7 +181,7 @@ def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | 
 
 
 def _html(text: str) -> str:
-    """Escaped, with the two marks that our tables use: **bold** and line breaks."""
+    """Text escaped for HTML, except the two marks that our tables use: **bold** and line breaks."""
     return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text)).replace("\n", "<br>")
 
 
@@ -212,7 +215,8 @@ def _plain_number(value) -> float | int | None:
 
 
 def ends_of(number: Interval | Cell) -> dict[str, float | int | None]:
-    """{"value", "low", "high"} as plain data, None for what there is not or is not finite."""
+    """{"value", "low", "high"} of a number as plain data, with None for those that are missing or
+    not finite."""
     return {end: _plain_number(getattr(number, end)) for end in ("value", "low", "high")}
 
 
@@ -395,7 +399,7 @@ def percent_table(
     """Means of results as a table in percent, a row each value of `index`, beside the paper's numbers where some are given.
 
     Args:
-        frame: of `metrics.by_target`. Others: as for `beside_paper`.
+        frame: of `metrics.by_target`. Other arguments: as for `beside_paper`.
     """
     kept = [index] if isinstance(index, str) else index
     rows = summary(frame, list(dict.fromkeys([*kept, *by, "attack", "metric"])))

@@ -1,4 +1,4 @@
-"""How well scores tell members from non-members: the ROC curve and its summaries, with intervals."""
+"""Metrics of membership scores: the ROC curve and its summaries, with confidence intervals."""
 
 from mia_lib.metrics.estimates import Estimate, by_repetition, by_target, estimate, summary
 from mia_lib.metrics.interval import Interval, holm, t_interval

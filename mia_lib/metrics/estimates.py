@@ -64,14 +64,15 @@ class Estimate:
         return Estimate(operation(self.values, other.values), both, self.unit)
 
     def of(self, repetitions: slice) -> Estimate:
-        """The same over some of the repetitions."""
+        """The estimate over some of the repetitions alone."""
         drawn = None if self.resampled is None else self.resampled[repetitions]
         unit = np.unique(self.unit[repetitions], return_inverse=True)[1]
         return Estimate(self.values[repetitions], drawn, unit, self.trials)
 
     def _in_groups(self, count: int) -> Estimate:
-        """Means of as many groups of repetitions as there are of another estimate, where that has fewer: of two data sets, one
-        of which was played more often, none is paired with another anyway."""
+        """Estimate over `count` values, or as many as there are if fewer, each the mean over a
+        group of the repetitions. It serves repetitions that are not paired anyway, as of two data
+        sets of which one was played more often."""
         if self.resampled is not None or len(np.unique(self.unit)) < len(self.values):
             raise MiaError(
                 f"estimates over {len(self.values)} and over {count} repetitions that share records or models "
@@ -106,14 +107,15 @@ class Estimate:
 
     @property
     def value(self) -> float:
-        """The mean."""
+        """Mean over the repetitions."""
         return float(self.values.mean())
 
     def interval(
         self, bounds: tuple[float, float] = (-np.inf, np.inf), level: float = 0.95
     ) -> Interval:
-        """The mean with an interval that covers which repetitions and which records were drawn; rules as of `bootstrap`. A
-        rate that is 0 or 1 throughout has its exact binomial interval."""
+        """The mean with an interval that covers the chance in which repetitions and which records
+        were drawn; rules as of `bootstrap`. A rate that is 0 or 1 throughout has its exact binomial
+        interval."""
         if np.isnan(self.values).any():
             return Interval(np.nan, np.nan, np.nan, level, UNRESOLVED, bounds=bounds)
         count = np.bincount(self.unit)
@@ -231,8 +233,8 @@ def by_target(
 
 
 def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
-    """Numbers of repetitions, each with records of its own, as a tidy frame like that of `by_target`: attack -> metric -> [S],
-    or a number that has no chance in it."""
+    """A tidy frame like that of `by_target`, from `values`: attack -> metric -> [S], a number for
+    each repetition, which has records of its own, or a single number that has no chance in it."""
     import pandas as pd
 
     rows = []
@@ -253,10 +255,11 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
 
 
 def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
-    """The estimate of an attack and a metric in a frame of `by_target` or `by_repetition`, with values of further columns.
+    """The estimate of an attack and a metric in a frame of `by_target` or `by_repetition`; `where`
+    gives values of further columns.
 
     Raises:
-        MiaError: there is none, or several settings have one.
+        MiaError: no row of the frame matches, or several do.
     """
     rows = np.ones(len(frame), bool)
     for column, value in {"attack": attack, "metric": metric, **where}.items():
@@ -275,8 +278,9 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
 
 
 def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd.DataFrame:
-    """A row for each setting of a frame of `by_target` or `by_repetition`, told apart by the columns `by`, attack and metric
-    among them: these, then value, low, high and the `interval` itself, ends not a number for a peak."""
+    """A table with a row for each setting of a frame of `by_target` or `by_repetition`, and the
+    columns `by`, then value, low, high and interval, an `Interval`. Settings are told apart by
+    `by`, attack and metric among them. A peak accuracy has no interval, so its ends are NaN."""
     import pandas as pd
 
     rows = []

@@ -81,11 +81,11 @@ class Interval:
         return replace(self, low=float(low), high=float(high), level=float(level))
 
     def without(self, why: str) -> Interval:
-        """The same estimate, which has no interval at any level; `why` is said in the place of what it covers."""
+        """The estimate without an interval at any level; `covers` then holds the reason `why`."""
         return replace(self, low=np.nan, high=np.nan, covers=why)
 
     def __mul__(self, factor: float) -> Interval:
-        """In another unit, such as points."""
+        """The interval times `factor`, as for another unit such as percentage points."""
         (low, high), (least, most) = (
             sorted(factor * end for end in ends) for ends in ((self.low, self.high), self.bounds)
         )
@@ -103,9 +103,9 @@ class Interval:
 
     @property
     def degenerate(self) -> bool:
-        """Whether a random quantity came out the same in all repetitions and resamples. Such an interval has no width, which
-        says that its spread was not seen and not that there is none: four targets in which no member was found do not make
-        it certain that none ever is."""
+        """True if a random quantity came out the same in all repetitions and resamples. Such an
+        interval has no width, which says that its spread was not seen and not that there is none:
+        four targets in which no member was found do not make it certain that none ever is."""
         return bool(self.low == self.high) and not self.exact
 
     @property
@@ -155,8 +155,9 @@ def t_interval(
 
 
 def holm(p) -> np.ndarray:
-    """p-values [n] corrected by Holm's method: those below 0.05 are wrong about any of them in one of twenty studies at most.
-    In the same order the k-th smallest times n - k + 1, made not to fall, at most 1."""
+    """p-values [n] corrected by Holm's method, in the order given: the k-th smallest times n - k +
+    1, made not to fall, at most 1. If those below 0.05 are called significant, at most one study in
+    twenty makes a wrong call."""
     p = check_numbers("p", p).astype(float)
     if p.ndim != 1:
         raise MiaError(f"p has shape {p.shape}: p-values [n] are needed, one a test.")

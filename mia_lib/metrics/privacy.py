@@ -32,7 +32,7 @@ SHARES = (
 
 
 class _Bound(float):
-    """A number, the first of its fields, that says more of itself."""
+    """A float, equal to the first of its fields; the other fields say how it was found."""
 
     def __new__(cls, bound: float, *_, **__):
         return super().__new__(cls, bound)
@@ -44,9 +44,9 @@ class OneRunBound(_Bound):
 
     Attributes:
         bound: on epsilon, never below 0.
-        guessed_in, guessed_out: k+ and k-, of the guesses that gave it.
-        right: how many of them were right.
-        canaries: m, those included of whom nothing was said.
+        guessed_in, guessed_out: k+ and k-, the numbers of guesses that gave the bound.
+        right: how many of these guesses were right.
+        canaries: m, with those about which nothing was guessed.
         delta, confidence: as given.
     """
 
@@ -67,7 +67,7 @@ def one_run_p_value(
 
     Args:
         right: v, guesses that were right. guesses: r, all that were made.
-        canaries: m, those included of whom nothing was said; it matters with `delta` above 0 alone.
+        canaries: m, with those about which nothing was guessed; it matters with `delta` > 0 alone.
         epsilon: at least 0. delta: in [0, 1]; with 0 this is the tail of a binomial distribution.
 
     Raises:
@@ -159,7 +159,8 @@ def epsilon_one_run(
 
 
 def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
-    """Numbers of guesses, each a pair."""
+    """`guesses` as a list of pairs (k+, k-), or for None a pair for each of `SHARES`. More guesses
+    than canaries, and what are no pairs of whole numbers, raise `MiaError`."""
     if guesses is None:
         return [(max(1, int(share * canaries)),) * 2 for share in SHARES]
     given: np.ndarray = np.empty(0)
@@ -192,8 +193,9 @@ def _check_coins(inside: int, canaries: int) -> None:
 
 
 def _bound_in_one_run(right: int, guesses: int, canaries: int, delta: float, level: float) -> float:
-    """An epsilon up to which guesses so often right are rarer than `level`. Any that is refuted may be given, the largest or
-    not: where the true one is below it, the guesses were as rare as it says."""
+    """An epsilon up to which so many right guesses have less than the chance `level`. Any such
+    epsilon may be returned, the largest or not: where the true one is below it, the guesses were as
+    rare as it says."""
     from scipy import special
 
     if one_run_p_value(right, guesses, canaries, 0.0, delta) >= level:
@@ -291,7 +293,8 @@ def epsilon_lower_bound(
 def _bound_of_split(
     scores, members, first, delta: float, alpha: float
 ) -> tuple[float, float, str, float, float]:
-    """Bound, threshold, direction, TPR and FPR: chosen on the records `first`, judged on the others; each rate at `alpha`."""
+    """Bound, threshold, direction, TPR and FPR. Threshold and direction are chosen on the records
+    `first`, and judged on the others; the confidence bound of each rate is at `alpha`."""
     from scipy import stats
 
     def bounds(hits, hit_total, misses, miss_total):

@@ -1,4 +1,4 @@
-"""How well scores separate members from non-members.
+"""Metrics of how well scores separate members from non-members.
 
 Every number starts from one sort. `tally` counts, for each distinct score value taken as threshold, the members (tp) and
 non-members (fp) that reach it; each metric is a function of these two counts. Thresholds are *distinct* values: records that
@@ -30,7 +30,7 @@ REHEARSALS = 20  # games, at most, that a threshold is taken from
 
 
 def check_attacks(scores) -> None:
-    """Refuse what is no dictionary of scores by the names of attacks, or an empty one."""
+    """Refuse scores that are no dictionary by the names of attacks, or an empty one."""
     if not isinstance(scores, Mapping) or not scores:
         raise MiaError(
             f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second."
@@ -217,14 +217,14 @@ def _check_fpr(fpr) -> float:
 
 
 def resolves(members: Members, fpr: float) -> bool:
-    """Whether there are non-members enough to tell a false positive rate from zero: fpr >= 1 / #non-members, of each target
-    where members are [T, N]."""
+    """True if each target has enough non-members to tell the rate `fpr` from zero: fpr >= 1 /
+    #non-members, for members [N] or [T, N]."""
     _check_fpr(fpr)
     return bool(fpr >= 1 / max(_count_non_members(check_mask("members", members)).min(), 1))
 
 
 def _count_non_members(members: np.ndarray) -> np.ndarray:
-    """Of each target, int [T]."""
+    """Number of non-members of each target, int [T], from members [N] or [T, N]."""
     if members.ndim not in (1, 2) or not len(members):
         raise MiaError(f"members have shape {members.shape}: [N] or [T, N] is needed.")
     return (~np.atleast_2d(members)).sum(1)
@@ -261,7 +261,8 @@ def conformal_tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTar
 
 
 def chance_tpr(members: Members, fpr: float) -> PerTarget:
-    """What `tpr_at_fpr` is on average for scores that know nothing and do not tie: (floor(n fpr) + 1) / (n + 1).
+    """Mean `tpr_at_fpr` of scores that know nothing and do not tie: (floor(n fpr) + 1) / (n + 1)
+    for n non-members.
 
     The threshold stands just above the first non-member too many, and a member has one chance in n + 1 for each of the places
     above it. A float for members [N], one value a target for [T, N].

@@ -1,4 +1,4 @@
-"""How sure the metrics of rankings are: means over targets, with intervals that cover targets and records.
+"""Metrics averaged over targets, with intervals that cover which targets and records were drawn.
 
 The bootstrap calls the functions that a metric is made of on counts of resampled records.
 
@@ -37,14 +37,16 @@ LONG = (
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
-    """How often each of `count` things is drawn in `draws` resamples with replacement, [count, draws]."""
+    """Number of times that each of `count` things is drawn in each of `draws` resamples with
+    replacement, int [count, draws]."""
     drawn = rng.integers(0, count, (draws, count)) * draws + np.arange(draws)[:, None]
     return np.bincount(drawn.ravel(), minlength=count * draws).reshape(count, draws)
 
 
 def rank_records(scores: np.ndarray, members: np.ndarray, records: np.ndarray) -> tuple:
-    """A target's ranking: the record in each place, int [N]; whether it is a member, bool [N]; and how many places each
-    threshold calls members, int [U + 1], or None where no scores tie."""
+    """A target's ranking by falling score: the record in each place, int [N]; whether it is a
+    member, bool [N]; and how many places each threshold calls members, int [U + 1], or None where
+    no scores tie."""
     order, inside, last = rank(scores, members)
     ends = np.append(0, last + 1).astype(np.int32) if len(last) < len(order) else None
     return records[order].astype(np.int32), inside, ends
@@ -164,8 +166,8 @@ def record_positions(records, members: np.ndarray, banks: np.ndarray) -> np.ndar
 
 
 def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
-    """Variance of a mean over units [U], and its degrees of freedom; `drawn` [U, B] are the same when records are drawn
-    again."""
+    """Variance of the mean over units of `values` [U], and its degrees of freedom; `drawn` [U, B]
+    are the values under resampling of the records."""
     units = len(values)
     of_units, of_records = values.var(ddof=1) / units, drawn.mean(0).var()
     if units < UNITS:
@@ -183,7 +185,8 @@ def _between(values: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
 def interval_over_units(
     values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool
 ) -> Interval:
-    """Of the mean over units, with arguments as for `_between` and `Interval`."""
+    """Interval of the mean over units, with arguments as for `_between` and `Interval`. Fewer units
+    than `LEAST` have none, unless the number is `exact`."""
     variance, dof = _between(values, drawn)
     interval = Interval(
         float(values.mean()),
@@ -218,7 +221,8 @@ def intervals(
 
     Args:
         names: metrics, those at a false positive rate written as "tpr_at_fpr=0.01".
-        minus: scores of another attack, of the same shape, whose metrics are subtracted. Others: as in `bootstrap`.
+        minus: scores of another attack, of the same shape, whose metrics are subtracted. Others
+            are as in `bootstrap`.
 
     Returns:
         name -> interval.

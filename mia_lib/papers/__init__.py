@@ -1,1 +1,1 @@
-"""One folder a paper: what its theory says, the study that its notebook runs, and the exhibits that it shows."""
+"""One folder for each paper: its theory, its notebook's study, and the exhibits it shows."""

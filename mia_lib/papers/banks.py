@@ -75,7 +75,7 @@ def models_of(
     weights: str | None = None,
     unused: int = 0,
 ):
-    """The models with these numbers, trained when first needed, and all N records.
+    """The models with the numbers `index`, trained when first needed, and all N records.
 
     SGD has Nesterov's momentum .9.
 
@@ -140,8 +140,8 @@ def models_of(
 
 
 def with_parameters_of(base):
-    """Decorator: the function with the parameters of `base`, to which it hands them, besides its own, by which a measurement
-    knows them."""
+    """Decorator that gives a function the parameters of `base` in its signature besides its own, so
+    that a measurement knows them; the function hands them to `base`."""
     [index, *of_base] = inspect.signature(base).parameters.values()
 
     def decorate(function):
@@ -165,7 +165,7 @@ with_models = with_parameters_of(models_of)
 
 
 def _first(pool, name: str, count: int, least: int = 0):
-    """The first `count` records."""
+    """The first `count` records of the pool; a number out of range raises `MiaError`."""
     return pool.take(np.arange(check_whole(name, count, least, len(pool))))
 
 
@@ -173,11 +173,12 @@ def _first(pool, name: str, count: int, least: int = 0):
 def answers(
     index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank
 ) -> dict[str, np.ndarray]:
-    """What the models say of each record, and who was in which.
+    """Answers of the models for each record, and their members.
 
     Args:
-        asked: so many records, the first ones; all when None. outputs, viewed: so many of them for the arrays `logits` and
-            `queries`, which are there where these are not 0.
+        asked: number of records, the first ones; all when None.
+        outputs, viewed: number of records in the arrays `logits` and `queries`; 0 leaves the array
+            out.
 
     Returns:
         margin: log odds of the true class, float16 [M, N]; correct: whether it is the most likely one, bool [M, N];
@@ -210,7 +211,8 @@ def answers(
 
 @with_models
 def queries(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
-    """The `queries` of `answers` alone, and `members` of the same records: for a bank that was measured without."""
+    """The array `queries` of `answers`, and `members` of the same records: for a bank that was
+    measured without them."""
     found = answers(index, asked=viewed, viewed=viewed, **bank)
     return {name: found[name] for name in ("queries", "members")}
 
@@ -228,7 +230,8 @@ def weights(index: range, **bank) -> dict[str, np.ndarray]:
 
 
 def where_measured(name: str, models: int, make: bool = False, /, **parameters) -> Bank | None:
-    """A measurement of so many models; None of what is not measured and not to be made, and of an unknown name."""
+    """A measurement of so many models. None is returned for an unknown name, and for what is not
+    measured yet if `make` is False."""
     measurement = catalogue().get(name)
     if (
         measurement is None
@@ -240,7 +243,8 @@ def where_measured(name: str, models: int, make: bool = False, /, **parameters) 
 
 
 def in_processes(function: Callable, tasks: list[tuple], label: str) -> list:
-    """What a function, importable by name, gives for each task, in their order, from the pool of processes."""
+    """Results of a function, importable by name, for each task in the order of the tasks, from the
+    pool of processes."""
     from mia_lib.training import pool
 
     results: dict[int, object] = {}
@@ -249,8 +253,8 @@ def in_processes(function: Callable, tasks: list[tuple], label: str) -> list:
 
 
 def evaluations(parameters, asked: float) -> float:
-    """How many times a model is evaluated at a record: three times for a step of training, where it is trained here, and
-    `asked` times afterwards."""
+    """Number of evaluations of a model at a record, as a cost: three for each record in a step of
+    training, unless the weights are given, and `asked` after training."""
     trained = (
         0
         if parameters["weights"]

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def template(path: Path, filters: Mapping[str, Callable] | None = None) -> jinja2.Template:
-    """A template, to be rendered with what it names; what it names and is not given is an error, and what is put into HTML is
-    escaped.
+    """A template, to be rendered with values for the names in it. A name without a value is an
+    error, and values are escaped where they are put into HTML.
 
     Args:
         path: its file. For a page that is one file it extends `base.html` of this folder: blocks `title`, `style` (its own
             rules), `main`.
-        filters: names that it formats values with.
+        filters: name -> function by which the template formats values.
     """
     of_folder = _environment(path.parent)
     of_folder.filters |= filters or {}
@@ -27,7 +27,7 @@ def template(path: Path, filters: Mapping[str, Callable] | None = None) -> jinja
 
 @cache
 def _environment(folder: Path) -> jinja2.Environment:
-    """One a folder, which keeps what it has compiled."""
+    """The environment for the templates of one folder, which keeps those that it has compiled."""
     import jinja2
 
     made = jinja2.Environment(

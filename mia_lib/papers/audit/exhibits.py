@@ -35,7 +35,7 @@ BOUNDS = {
 
 
 def show_report(report: Report, name: str) -> None:
-    """Display a report whole: in JupyterLab in a frame, in the book as a page of its own behind a link."""
+    """Display a whole report: in JupyterLab in a frame, in the book as a page behind a link."""
     tables.check_name(name)
     page, title = report.html(), report.inputs.options.name
     numbers = json.dumps(report.data(), allow_nan=False)
@@ -55,7 +55,7 @@ def show_report(report: Report, name: str) -> None:
 
 
 def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:
-    """Each attack of the audit, and whether each report could run it, or why not."""
+    """Table of the audit's attacks: whether each report could run them, or why not."""
     cells = {
         title: {
             step.name: "**ran**" if step.name in report.scores else step.why or step.state
@@ -67,7 +67,8 @@ def plan_table(reports: Mapping[str, Report]) -> pd.DataFrame:
 
 
 def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
-    """What each attack found on all records, the one that speaks first, and the control without the model."""
+    """Table of each attack's results on all records, first the attack that the report names first,
+    and of the control without the model."""
     rows = []
     for title, report in reports.items():
         result, of = report.result, {"model": title} if len(reports) > 1 else {}
@@ -106,7 +107,8 @@ def _span(interval: metrics.Interval) -> Cell:
 
 
 def prices_table(report: Report) -> pd.DataFrame:
-    """What changes of the recipe brought, in the words of the report, and the model that was audited."""
+    """Table of the audited model and of changes to its recipe, with what each change brought in the
+    words of the report."""
     rows = [
         {
             "recipe": "the model that is audited",
@@ -130,7 +132,7 @@ def prices_table(report: Report) -> pd.DataFrame:
 
 
 def many_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same question about several models: AUC, TPR at 1 % FPR and accuracy, in percent."""
+    """Table of one question about several models: AUC, TPR at 1 % FPR and accuracy, in percent."""
     frame = frame[frame["study"].isin(["forests", "twins", "references"])].copy()
     leaf, noise = (
         frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}"),
@@ -144,7 +146,7 @@ def many_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def leaves_figure(frame: pd.DataFrame) -> Figure:
-    """What larger leaves take from the attack, and from the forest."""
+    """Figure of what larger leaves take from the attack, and from the accuracy of the forest."""
     rows = frame[
         (frame["study"] == "forests")
         & frame["leaf"].notna()
@@ -169,15 +171,15 @@ def leaves_figure(frame: pd.DataFrame) -> Figure:
 
 
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How many audits raise an alarm, without a leak and with a planted one, in percent."""
+    """Table of the share of audits with an alarm, without a leak and with one, in percent."""
     rows = frame[frame["study"] == "tested"].rename(columns={"data": "models"})
     titles = {("none",): "alarms without a leak", ("planted",): "alarms with one"}
     return tables.percent_table(rows, "models", ("leak",), titles)
 
 
 def one_run_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Bounds on epsilon, a row a kind and a column what was promised: the accountant's, then means of lower bounds with
-    intervals over runs, or over canaries."""
+    """Table of bounds on epsilon, a row for each kind and a column for each promised epsilon: the
+    accountant's, then means of lower bounds with intervals over runs, or over canaries."""
     there = set(zip(frame["promised"], frame["attack"], strict=True))
 
     def cell(promised: float, attack: str, metric: str = "epsilon", spec: str = ".2f"):

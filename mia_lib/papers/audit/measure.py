@@ -1,4 +1,5 @@
-"""What the chapter that audits measures: one question about several models of a pool, each trained on half of it.
+"""Measurements of the chapter that audits: one question about several models of a pool, each
+trained on half of it.
 
 PyTorch and scikit-learn are imported within, so that this can be read without them.
 """
@@ -67,7 +68,8 @@ def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) 
 
 
 def forest(members: Dataset, trees: int, leaf: int = 1, seed: int = 0):
-    """A random forest of scikit-learn; arguments: records that it is fitted to, trees, least records of a leaf."""
+    """A random forest of scikit-learn with so many trees, fitted to the members; a leaf has `leaf`
+    records at least."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=seed).fit(
@@ -166,7 +168,7 @@ def pair(
     epsilon: float,
     seed: int = 0,
 ):
-    """Twins and private models of all that records were dealt to, two ensembles."""
+    """Two ensembles on the dealt records: models without privacy ("twins") and private ones."""
     from mia_lib import training
     from mia_lib.training import private
 

@@ -1,4 +1,4 @@
-"""Results of the chapter that audits: tidy frames of what was measured. A row is an attack, a metric and a model."""
+"""Results of the chapter that audits: tidy frames. A row is an attack, a metric and a model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def twins(held: Bank) -> pd.DataFrame:
 
 
 def _by_kind(held: Bank, study: str, column: str, kinds: Sequence) -> pd.DataFrame:
-    """A study of models of several kinds on the same members; the column says of which kind."""
+    """A study of models of several kinds with the same members; `column` holds the kind."""
     frames = []
     for place, kind in enumerate(kinds):
         where = {"study": study, column: kind}
@@ -66,7 +66,8 @@ def tested(held: Bank, kind: str) -> pd.DataFrame:
 
 
 def references(report: audit.Report) -> pd.DataFrame:
-    """Study "references": attacks on each of an audit's own references by the others but its complement."""
+    """Study "references": attacks on each of an audit's own references by the other references,
+    without its complement."""
     models, pool = inputs.references(report.inputs, report.plan.references), report.inputs.pool
     loss, odds = (
         signal(models, pool).astype(float)
@@ -86,8 +87,9 @@ def references(report: audit.Report) -> pd.DataFrame:
 
 
 def canary_scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Of each kind of canaries the scores and the coins, both [M, canaries of that kind]: how far the parameters of Dirac
-    canaries moved, and by how much training lowered the losses of those that are records."""
+    """Scores and coins for each kind of canaries, both [M, canaries of that kind]. Scores are how
+    far training moved the parameters of Dirac canaries, and by how much it lowered the losses of
+    canaries that are records."""
     natural, records = held.parameters["natural"], held.gain.shape[1]
     return {
         "gradients": (held.moved, held.coins[:, records:]),
@@ -97,8 +99,9 @@ def canary_scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def one_run(held: Bank) -> pd.DataFrame:
-    """Study "one run": of each kind of canaries the bound on epsilon and the AUC, a row a training run, by what was
-    `promised`; of the model its accuracy and, as "accountant", what it spent."""
+    """Study "one run": the bound on epsilon and the AUC for each kind of canaries, a row for each
+    training run, by what was `promised`; attack "model" has its accuracy and "accountant" the
+    epsilon that it spent."""
     delta, rows = held.parameters["delta"], {}
     for kind, (score, coins) in canary_scores(held).items():
         bounds = [
@@ -115,8 +118,9 @@ def one_run(held: Bank) -> pd.DataFrame:
 
 
 def many_runs(held: Bank) -> pd.DataFrame:
-    """The rows of `one_run`, of attacks "gradients, many runs" and "mislabelled, many runs": the classic bound on epsilon from
-    all runs, of which half choose the threshold, a row a canary."""
+    """Rows of the study "one run" for the attacks "gradients, many runs" and "mislabelled, many
+    runs": the classic bound on epsilon from all runs, half of which choose the threshold, a value
+    for each canary."""
     delta, promised, rows = held.parameters["delta"], held.parameters["epsilon"], {}
     for kind, (score, coins) in canary_scores(held).items():
         bounds = [
@@ -148,9 +152,10 @@ def gaussian_noise(epsilon: float, delta: float) -> float:
 def simulate_gaussian(
     delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0
 ) -> pd.DataFrame:
-    """Study "in theory": the same bounds where nothing but noise is between a canary and its score, its coin, 0 or 1, plus the
-    Gaussian noise of the `promised` epsilon. "one run" has so many canaries; of "many runs" each has one, and half of them
-    choose the threshold."""
+    """Study "in theory": the same bounds where only noise stands between a canary and its score.
+    The score is its coin, 0 or 1, plus the Gaussian noise of the `promised` epsilon. "one run" has
+    so many canaries; "many runs" has one canary in each of so many runs, half of which choose the
+    threshold."""
     frames, rng = [], np.random.default_rng([65, seed])
     for promised in EPSILONS[:-1]:
         bounds = np.empty((2, repetitions))
@@ -172,7 +177,8 @@ def simulate_gaussian(
 
 
 def bounds_without_errors(runs: int, delta: float = 0.0) -> dict[str, float]:
-    """The most that an attack without an error can show: in one run with so many canaries, in so many runs with one each."""
+    """The largest bounds on epsilon, of an attack without an error: in one run with `runs`
+    canaries, and in `runs` runs with one canary each."""
     coins = np.arange(runs) % 2 == 0
     return {
         "one run": float(

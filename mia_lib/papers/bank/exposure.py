@@ -1,8 +1,10 @@
-"""Who is exposed: how often attacks call single records of a bank members, when they are and when they are not.
+"""Exposure of records: how often attacks call single records of a bank members, when they are and
+when they are not.
 
-Each record is a member of half of a bank's models. So of each we know how often an attack finds it, of models that were
-trained on it, and how often it is accused, of models that were not. An attack that always calls the same records tells nothing
-about them, so the *exposure* of records is the first share less the second.
+Each record is a member of half of a bank's models. So we know for each how often an attack finds
+it, under the models that were trained on it, and how often it is accused, under the models that
+were not. An attack that always calls the same records tells nothing about them, so the *exposure*
+of records is the first share less the second.
 
 Models that say who is exposed are no references of those under which it is tried: in a bank of noise a record ranks high where
 a reference's answer happens to fit its membership, and that same answer would then be judged.
@@ -30,7 +32,8 @@ TENTHS = 10
 def attack_models(
     bank: Bank, records: np.ndarray, attacks: Sequence[str] = ATTACKS, models: slice = slice(None)
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Scores [T, N] of every one of these models, with all others of them but its partner for references; and who is a member.
+    """Scores [T, N] of each attack on every one of the chosen models, with all others of them as
+    references except its partner; and their members, bool [T, N].
 
     Args:
         bank: with `margin` and `members`. records: numbers of those that are judged, int [N]. attacks: of the registry.
@@ -48,7 +51,8 @@ def attack_models(
 
 
 def call_members(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Whom each target's threshold at a false positive rate of `FPR` calls a member, bool [T, N]."""
+    """Records that the threshold of each target at a false positive rate of `FPR` calls members,
+    bool [T, N]."""
     return np.stack(
         [
             row > np.quantile(row[~inside], 1 - FPR, method="higher")
@@ -58,18 +62,19 @@ def call_members(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
 
 
 def detection_rate(calls: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Of each record, the share of the models trained on it under which it is called a member, [N]."""
+    """Share of the models trained on a record under which it is called a member, [N]."""
     return (calls & members).sum(0) / np.maximum(members.sum(0), 1)
 
 
 def rank_records(calls: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Records by their detection rate, the highest first; int [N]."""
+    """Numbers of the records by their detection rate, the highest first; int [N]."""
     return np.argsort(-detection_rate(calls, members), kind="stable")
 
 
 def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFrame:
-    """Study "exposed": are those whom an attack finds most often under one half of a bank's models found under the other half?
-    And by another attack, and under networks of another kind that were trained on other halves?
+    """Study "exposed": how often records that an attack finds most often under one half of a bank's
+    models are found under the other half, by that attack and by another; and under networks of
+    another kind that were trained on other halves.
 
     Args:
         banks: name -> bank on the same records; of the first the second half of the models is judged. records: the first so
@@ -118,7 +123,7 @@ def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFr
 
 
 def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.DataFrame:
-    """Study "onion": what LiRA finds of the records that are left when others are taken out of all training sets.
+    """Study "onion": LiRA on records that remain when others leave all training sets.
 
     Args:
         before: the bank. after: what was taken -> `measure.onion`. draws: of the intervals.

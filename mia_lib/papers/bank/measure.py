@@ -49,14 +49,16 @@ fashion_mlp_weights = measurement("bank/fashion-mlp-weights", probe=MLP_PROBE, *
 def fashion_onion(
     index: range, taken: str = "exposed", share: float = 0.125, ranked: int = 16, **bank
 ) -> dict[str, np.ndarray]:
-    """What models of "bank/fashion-mlp" say when some records were taken out of all training sets.
+    """Answers of models like those of "bank/fashion-mlp", trained without some of the records.
 
-    An eighth leaves a last batch as large as before: a few records alone make a step that spoils these networks.
+    Taking out an eighth leaves the last batch as large as before; a batch of a few records makes a
+    step that spoils these networks.
 
     Args:
         index: of the models; number k is the bank's model `ranked` + k.
-        taken: "exposed", those that LiRA finds most often in the bank's first `ranked` models; "random", as many by lot.
-        share: of the records.
+        taken: "exposed", the records that LiRA finds most often in the bank's first `ranked`
+            models; "random", as many by lot.
+        share: of the training records that is taken out.
 
     Returns:
         margin: log odds of all training records, those that were taken out among them, float16 [M, N]; members: bool [M, N].

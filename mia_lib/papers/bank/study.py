@@ -22,7 +22,7 @@ METRICS = {
 
 
 def describe(banks: Sequence[Bank]) -> pd.DataFrame:
-    """A row a bank: what was trained on what, how well, where and for how long."""
+    """Table with a row for each bank: data, records, accuracy, size, minutes and device."""
     rows = []
     for bank in banks:
         rows.append(
@@ -42,8 +42,8 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
 
 
 def attack(view: View) -> dict[str, np.ndarray]:
-    """Scores [N] by every attack that these references allow; of records that the one reference was trained on, where there is
-    one alone, they are not a number."""
+    """Scores [N] by every attack that these references allow; NaN for records that every reference
+    was trained on, as with a single reference."""
     inside = view.reference_members
     judged = ~inside.all(0)  # whom a reference left out
     left_out = view.on(np.flatnonzero(judged))
@@ -65,7 +65,7 @@ def attack(view: View) -> dict[str, np.ndarray]:
 def by_references(
     bank: Bank, targets: int, counts: Sequence[int], draws: int = 20
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """What attacks find with few and with many references.
+    """Metrics of attacks with few and with many references.
 
     Returns:
         a row for each number of references, attack and metric: value, low and high over targets and records; and the scores
@@ -94,7 +94,7 @@ def by_references(
 
 
 def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) -> pd.DataFrame:
-    """Metrics with intervals, each target on the records that have a score."""
+    """Metrics with intervals; each target is judged on the records that have a score."""
     rows = []
     for name, score in scores.items():
         judged = np.isfinite(score)
@@ -121,7 +121,8 @@ def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) ->
 def lead(
     scores: dict[str, np.ndarray], members: np.ndarray, draws: int = 20
 ) -> tuple[str, str, metrics.Interval]:
-    """The two attacks that find most members at 1 % false positives, and how far the first is ahead, on the same records."""
+    """Names of the two attacks that find most members at 1 % FPR, and the lead of the first in TPR,
+    paired on the same records."""
     rates = {
         name: np.mean(metrics.tpr_at_fpr(score, members, 0.01)) for name, score in scores.items()
     }

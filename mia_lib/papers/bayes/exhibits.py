@@ -26,13 +26,15 @@ AUGMENTATIONS = {
 
 
 def told_apart(mean_losses: pd.DataFrame, threshold: float) -> pd.Series:
-    """Whether a record's mean losses with and without training on it lie on either side of one threshold, bool [N]."""
+    """True for each record whose mean loss lies below one threshold with training on it and above
+    it without, bool [N]."""
     return (mean_losses["inside"] < threshold) & (mean_losses["outside"] > threshold)
 
 
 def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
-    """The chapter's picture, of real records: the loss of each under models that were trained on it against that under models
-    that were not, and what one threshold for all makes of them.
+    """The chapter's picture, from real records: the mean loss of each under models that were
+    trained on it against that under models that were not, and how one threshold for all divides
+    them.
 
     Args:
         mean_losses: of `study.mean_losses`.
@@ -77,10 +79,11 @@ def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
 
 
 def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records: int = 800):
-    """The same for readers to move: the one threshold on a slider, and the losses behind each dot.
+    """The picture of `idea` for readers to move: the one threshold on a slider, and the losses
+    behind each dot.
 
     Args:
-        bank: whose models are drawn. mean_losses: of it. threshold: where the slider starts.
+        bank: whose models are drawn. mean_losses: of the bank. threshold: where the slider starts.
         records: at most so many are drawn, evenly from all.
     """
     shares = mean_losses.clip(lower=IDEA_FLOOR)
@@ -210,7 +213,7 @@ TABLE_1 = {
 
 
 def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.DataFrame:
-    """Table 1, or a part of it, a row an n.
+    """Table 1, or a part of it, a row for each n.
 
     Args:
         frame: of `study.table_1`. columns: (attack, metric) -> title, in order.
@@ -230,7 +233,8 @@ def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.Da
 
 
 def table_two(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 and what accuracy hides, a row an attack, and the same attacks on the small bank."""
+    """Table 2 with metrics beyond its accuracy, a row for each attack, and the same attacks on the
+    small bank."""
     printed = results.paper("bayes", "table2").assign(metric="accuracy", study="table 2")
     order = ["0-1", "Shadow models", "MALT", "MAST", "MAST (mean out)", "MAST (softmin)"]
     shadow = (frame["study"] == "shadow models") & (frame["attack"] == "Shadow models")
@@ -250,7 +254,8 @@ def table_two(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_three(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 3, a row a network and an augmentation; the paper's networks stand beside ours in their order."""
+    """Table 3, a row for each network and augmentation; the paper's networks stand beside ours in
+    their order."""
     frame = frame[frame["study"] == "table 3"]
     ours = list(frame["network"].unique())
     printed = results.paper("bayes", "table3")
@@ -270,7 +275,7 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def complement(frame: pd.DataFrame) -> Figure:
-    """AUC of each attack on each target of `study.complement`, a mark each."""
+    """AUC of each attack on each target of `study.complement`, a mark for each."""
     import seaborn as sns
 
     figure, (axis,) = plotting.panels(1, 2.6, width=5.8)

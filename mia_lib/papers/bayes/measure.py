@@ -1,4 +1,5 @@
-"""What the chapter on Bayes-optimal attacks measures: the models of Sablayrolles et al. (2019), Tables 1 to 3."""
+"""Measurements of the chapter on Bayes-optimal attacks: the models of Sablayrolles et al. (2019),
+Tables 1 to 3."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def features(
     augmentation: str,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """What networks trained on other data make of the records of two classes: the activations before their last layer.
+    """Features that networks trained on other data give the records of two classes: the activations
+    before the last layer.
 
     Args:
         index: of the networks. dataset, classes: whose records are asked about, the second class being the positive one.

@@ -83,7 +83,7 @@ def table_1(
 def _play(
     x: np.ndarray, y: np.ndarray, n: int, fit: Bank, seed: int, both_terms: bool
 ) -> tuple[dict, dict]:
-    """Scores [S, n] of each attack, with Eq. 39 where `both_terms` are wanted, and accuracies of the model [S]."""
+    """Scores [S, n] by attack, with Eq. 39 if `both_terms`; and the model's accuracies [S]."""
     rows, accuracy = [], []
     for split, (theta, theta0, c) in enumerate(
         zip(fit.theta.astype(float), fit.theta0.astype(float), fit.c, strict=True)
@@ -133,9 +133,10 @@ def cross_validated_accuracy(
 
 
 def peak_of_noise(n: int) -> float:
-    """Mean peak accuracy of scores that know nothing, of m = n / 2 members and as many others: what choosing the threshold on
-    the records judged is worth by itself. The lead of the true over the false positive rate is at its peak the one-sided
-    statistic of Kolmogorov and Smirnov, which reaches k / m with probability (2m over m + k) / (2m over m)."""
+    """Mean peak accuracy of scores that know nothing, for m = n / 2 members and as many
+    non-members: the gain from choosing the threshold on the records that are judged. At the peak,
+    the true minus the false positive rate is the one-sided statistic of Kolmogorov and Smirnov,
+    which reaches k / m with probability (2m over m + k) / (2m over m)."""
     m, k = n // 2, np.arange(1, n // 2 + 1)
     reached = np.exp(2 * gammaln(m + 1) - gammaln(m + k + 1) - gammaln(m - k + 1))
     return float(0.5 + reached.sum() / (2 * m))
@@ -150,7 +151,8 @@ ATTACKS = {"MALT": "MALT"} | {
 
 
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
-    """Against each target the threshold that is best against the attacker's own models, [T], see `View.rehearsals`.
+    """The threshold against each target that is best against the attacker's own models, [T], see
+    `View.rehearsals`.
 
     Raises:
         MiaError: no pair of references is left to rehearse on.
@@ -216,7 +218,8 @@ def attack_bank(
 
 
 def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
-    """Shadow models beside MALT and 0-1 on the same records, study "shadow models": those whose outputs are published.
+    """Study "shadow models": shadow models beside MALT and 0-1, on the same records, those whose
+    outputs are published.
 
     Args:
         bank: `measure.table2`. shadow: `measure.table2_shadow` of the same models.
@@ -248,8 +251,9 @@ def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
 
 
 def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
-    """What a target's complement among the references gives away: AUC of counting references, which looks at no loss, and of
-    two attacks, with the complement put aside and among them; column `complement`."""
+    """Study "complement": what a target's complement among the references gives away. AUC of
+    counting references, which looks at no loss, and of two attacks, with the complement put aside
+    and kept, by the column `complement`."""
     game = Game.of(bank, targets, len(bank) - 2, order="first")
     attacks = {
         "counting": lambda view: -view.reference_members.sum(0).astype(float),
@@ -276,8 +280,9 @@ def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
 
 
 def mean_losses(bank: Bank) -> pd.DataFrame:
-    """Of each record, columns `inside` and `outside`: its mean loss under models that were trained on it and under those that
-    were not; `own`, the threshold that splits these best."""
+    """Table with a row for each record: `inside` and `outside`, its mean loss under models that
+    were trained on it and under those that were not; `own`, the threshold that splits its losses
+    best."""
     members, loss = bank.members[:, bank.trained], signals.loss_of(bank.margin[:, bank.trained])
     return pd.DataFrame(
         {

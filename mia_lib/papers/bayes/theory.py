@@ -109,7 +109,7 @@ def gaussian_auc(d: int, members: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class FiniteWorld:
-    """Records take one of Z values, models one of V; everything is a sum.
+    """Records take one of Z values and models one of V, so every probability is a sum.
 
     Attributes:
         loss: l(theta, z), [V, Z].
@@ -124,7 +124,8 @@ class FiniteWorld:
     prior: float
 
     def settings(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every value of the other records and bits: total loss [S, V] and probability [S]."""
+        """All settings of the other records and of their membership bits: total loss [S, V] and
+        probability [S]."""
         values = self.loss.shape[1]
         totals, weights = [], []
         for records in itertools.product(range(values), repeat=self.n - 1):
@@ -219,16 +220,17 @@ def temperature_in_random_worlds(
 
 
 def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
-    """Put Properties 1 and 2 to the test where every quantity is a finite sum.
+    """Properties 1 and 2 put to the test where every quantity is a finite sum.
 
     Args:
         worlds: random finite worlds for each prior.
 
     Returns:
-        DataFrame, a row a world: prior; epsilon, the largest log-likelihood ratio; posterior, the largest there is; in what
-        share of models and records the bound of Property 2 says something, `property_2_says`;
-        `property_1_excess` of it over prior + epsilon / 4 and `property_2_excess`, the largest excess of a posterior over
-        prior + epsilon / (4 T) + delta, at a random epsilon. Neither may be above zero.
+        DataFrame, a row for each world: prior; epsilon, the largest log-likelihood ratio;
+        posterior, the largest there is; `property_2_says`, the share of models and records about
+        which the bound of Property 2 says something; `property_1_excess`, that of the posterior
+        over prior + epsilon / 4; and `property_2_excess`, the largest excess of a posterior over
+        prior + epsilon / (4 T) + delta, at a random epsilon. Neither excess may be above zero.
     """
     rng, rows = np.random.default_rng(seed), []
     for prior in (0.5, 0.1, 0.01):

@@ -61,7 +61,7 @@ def printed(table: str) -> pd.DataFrame:
 
 
 def table_1(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: accuracies of the targets, a row a set."""
+    """Table 1: accuracies of the targets, a row for each data set."""
     columns = {("model", "train_accuracy"): "on members", ("model", "test_accuracy"): "on others"}
     return tables.percent_table(
         frame[frame["attack"] == "model"], "data", ("attack", "metric"), columns, printed("table1")
@@ -69,7 +69,7 @@ def table_1(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
-    """Table 2, or with metric "accuracy" Table 3: a row a set and score."""
+    """Table 2, or with metric "accuracy" Table 3: a row for each data set and score."""
     frame = frame[frame["score"].isin(SCORES.values())].assign(
         attack=lambda rows: rows["attack"].replace("Gap", "Orig")
     )
@@ -89,7 +89,7 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
 
 
 def today(frame: pd.DataFrame) -> pd.DataFrame:
-    """The calibrated loss beside LiRA and RMIA, offline, with the very same reference, a row a set."""
+    """The calibrated loss, LiRA and RMIA, offline, with the same reference, a row for each set."""
     attacks = {"Cal.": "Cal.", "LiRA, offline": "LiRA", "RMIA, offline": "RMIA"}
     return tables.percent_table(
         frame[frame["score"] == "loss"],
@@ -104,8 +104,9 @@ def today(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 4: the label-only attack, a row a set and attack; distances of wrongly classified records negative. What the paper
-    printed for a set stands beside a bank of that set, too."""
+    """Table 4: the label-only attack, a row for each data set and attack, where distances of
+    wrongly classified records are negative. What the paper printed for a set stands beside a bank
+    of that set, too."""
     frame = frame[frame["reading"].isin(["", "negative"])].sort_values("data", kind="stable")
     paper = printed("table4")
     paper = pd.concat([paper, paper.assign(data=paper["data"] + ", bank")], ignore_index=True)
@@ -114,7 +115,8 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
-    """Spread of difficulty and noise of training in nats, and AUC of the loss with one reference, a row a set."""
+    """Spread of difficulty and noise of training in nats, and AUC of the loss with one reference, a
+    row for each data set."""
     frame = frame[frame["study"] == "stopping"]
     law = frame[frame["attack"] == "law"].pivot(index="data", columns="metric", values="value")
     table = tables.percent_table(
@@ -132,8 +134,8 @@ def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_play(plays: Bank, play: int = 0) -> pd.DataFrame:
-    """Of each record of a play: ranks in percent of its losses under target and reference, and of the calibrated loss; its
-    losses; whether it is a member."""
+    """Table of the records of a play: ranks in percent of their losses under target and reference,
+    and of their calibrated losses; both losses; and whether each is a member."""
     target = -study.score("loss", plays.target_margin[play])
     reference = -study.score("loss", plays.scratch_margin[play, 0])
     rank = {
@@ -203,7 +205,8 @@ def called_in_idea(plays: Bank, share: float = 10) -> dict[str, float]:
 
 
 def idea_chart(plays: Bank, records: int = 800):
-    """The same for readers to move: how many records are called, on a slider; members among them by either rule."""
+    """The picture of `idea` for readers to move: the number of records that are called, on a
+    slider, and the members among them by either rule."""
     frame = _of_play(plays).iloc[:records]
     rows = [
         {
@@ -356,7 +359,8 @@ def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """AUC and TPR at 1 % FPR against the number of references, of the calibrated loss and of today's attacks, a row a bank."""
+    """AUC and TPR at 1 % FPR of the calibrated loss and of today's attacks against the number of
+    references, a row of panels for each bank."""
     frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
     title = rows["metric"].map(TITLE_OF)

@@ -1,7 +1,8 @@
-"""What the chapter on difficulty calibration measures: plays of the game of Watson et al. (2022, section 4.1).
+"""Measurements of the chapter on difficulty calibration: plays of the game of Watson et al. (2022,
+section 4.1).
 
-The "model" of a number is a play: a target, what calibrates it, and a rehearsal of the attacker's. Nothing is compared or
-judged here.
+Each "model" of such a measurement is a play: a target, the models that calibrate it, and a
+rehearsal of the attacker's. Nothing is compared or judged here.
 """
 
 from __future__ import annotations
@@ -43,13 +44,14 @@ def plays(
     seed: int = 0,
     rehearse: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Of each play, what the models say of its N' private records.
+    """Signals of the models in each play, for its N' private records.
 
-    The training records of a set fall at random into a private and a public half. The target is trained on half of the
-    private ones, with Nesterov's momentum .9 and a learning rate along a cosine. What calibrates it is trained on half of the
-    public records, and keeps the weights that are best on the other half: references from random weights ("scratch"), and
-    copies of the target that go on from its weights ("forgetting"). The rehearsal is the same game within the public half,
-    at half the size.
+    The training records of a set fall at random into a private and a public half. The target is
+    trained on half of the private ones, with Nesterov's momentum .9 and a learning rate along a
+    cosine. The models that calibrate it are trained on half of the public records, and keep the
+    weights that are best on the other half: references from random weights ("scratch"), and copies
+    of the target that go on from its weights ("forgetting"). The rehearsal is the same game within
+    the public half, at half the size.
 
     Args:
         index: of the plays.
@@ -58,7 +60,8 @@ def plays(
         forgetting_epochs, forgetting_rate: of the copies, at a constant rate.
         views: times that a record is augmented anew when it is asked about, where targets are trained with augmentation.
         references: R, of each of the two kinds.
-        judged: of the private records so many members, and as many others, at most; all when None.
+        judged: so many members among the private records, and as many non-members, at most; all
+            when None.
         rehearse: whether to play the rehearsal.
 
     Returns:
@@ -131,7 +134,8 @@ def stopped(
     records: int | None = None,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The references from scratch of `plays`, as they were after each of some epochs, before they knew their records.
+    """The references from scratch of `plays`, stopped after each of several numbers of epochs,
+    before they know their records.
 
     Args:
         stops: S numbers of epochs, each at most `epochs`, along whose schedule the rate falls. Others as for `plays`.
@@ -206,8 +210,8 @@ def on_tables(
     queries: int = 2500,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The same on a table of records, with the released network: one hidden layer of twice as many units as there are columns,
-    and its second softmax (`loss`).
+    """Plays as by `plays`, on a table of records, with the released network: one hidden layer of
+    twice as many units as there are columns, and its second softmax (`loss`).
 
     Args:
         index, dataset, epochs, batch_size, learning_rate, weight_decay, forgetting_epochs, forgetting_rate: as for `plays`;
@@ -264,7 +268,7 @@ def on_tables(
 
 @with_models
 def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[str, np.ndarray]:
-    """What this chapter needs of a bank besides its log odds, of the first records.
+    """Signals of a bank's models besides their log odds, for the first records.
 
     Args:
         asked: so many records, the first ones. queries: as for `on_tables`; walks begin at the nearest record beyond the
@@ -286,8 +290,9 @@ def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[s
 
 
 def _deal(records: int, plays: int, seed: int):
-    """Who trains targets, who what calibrates them, and on whom that is stopped; who is judged: bool [T, N] each, of the plays
-    and of their rehearsals within the public half."""
+    """Masks of a play's records, bool [T, N] each: those that train the target, those that train
+    what calibrates it, those that stop that training, and those that are judged. First of the
+    plays, then of their rehearsals within the public half."""
     split, private = calibration_splits(records, plays, 1, seed)
     members, calibrating = split.reshape(plays, 2, -1).swapaxes(0, 1)
     rehearsal = np.stack([_within(~row, t) for t, row in enumerate(private)], 1)
@@ -295,7 +300,8 @@ def _deal(records: int, plays: int, seed: int):
 
 
 def _public_half(game, r: int) -> np.ndarray:
-    """Another random half of the public records of each play, as large as its reference's."""
+    """Another random half of the public records of each play, as large as the training set of its
+    references, bool [T, N]."""
     members, calibrating, spare, _ = game
     rows = np.zeros_like(members)
     for t, row in enumerate(rows):
@@ -307,7 +313,8 @@ def _public_half(game, r: int) -> np.ndarray:
 
 
 def _within(public: np.ndarray, play: int) -> np.ndarray:
-    """A game at half the size: its members, its reference's training set, the other public and the private records, [4, N]."""
+    """A game at half the size, bool [4, N]: its members, its reference's training set, the other
+    public records, and the private ones."""
     private, rest = np.array_split(
         np.random.default_rng([13, play]).permutation(np.flatnonzero(public)), 2
     )
@@ -330,8 +337,9 @@ def _play(
     references,
     queries: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The arrays of plays from bool [T, N]: who trains targets, who what calibrates them, and on whom that is stopped; of
-    whom all are asked. There are all plays up to `index.stop`, so that the seed of each is its own."""
+    """The arrays of plays, from masks of records, bool [T, N]: `members` train the targets,
+    `calibrating` the models that calibrate them, `spare` stops these, and `judged` are asked. All
+    plays up to `index.stop` are given, so that each has its own seed."""
     from mia_lib import signals, training
     from mia_lib.signals import boundary
 
@@ -387,7 +395,8 @@ def _play(
 
 
 def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
-    """`SIGNALS` of the judged records, each float32 [T, N'], from means over views; of all records where None are judged."""
+    """`SIGNALS` of the judged records, each float32 [T, N'], from means over views; of all records
+    if `judged` is None."""
     from mia_lib import signals
     from mia_lib.signals import log_odds
     from mia_lib.signals.views import augmented
@@ -410,13 +419,15 @@ def _signals(models, pool, judged, views) -> dict[str, np.ndarray]:
 
 
 def _finite(distance: np.ndarray) -> np.ndarray:
-    """Signed distances, float32: where no boundary was found it is at least as far as the model's farthest that was."""
+    """Signed distances, float32, in which none is infinite: where no boundary was found, the size
+    is that of the model's farthest record for which one was."""
     farthest = np.where(np.isfinite(distance), np.abs(distance), 0.0).max(1, keepdims=True)
     return np.clip(distance, -farthest, farthest).astype(np.float32)
 
 
 def _of(values: np.ndarray, judged: np.ndarray | None) -> np.ndarray:
-    """[T, N] at bool [T, N] with equally many in each row -> [T, N']; as it is where `judged` is None."""
+    """Values [T, N'] of those [T, N] at the mask `judged`, bool [T, N], which has equally many in
+    each row; all of them if it is None."""
     return (
         values
         if judged is None
@@ -425,7 +436,7 @@ def _of(values: np.ndarray, judged: np.ndarray | None) -> np.ndarray:
 
 
 def _halved(array: np.ndarray) -> np.ndarray:
-    """Numbers in half precision."""
+    """float32 arrays in half precision; others as they are."""
     return array.astype(np.float16) if array.dtype == np.float32 else array
 
 

@@ -32,7 +32,7 @@ METRICS = ("auc", "tpr_at_fpr=0.01")
 
 
 def score(name: str, signal: np.ndarray) -> np.ndarray:
-    """Eqs. 1 to 3: a score from what was measured, higher for members; float64.
+    """A score by one of Eqs. 1 to 3 from a measured signal, higher for members; float64.
 
     Args:
         name: of `SIGNALS`. signal: the log odds of the true class, the logarithm of the gradient's norm, or the log odds of
@@ -42,7 +42,7 @@ def score(name: str, signal: np.ndarray) -> np.ndarray:
 
 
 def calibrated(own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Eq. 5 for each of T targets: [T, N] and [T, R, N] -> [T, N]."""
+    """Scores [T, N] of T targets, calibrated (Eq. 5) by scores [T, R, N] of their references."""
     return np.stack(
         [calibration.calibrate(*pair, own="keep") for pair in zip(own, others, strict=True)]
     )
@@ -66,7 +66,7 @@ def scores(plays: Bank, prefix: str = "") -> dict[tuple[str, str], np.ndarray]:
 
 
 def with_one_reference(plays: Bank) -> dict[str, np.ndarray]:
-    """What today's attacks make of the very reference that "Cal." has: attack -> [T, N].
+    """Scores of today's attacks with the very reference that "Cal." has: attack -> [T, N].
 
     RMIA's population is the judged records: its score is a rank among them, so that which they are moves no rank."""
     target, references = (
@@ -141,8 +141,8 @@ def best_thresholds(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
 def precision_at_recall(
     scores: np.ndarray, members: np.ndarray, ratio: float, recall: float | np.ndarray
 ) -> np.ndarray:
-    """Precision of the highest threshold that finds a share `recall` of the members, with `ratio` non-members to each; [T], or
-    [T, Q] for Q recalls."""
+    """Precision at the highest threshold that finds a share `recall` of the members, with `ratio`
+    non-members to each member; [T], or [T, Q] for Q recalls."""
     rows = []
     for row, inside in zip(scores, members, strict=True):
         fpr, tpr, _ = metrics.roc_curve(row, inside)
@@ -154,7 +154,8 @@ def precision_at_recall(
 def best_of_both(
     by_attack: Mapping[tuple[str, str], np.ndarray], plays: Bank
 ) -> dict[str, dict[str, np.ndarray]]:
-    """AUC of the best calibrated attack and of the best other one, each play's picked on the other half of the plays."""
+    """AUC of the best calibrated attack and of the best other attack; for each play they are picked
+    on the other half of the plays."""
     auc = {key: metrics.auc(of_attack, plays.members) for key, of_attack in by_attack.items()}
     auc["gap", "Gap"] = metrics.auc(baselines.gap(plays.correct), plays.members)
     half, best = np.arange(len(plays)) % 2, {}
@@ -170,8 +171,9 @@ def best_of_both(
 
 
 def never_stopped(plays: Bank, data: str) -> pd.DataFrame:
-    """Study "stopping": the loss calibrated by one reference that is never stopped, as the released code has it, beside one
-    that was; attack "law" has the spread of difficulty and the noise of training."""
+    """Study "stopping": the loss calibrated by one reference that is never stopped, as in the
+    released code, beside one that was stopped; attack "law" has the spread of difficulty and the
+    noise of training."""
     own, others = score("loss", plays.target_margin), score("loss", plays.ended_margin)
     stopped = {
         "Orig": own,
@@ -209,8 +211,8 @@ def difficulty_and_noise(scores: np.ndarray) -> tuple[float, float]:
 
 
 def subtracted(target: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
-    """Signed distances to the decision boundary [T, N], calibrated by those of references [T, N]: as the paper has it, and by
-    the released code's slip.
+    """Signed distances to the decision boundary [T, N], calibrated by those of one reference [T,
+    N], in two ways: as in the paper, and by a slip in the released code.
 
     Distances are negative where a model is wrong. Where the reference is wrong that code takes minus the size of the target's
     own distance d for the reference's, so that the calibrated score is ``d + |d|``."""
@@ -253,8 +255,8 @@ def label_only(plays: Bank, data: str) -> pd.DataFrame:
 
 
 def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100) -> pd.DataFrame:
-    """The same for models of a bank, each calibrated by all others that were not trained on the record, its complement put
-    aside; no rehearsal, so no accuracy."""
+    """Study "label-only" for models of a bank. Each is calibrated by all others that were not
+    trained on the record, its complement put aside; without a rehearsal there is no accuracy."""
     game = Game(
         further.members,
         {"distance": further.distance.astype(np.float64)},
@@ -343,7 +345,8 @@ def attack_bank(
 
 
 def by_size(plays: Mapping[int, Bank]) -> pd.DataFrame:
-    """Figure 3, study "sizes": column n, the number of training records. Accuracy has the threshold of the other plays."""
+    """Study "sizes" (Figure 3): column n is the number of training records. Accuracy has the
+    threshold of the other plays."""
     frames = []
     for n, each in plays.items():
         where = {"study": "sizes", "score": "loss", "n": n}

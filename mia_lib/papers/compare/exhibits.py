@@ -35,12 +35,14 @@ BESIDE = ("MALT", "RMIA", "LiRA", "BaVarIA")  # that a reader can choose between
 
 
 def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows on attacks on banks, and on networks that know their members by heart, with as few queries as each needs."""
+    """Rows about attacks on banks, and on networks that know their members by heart, with as few
+    queries as each needs."""
     return frame[frame["study"].isin(["bank", "by heart"]) & frame["attack"].isin(ATTACKS)]
 
 
 def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) -> pd.DataFrame:
-    """Every attack with so many references or none: one metric on each set, in percent."""
+    """Table of every attack with `count` references or without any: one metric on each data set, in
+    percent."""
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count])].astype({"queries": int, "references": int})
     made = results.percent_table(
@@ -54,7 +56,8 @@ def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) 
 
 
 def references_figure(frame: pd.DataFrame) -> Figure:
-    """TPR at 1 % FPR against the number of references, a panel each set; what has none is drawn across."""
+    """TPR at 1 % FPR against the number of references, a panel for each data set; attacks without
+    references are drawn across."""
     rows = metrics.summary(
         of_banks(frame).query("metric == 'tpr_at_fpr=0.01'"),
         ["data", "references", "attack", "metric"],
@@ -85,8 +88,9 @@ def references_figure(frame: pd.DataFrame) -> Figure:
 
 
 def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
-    """TPR at 1 % FPR against queries about a record, a panel each set that was asked more than once: with so many references
-    of a bank, and with all there are of the recipes that train long."""
+    """TPR at 1 % FPR against the number of queries about a record, a panel for each data set that
+    was asked more than once: with so many references from a bank, and with all that there are for
+    the recipes that train long."""
     asked = frame["asks"].isin([*study.MANY_QUERY_ATTACKS, study.LIRA_BY_VIEW, "Curv, log ratio"])
     rows = frame[
         asked
@@ -126,8 +130,9 @@ HAVE = {
 
 
 def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
-    """What to use with what one has: the attack that finds most members at 1 % FPR on every second target, and what it finds
-    on the others, in percent, on each set."""
+    """Table that guides the choice of an attack by what an attacker has: the attack that finds most
+    members at 1 % FPR on every second target, and its TPR on the other targets, in percent, on each
+    data set."""
     means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), {}
     for have, name in chosen.items():
         references = means[have][2]
@@ -148,7 +153,8 @@ NETWORKS = {
 
 
 def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
-    """The numbers that papers and their readers report on CIFAR-10, then ours, with what differs between them, in percent."""
+    """The numbers that papers and their readers report on CIFAR-10, then ours, with the differences
+    in set-up, in percent."""
     made = pd.read_csv(
         results.PAPERS / "compare_reported.csv", dtype=str, keep_default_na=False
     ).replace("", results.DASH)
@@ -199,7 +205,8 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
 
 
 def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """What the loss alone tells of LiRA's rate with the most references, and RMIA with one reference, in percent."""
+    """Table of LiRA's TPR with the most references, and of two rates that need fewer: what the loss
+    alone tells of it, and RMIA with one reference, in percent."""
     most = frame.groupby("data")["references"].transform("max")
     rows = frame[
         frame["attack"].eq("loss tail")
@@ -219,7 +226,8 @@ def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
-    """How many points of TPR at 1 % FPR each attack is from one of them, paired, with as many references, a panel each set."""
+    """Lead of each attack over one of them (`rival`) in points of TPR at 1 % FPR, paired, with as
+    many references, a panel for each data set."""
     rows = of_banks(frame)
     rows = rows[rows["references"].isin([0, count]) & (rows["metric"] == study.METRICS[1])]
     leads: dict[str, dict] = {}
@@ -250,14 +258,16 @@ def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figu
 
 
 def by_references_table(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Studies "tables" and "public": a row a set, an attack and a number of references."""
+    """Table of the study `what`, "tables" or "public": a row for each data set, attack and number
+    of references."""
     rows = frame[frame["study"] == what]
     columns = {(metric,): TITLE_OF[metric] for metric in TITLE_OF if metric in set(rows["metric"])}
     return results.percent_table(rows, ["data", "references", "attack"], ("metric",), columns)
 
 
 def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One reference that shares half of the target's members, and one that shares none."""
+    """Table of attacks with one reference that shares half of the target's members, and with one
+    that shares none."""
     rows = frame[frame["study"] == "sharing"]
     columns = {
         (metric, overlap): f"{TITLE_OF[metric]}: shares {overlap}"
@@ -268,7 +278,7 @@ def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
-    """What the targets are: how many records trained each, and how often they are right."""
+    """Table of the targets: number of records that trained each, and how often they are right."""
     return pd.DataFrame(
         [
             {
@@ -288,7 +298,8 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
 
 
 def access_table() -> pd.DataFrame:
-    """The threat models, as declared where the attacks are computed, and whose attacks they are."""
+    """Table of the threat models, as declared where the attacks are computed, and of the attacks'
+    sources."""
     known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
     made = threat_model({**known, "quantile regression": registry.REGRESSION})
     sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {
@@ -305,7 +316,7 @@ def access_table() -> pd.DataFrame:
 def beside(
     cases: Iterable[Case], scores: Iterable[Scores], count: int
 ) -> dict[str, tuple[dict, np.ndarray]]:
-    """Scores of `BESIDE` and who is a member, by set, for the picture of two attacks."""
+    """Scores of `BESIDE` and members, by data set, for the picture of two attacks."""
     pairs = {}
     for case, of_case in zip(cases, scores, strict=True):
         by_name = {**of_case[0], **of_case[count]}

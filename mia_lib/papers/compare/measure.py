@@ -23,10 +23,11 @@ from mia_lib.published import measurement
 )
 @with_models
 def recipes(index: range, viewed: int = 1000, **bank) -> dict[str, np.ndarray]:
-    """What models say of their first training records when they are asked 18 times.
+    """Log odds of models on their first training records, each asked about in 18 views, and on
+    unused records.
 
     Args:
-        viewed: so many records.
+        viewed: number of records.
 
     Returns:
         queries: log odds of the true class of the views of `signals.views.shifted`, the image, its mirror image and shifts of

@@ -33,11 +33,12 @@ Scores = dict[int, dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Entry:
-    """An attack of the comparison.
+    """An attack of the comparison, and the signals that it reads.
 
     Attributes:
-        attack: of the registry. queries: about a record. reads: what is measured -> the signal of the attack in whose place
-            that stands, where it is not the usual one.
+        attack: of the registry. queries: number of queries about a record.
+        reads: (measured signal, signal of the attack in whose place it stands); None for the usual
+            one.
     """
 
     attack: Attack
@@ -46,7 +47,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """References that it needs, of `attacks.REFERENCES`."""
+        """Kind of references that the attack needs, one of `attacks.REFERENCES`."""
         return self.attack.needs.references
 
 
@@ -131,10 +132,10 @@ LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Models of one regime, and what they say of the records that are judged.
+    """Models of one regime, and their signals for the records that are judged.
 
     Attributes:
-        name: what tables call it. study: "bank", or "by heart".
+        name: used in tables. study: "bank", or "by heart".
         game: with signals of all models, costly ones of the first models alone; public records are those that no model was
             trained on, and the judged ones where there are no such.
         trained: how many records each model was trained on.
@@ -163,7 +164,7 @@ def _case(
 
 
 def of_bank(name: str, records: int, models: int | None = None) -> Case:
-    """A published bank, by its name in `banks.BANKS`, on its first records."""
+    """The case of a published bank, by its name in `banks.BANKS`, on its first records."""
     piece, dataset, network = BANKS[name]
     bank, values = load(f"bank/{piece}", models), {}
     if not network:  # curvatures were measured of small networks alone
@@ -186,7 +187,8 @@ def of_bank(name: str, records: int, models: int | None = None) -> Case:
 
 
 def by_heart(records: int, models: int | None = None) -> Case:
-    """Networks that know their 2,000 members by heart; no record is left over, so RMIA compares with those that are judged."""
+    """The case of networks that know their 2,000 members by heart. No record is left over, so RMIA
+    compares with the judged ones."""
     curved = load("curvature/memorised", models)
     once, right = (
         _one_query(curved.true[:, :records, 0]),
@@ -232,7 +234,8 @@ RECIPES = {
 
 
 def of_recipe(augmentation: str, epochs: int) -> Case:
-    """Networks on 1,000 of 2,000 images of CIFAR-10, of one of `RECIPES`, asked 18 times about half of the images."""
+    """The case of networks on 1,000 of 2,000 images of CIFAR-10, trained by one of `RECIPES`, asked
+    18 times about half of the images."""
     bank = load("compare/recipes", **RECIPES[augmentation, epochs])
     records = bank.members.shape[1]
     right = [
@@ -274,12 +277,14 @@ def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
 
 
 def pairs_for(entry: Entry, count: int) -> int:
-    """Pairs of models of which each record finds so many references: one a pair, or both."""
+    """Number of pairs of models that give each record `count` references: `count` pairs if only
+    models without the record serve, half as many if models with it serve, too."""
     return {"none": 0, "out only": count, "in and out": count // 2}[entry.kind]
 
 
 def fits(entry: Entry, case: Case, count: int) -> bool:
-    """Whether a case has what an attack needs that takes so many references, or none."""
+    """True if a case has the signal and the models for an attack with `count` references (0 for one
+    without any), and the attack can take so many."""
     kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
     least = (
         4
@@ -297,7 +302,7 @@ def fits(entry: Entry, case: Case, count: int) -> bool:
 
 
 def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
-    """Of each record, higher for members, [N]."""
+    """Scores of an attack on one target with `count` references, higher for members, [N]."""
     view = case.game.view(target, 2 * pairs_for(entry, count))
     if entry.reads:
         measured, signal = entry.reads
@@ -366,8 +371,8 @@ def all_with(cases: Sequence[Case], counts: Sequence[int], compared: int) -> lis
 
 
 def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
-    """Study "identity": by how much RMIA's score, offline with the constant one or online, ever falls where that of the soft
-    minimum or of BASE rises, on the first target."""
+    """Study "identity": by how much RMIA's score falls at most where that of the soft minimum (RMIA
+    offline with the constant one) or of BASE (RMIA online) rises, on the first target."""
     falls = {}
     for name, a in (("MAST (softmin)", 1.0), ("BASE", None)):
         view = case.game.view(0, 2 * pairs_for(ATTACKS[name], count))
@@ -379,9 +384,10 @@ def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
 
 
 def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
-    """What would a strong attack find, without one? The share of the others whose loss is above that of all but one in a
-    hundred, or a thousand, of the members, as the attack "loss tail" (Dodd et al. 2025): the rate at which one threshold on
-    the loss tells *others*, at so few mistakes about members."""
+    """Rates of the attack "loss tail" (Dodd et al. 2025), which tell what a strong attack would
+    find without running one: the share of the non-members whose loss is above that of all but one
+    in a hundred, or a thousand, of the members. One threshold on the loss tells *non-members* at
+    this rate, at so few mistakes about members."""
     game = replace(case.game, targets=range(0, 2 * targets, 2))
     return by_target(
         {"loss tail": -game.scores(["MALT"])["MALT"]},
@@ -400,8 +406,9 @@ WITHOUT = ("calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline"
 
 
 def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.ndarray]:
-    """Scores [N] from log odds [1 + R, N] of a target and of references that know no record. RMIA has its authors' constant
-    and compares with the judged records: which these are moves no rank."""
+    """Scores [N] by attack from log odds [1 + R, N] of a target and of references that were trained
+    on no judged record. RMIA has its authors' constant and compares with the judged records: which
+    these are changes no rank."""
     view = registry.ArraySignals(
         {LOG_ODDS: odds}, np.zeros((len(odds) - 1, odds.shape[1]), bool), {LOG_ODDS: odds}
     )
@@ -409,8 +416,9 @@ def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.n
 
 
 def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
-    """Study "sharing": one reference that was trained on half of the target's members, and one that was trained on none of
-    them; column `overlap`. Judged are the members that neither knows, and all records that no model was trained on."""
+    """Study "sharing": one reference that was trained on half of the target's members, and one that
+    was trained on none of them, by the column `overlap`. Judged are the members that neither was
+    trained on, and all records that no model was."""
     bank = load(f"bank/{dataset}-small", 2 * targets + 2)
     tested, rows, scores = bank.untrained, [], {"half": [], "nothing": []}
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in range(0, 2 * targets, 2))
@@ -442,7 +450,7 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
 
 
 def find(name: str, **parameters) -> Bank | None:
-    """What is published of a measurement, or None."""
+    """The published arrays of a measurement, or None if there are none."""
     try:
         return load(name, **parameters)
     except MiaError:
@@ -465,7 +473,7 @@ def public_records(
 
     Args:
         regression: quantile/DATASET-small, of targets 0, 2, 4, ... of the bank. further: quantile/public-references, more
-            models against each. None of what is not there.
+            models against each target. Both are None if not there.
     """
     targets = min([targets, *(len(one) for one in (regression, further) if one is not None)])
     bank = load(f"bank/{dataset}-small", 2 * targets)
@@ -507,8 +515,9 @@ def public_records(
 
 
 def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
-    """What finds most members at 1 % false alarms with given means, on average over the banks and every second target: the
-    name of the attack by what one has. The other targets are for reporting it, see `reported`.
+    """Name of the attack that finds most members at 1 % FPR with given means, by these, on average
+    over the banks and every second target. The other targets are for reporting its rate, see
+    `reported`.
 
     Args:
         frame: of `attack_case`, of all cases. count: of a few references.
@@ -534,7 +543,8 @@ def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
 
 
 def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str, ...], int]]:
-    """Rows of the guide: access to the target, kinds of references, and how many; the most may be `count`."""
+    """Means that an attacker may have, by their names: access to the target, kinds of references,
+    and their number; the most may be `count`."""
     most = int(frame.groupby("data", sort=False)["references"].max().min())
     return {
         "labels": ("label", ("none",), 0),
@@ -550,7 +560,7 @@ def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str,
 def reported(
     frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]
 ) -> metrics.Interval:
-    """An attack on the targets that did not choose it."""
+    """A metric of an attack with its interval, on the targets that did not choose the attack."""
     rows = frame[frame["study"].isin(("bank", "by heart"))]
     number = metrics.estimate(rows, attack, metric, references=references, data=data)
     return number.of(slice(1, None, 2)).interval((0.0, 1.0))

@@ -33,7 +33,7 @@ TITLE_OF = {
 
 
 def name_of(data: str) -> str:
-    """What tables call a data set."""
+    """Name of a data set as it is written in tables."""
     return "4,000 images of CIFAR-100" if data == study.MEMORISED else sets.title(data)
 
 
@@ -55,8 +55,8 @@ def printed(*tables: str) -> pd.DataFrame:
 
 
 def stand_in(paper: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers; those of CIFAR-100 beside the networks that know 2,000 of its images by heart, where there are no
-    others."""
+    """The paper's numbers, in which those of CIFAR-100 are renamed to stand beside the networks
+    that know 2,000 of its images by heart, if `rows` have no others on it."""
     names = set(rows["data"])
     if study.MEMORISED not in names or "cifar100" in names:
         return paper
@@ -64,7 +64,7 @@ def stand_in(paper: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], str]:
-    """(data, metric) -> title of a column."""
+    """Titles of columns: (data, metric) -> title."""
     return {
         (data, metric): f"{name_of(data)}: {TITLE_OF[metric]}"
         for data in frame["data"].dropna().unique()
@@ -90,8 +90,8 @@ def figure_4(scores: Mapping[str, np.ndarray], members: np.ndarray) -> Figure:
 
 
 def table_one(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: the paper's eight methods, then ours, AUC and balanced accuracy at the best threshold, a row a data set and an
-    attack."""
+    """Table 1: the paper's eight methods, then ours, AUC and balanced accuracy at the best
+    threshold, a row for each data set and attack."""
     rows = frame[(frame["study"] == "methods") & (frame["protocol"] == "as released")]
     columns = {(metric,): TITLE_OF[metric] for metric in ("auc", "balanced_accuracy")}
     rows = rows[rows["attack"] != study.CURVATURE]
@@ -102,7 +102,7 @@ def table_one(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def views_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Tables 2 to 4: AUC with one view and with two, a row a data set and an attack."""
+    """Tables 2 to 4: AUC with one view and with two, a row for each data set and attack."""
     rows = frame[(frame["study"] == "methods") & (frame["metric"] == "auc")]
     rows = rows[rows["attack"].isin([study.NLL, study.LR, study.RELEASED, study.RATIO, study.TRUE])]
     titles = {("one view",): "one view", ("as released",): "two views"}
@@ -128,7 +128,7 @@ def table_five(frame: pd.DataFrame, data: str) -> pd.DataFrame:
 
 
 def queries_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """What attacks find for so many queries of a record, from few queries to many."""
+    """Table of attacks by the number of queries about a record, from few queries to many."""
     rows = (
         frame[frame["study"] == "queries"]
         .sort_values("queries", kind="stable")
@@ -151,7 +151,8 @@ def signals_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def notebooks() -> pd.DataFrame:
-    """What the authors' notebooks hold behind Figures 6 and 7: columns kind, size, attack, metric and paper, a fraction."""
+    """Numbers in the authors' notebooks behind Figures 6 and 7: columns kind, size, attack, metric
+    and paper, a fraction."""
     printed = pd.concat(
         [
             results.paper("curvature", f"{figure}_authors_code").assign(kind=kind)
@@ -170,8 +171,9 @@ def notebooks() -> pd.DataFrame:
 
 
 def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
-    """Figure 6, AUC of attacks against the size of random training sets, or Figure 7, NLL on random sets and on coresets, with
-    what the authors' notebooks hold as hollow marks; of their other sizes these alone."""
+    """Figure 6, AUC of attacks against the size of random training sets, or Figure 7, NLL on random
+    sets and on coresets. Numbers in the authors' notebooks are hollow marks; for sizes that we did
+    not train they stand alone."""
     key = ["kind", "size", "attack", "metric"]
     ours = metrics.summary(frame[frame["study"] == "sizes"], key).astype({"size": int})
     rows = ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
@@ -223,7 +225,7 @@ def figure_2(curved: Mapping[str, Bank], targets: Sequence[int]) -> Figure:
     """Log curvature of members and of non-members, all targets and images together, a panel a data set (Figure 2).
 
     Args:
-        curved: name of a data set -> of `study.measured`.
+        curved: name of a data set -> bank of `study.measured`.
     """
     return plotting.histograms(
         {
@@ -310,7 +312,7 @@ def probe_figure(probed: pd.DataFrame, h: float) -> Figure:
 
 
 def probe_chart(probed: pd.DataFrame, h: float):
-    """The same for readers to move: the step and the label."""
+    """The figure of `probe_figure` for readers to move: the step and the label."""
     rows = [
         {
             "label": name,

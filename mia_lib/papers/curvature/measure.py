@@ -1,4 +1,5 @@
-"""What the chapter on input loss curvature measures: that of Ravikumar et al. (2024) under a bank's models."""
+"""Measurements of the chapter on input loss curvature: that of Ravikumar et al. (2024) under a
+bank's models."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def curvatures(
     exactly: int = 0,
     **bank,
 ) -> dict[str, np.ndarray]:
-    """Curvature of a record's loss in its input, and what other attacks take of the same models.
+    """Curvature of a record's loss in its input, and the signals that other attacks take from the
+    same models.
 
     The statistic of the released code: the mean of ``|q| h`` over `iterations` four-point differences q of losses (Eq. 11),
     four queries each.
@@ -245,7 +247,8 @@ RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "a
 
 
 def _query_cost(parameters) -> float:
-    """In float64 an evaluation takes twice as long, and the trace of a Hessian as long as 140."""
+    """Cost in evaluations of a model: one in float64 takes twice as long as one in float32, and the
+    trace of a Hessian as long as 140."""
     each = 2 * parameters["views"] * parameters["iterations"]
     return evaluations(
         parameters,

@@ -122,7 +122,7 @@ def pairs(game: Game) -> list[tuple[int, np.ndarray]]:
 def against(
     games: Iterable[tuple[int, np.ndarray]], members: np.ndarray, score
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Scores [T, N] of attacks by name, and who is a member, bool [T, N].
+    """Scores [T, N] of attacks by name, and the targets' members, bool [T, N].
 
     Args:
         games: target and references, such as `pairs` of a game. members: bool [M, N].
@@ -137,14 +137,15 @@ def against(
 def released_ratio(
     signal: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray
 ) -> np.ndarray:
-    """The rule that the released code calls LR, [N], of log curvature, or of log odds for its LiRA, [M, N] or [M, N, A]."""
+    """Score [N] of the rule that the released code calls LR, from log curvature, or from log odds
+    for its LiRA, [M, N] or [M, N, A]."""
     return attack.likelihood_ratio(signal[target], signal[references], inside, "released_code")
 
 
 def curvature_attacks(
     log: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Both released scores and the log-likelihood ratio [N] of a log curvature [M, N, A]."""
+    """Scores [N] of log curvature [M, N, A]: both released rules, and log-likelihood ratio."""
     nll, ratio = (
         attack.nll(log[target], log[references], inside, variant)
         for variant in ("released_code", "paper")
@@ -166,8 +167,9 @@ def lira(
 def methods(
     curved: Bank, game: Game, views: int, bank: Bank | None = None
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Scores of all attacks, the curvature in float32 as it is released; with a `bank` that has records which no model was
-    trained on RMIA among them; and who is a member."""
+    """Scores [T, N] of all attacks, with the curvature in float32 as it is released, and the
+    targets' members. RMIA is among them with a `bank` that has records which no model was trained
+    on."""
     log, true, top = (array[..., :views] for array in (curved.released, curved.true, curved.top))
     loss = signals.loss_of(curved.true[..., 0])
 
@@ -197,7 +199,7 @@ def methods(
 def rmia(
     bank: Bank | None, target: int, references: np.ndarray, asked: int
 ) -> dict[str, np.ndarray]:
-    """RMIA's score of the first records; none without records that no model was trained on."""
+    """RMIA's score of the first `asked` records; empty if all records trained some model."""
     outside = [] if bank is None else np.flatnonzero(~bank.members.any(0))[:POPULATION]
     if bank is None or not len(outside):
         return {}
@@ -215,7 +217,8 @@ def rmia(
 def table_1(
     data: str, curved: Bank, bank: Bank | None, game: Game, draws: int = 100
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
-    """Tables 1 to 5: study "methods", by data and protocol of `PROTOCOLS`; and scores as released with who is a member."""
+    """Study "methods", for Tables 1 to 5, by data and protocol of `PROTOCOLS`; scores as released;
+    and the targets' members."""
     frames = []
     for protocol, views in PROTOCOLS.items():
         scores, members = methods(curved, game, views, bank)
@@ -269,8 +272,8 @@ def queries(
 
 
 def precisions(data: str, curved: Bank, game: Game, draws: int = 100) -> pd.DataFrame:
-    """Study "precision": the curvature attacks in either precision on the same records, two views; "zero", the share of
-    curvatures that are nothing, of each target."""
+    """Study "precision": the curvature attacks in float32 and in float64 on the same records, two
+    views; "zero" is the share of curvatures of each target that are exactly zero."""
     frames, asked = [], curved.precise.shape[1]
     for precision, log in (("float32", curved.released[:, :asked]), ("float64", curved.precise)):
         scores, members = against(
@@ -318,7 +321,7 @@ def estimators(data: str, curved: Bank, game: Game, draws: int = 100) -> pd.Data
 def by_references(
     data: str, curved: Bank, game: Game, draws: int = 100, few: int = 8
 ) -> pd.DataFrame:
-    """Study "references": LR and LiRA, as released, with the first `few` references and with all."""
+    """Study "references": LR and LiRA, as released, with the first `few` references and all."""
     frames, metric, most = [], "conformal_tpr_at_fpr=0.001", game.references
     for count in sorted({min(few, most), most}):
         fewer = pairs(replace(game, references=count))
@@ -424,7 +427,8 @@ def sizes(
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
-    """Study "theory": what the theorems and the lemma of the paper exceed, and four points against the Hessian."""
+    """Study "theory": by how much the bounds of the paper's theorems and of its lemma are exceeded;
+    and the distance of four points from the Hessian."""
     mechanisms = theory.mechanisms(400, seed)
     # Every model has the loss x^2 (1 - |x|) on [-1, 1], and records are -1, 0, 1: no noise, no gap, no bias.
     small = theory.CurvatureWorld(
@@ -481,8 +485,9 @@ STEP_SIZES = np.round(10.0 ** np.arange(-5.0, -0.95, 0.1), 12)  # of the probe t
 
 
 def probe_of_stranger(networks, records, members: np.ndarray, seed: int = 0) -> pd.DataFrame:
-    """`probe` of the first record that the first network was not trained on and gets wrong, with its label and with the
-    network's own, in words; of the first record where there is none. Members are those of the first network."""
+    """`probe` of the first record that the first network was not trained on and gets wrong, or of
+    the first record if there is none: with its label and with the network's own, in words.
+    `members` are those of the first network."""
     called = signals.logits(networks, records)[0].argmax(-1)
     shown = int(np.argmax(~members & (called != records.y)))
     labels = {"the label": int(records.y[shown]), "the network's own": int(called[shown])}

@@ -1,4 +1,5 @@
-"""What differential privacy lets any score of a model reveal, and what Ravikumar et al. (2024) prove of input curvature.
+"""Bounds by differential privacy on what any score of a model can reveal, and those that Ravikumar
+et al. (2024) prove for input curvature.
 
 A score is a function of the trained model, so what privacy says of the models trained with and without a record, it says of
 their scores: `kl_cap` binds loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds.

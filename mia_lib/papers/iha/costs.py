@@ -1,4 +1,4 @@
-"""What computations cost, counted instead of timed: the same on every machine and under any load.
+"""Costs of computations, counted instead of timed: the same on every machine and under any load.
 
 Floating-point operations of products and convolutions are counted, which is nearly all that networks and matrices do, two for
 a multiplication and its addition.
@@ -42,7 +42,7 @@ def training(config: TrainConfig, shape: tuple, classes: int, records: int) -> f
     """Operations of training one network: forwards and backwards through every record in every epoch.
 
     Args:
-        config: how. shape: of a record. classes: K. records: size of the training set.
+        config: of the training. shape: of a record. classes: K. records: size of the training set.
     """
     check_range("records", records, 1)
     return config.epochs * records * _step(config.architecture, shape, classes) / COUNTED
@@ -61,7 +61,7 @@ def hessian_product(network: nn.Module, shape: tuple, records: int, loss: str) -
     """Operations of multiplying a vector with the Hessian of the mean loss over so many records.
 
     Args:
-        network: any weights. shape: of a record. records: how many. loss: a name of `LOSSES`.
+        network: with any weights. shape: of a record. records: how many. loss: a name of `LOSSES`.
     """
     size = sum(weight.numel() for weight in network.parameters())
     product = hessian.operator(
@@ -71,7 +71,8 @@ def hessian_product(network: nn.Module, shape: tuple, records: int, loss: str) -
 
 
 def hessian_itself(network: nn.Module, shape: tuple, records: int, loss: str) -> float:
-    """Operations of `hessian.exact`, at most: as if every hidden unit were on for every record. Arguments as above."""
+    """Operations of `hessian.exact`, at most: as if every hidden unit were on for every record.
+    Arguments as for `hessian_product`."""
     layers, size = hessian.shallow(network), sum(weight.numel() for weight in network.parameters())
     if layers is None:
         return size * hessian_product(network, shape, records, loss)

@@ -58,7 +58,7 @@ def printed(table: str) -> pd.DataFrame:
 
 
 def access_table() -> pd.DataFrame:
-    """Table 1: what each attack needs, as the functions declare it, and as the paper has it."""
+    """Table 1: each attack's threat model, as the functions declare it and in the paper."""
     needs = attacks.threat_model(
         {
             LOSS: Needs("loss", "none", "nothing"),
@@ -84,7 +84,7 @@ def access_table() -> pd.DataFrame:
 
 
 def table_2(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 2: the paper's attacks, then ours, a row a data set and an attack."""
+    """Table 2: the paper's attacks, then ours, a row for each data set and attack."""
     rows = frame[frame["study"] == "attacks"]
     rows = pd.concat(
         [
@@ -98,7 +98,7 @@ def table_2(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_3(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 3: the exact inverse and conjugate gradients; how many iterations these took."""
+    """Table 3: the exact inverse and conjugate gradients, with the iterations that they took."""
     rows = frame[frame["study"] == "solver"]
     auc = rows[rows["metric"] == "auc"]
     made = results.percent_table(
@@ -114,7 +114,8 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 4: parts of the score on each data set, then what is no part of it, and the paper's on Purchase-100(S)."""
+    """Table 4: parts of the score on each data set, then scores that are no part of it, and the
+    paper's on Purchase-100(S)."""
     rows = frame[frame["study"] == "terms"]
     theirs = printed("table4")
     theirs = theirs.assign(
@@ -147,7 +148,7 @@ def table_6(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 7: how many members a network has, a row a number and an attack."""
+    """Table 7: attacks by the number of members a network has, a row for each number and attack."""
     rows = frame[frame["study"] == "sizes"]
     titles = {(metric,): TITLE_OF[metric] for metric in study.METRICS[:2]}
     rows = rows.assign(members=rows["size"].map("{:,.0f}".format))
@@ -196,15 +197,15 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def renamed(rows: pd.DataFrame, columns: list[str], names: Mapping[tuple, str]) -> pd.DataFrame:
-    """The rows with these values of the columns, as attacks of these names."""
+    """Rows whose values of the columns are in `names`, with these names as their attacks."""
     return rows.assign(
         attack=[names.get(pair) for pair in rows[columns].itertuples(index=False, name=None)]
     ).dropna(subset="attack")
 
 
 def self_figure(frame: pd.DataFrame) -> Figure:
-    """AUC of LiRA by how many references it has, without the target among them and with it; the paper's, from 127 models, as
-    hollow marks."""
+    """AUC of LiRA against the number of references, without the target among them and with it; the
+    paper's, from 127 models, as hollow marks."""
     rows = metrics.summary(
         frame[frame["study"] == "self"], ["data", "attack", "metric", "references"]
     )
@@ -233,7 +234,8 @@ def self_figure(frame: pd.DataFrame) -> Figure:
 
 
 def told_figure(frame: pd.DataFrame) -> Figure:
-    """AUC of IHA by what it is told, and of LiRA, on each data set; the paper's as hollow marks."""
+    """AUC of IHA by the membership that it is told, and of LiRA, on each data set; the paper's as
+    hollow marks."""
     rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]
     rows = renamed(
         rows,
@@ -296,7 +298,7 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
 
 
 def epochs_figure(frame: pd.DataFrame) -> Figure:
-    """AUC after more and more epochs along a cosine, a panel a data set."""
+    """AUC against the number of epochs, each along a whole cosine, a panel for each data set."""
     rows = frame[(frame["study"] == "epochs") & (frame["metric"] == "auc")]
     rows = renamed(
         rows,
@@ -329,8 +331,9 @@ def epochs_figure(frame: pd.DataFrame) -> Figure:
 
 
 class Idea(NamedTuple):
-    """Ends of SGD on a regression with two parameters, with and without one record: the world of the `others`; `minima` [2, 2]
-    and `ends` [2, chains, 2], with the record first; and which share is `nearer` to its own minimum than to the other, [2]."""
+    """Ends of SGD on a regression with two parameters, with and without one record. `others` is the
+    world without it; `minima` [2, 2] and `ends` [2, chains, 2] have those with the record first;
+    `nearer` [2] is the share of the ends that is nearer to its own minimum than to the other."""
 
     others: theory.LinearWorld
     minima: np.ndarray
@@ -341,7 +344,8 @@ class Idea(NamedTuple):
 def idea(
     records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0
 ) -> Idea:
-    """A linear regression of the class on two columns, and where SGD ends, with and without the most influential record.
+    """A linear regression of the class on two columns, and the ends of SGD, with and without the
+    most influential record.
 
     Args:
         records: a table with two classes. columns: two. count: how many records, the first of them. chains: runs of SGD.

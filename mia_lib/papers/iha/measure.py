@@ -1,4 +1,5 @@
-"""What the chapter on the inverse Hessian attack measures (Suri, Zhang and Evans 2024, section 4).
+"""Measurements of the chapter on the inverse Hessian attack (Suri, Zhang and Evans 2024, section
+4).
 
 Models come in pairs: the second is trained on what the first is not. Target t is model 2t, so no two targets are complements.
 All arrays are about the same J records, the judged ones.
@@ -32,7 +33,7 @@ def game(
     judged: int = 6000,
     seed: int = 0,
 ):
-    """The models with these numbers, trained when first needed, and which records are judged.
+    """The models with the numbers `index`, trained when first needed, and the judged records.
 
     Args:
         index: of the models.
@@ -44,7 +45,7 @@ def game(
         judged: J, at most.
 
     Returns:
-        the models, the set, int [J].
+        the models, the set, and the numbers of the judged records, int [J].
     """
     from dataclasses import replace
 
@@ -87,14 +88,15 @@ with_game = with_parameters_of(game)
 
 @with_game
 def targets(index: range, **how):
-    """The targets with these numbers; otherwise as `game`."""
+    """Models, set and judged records as of `game`, for the targets with these numbers."""
     models, pool, rows = game(range(2 * index.start, 2 * index.stop), **how)
     return models.part(range(0, 2 * len(index), 2)), pool, rows
 
 
 @with_game
 def answers(index: range, **how) -> dict[str, np.ndarray]:
-    """What LiRA compares: log odds of the true class, float16 [M, J], and members, bool [M, J]."""
+    """Arrays that LiRA compares: margin, log odds of the true class, float16 [M, J]; and members,
+    bool [M, J]."""
     from mia_lib import signals
 
     models, pool, rows = game(index, **how)
@@ -114,16 +116,17 @@ def audits(
     tolerance: float = 1e-4,
     **how,
 ) -> dict[str, np.ndarray]:
-    """What the parameters and the Hessian of each target say of its records.
+    """Numbers that audits need of each target's judged records, from parameters and Hessian.
 
     With A the damped Hessian of the training loss, g a record's gradient, d that of the training loss, w the parameters and
     x = A^-1 g: see `attacks.iha.forms`.
 
     Args:
-        damping: epsilon. dampings, thresholds: others, and cuts of a low-rank inverse, E in all.
-        inner, swept, solved: so many of the judged records, the first ones, for what only few comparisons need; for other
-            conditionings; and for conjugate gradients.
-        tolerance: relative residual at which these stop.
+        damping: epsilon. dampings, thresholds: further dampings, and cuts of a low-rank inverse, E
+            in all.
+        inner, swept, solved: numbers of judged records, the first ones: for what few comparisons
+            need; for further conditionings; and for conjugate gradients.
+        tolerance: relative residual at which conjugate gradients stop.
 
     Returns:
         Signed square roots in float16, see `root` and `square`. [T, J]: loss; newton, x^T x; newton_mean, (A^-1 d)^T x;
@@ -172,7 +175,8 @@ def audits(
 def partial(
     index: range, fractions: Sequence[float], damping: float = 0.2, **how
 ) -> dict[str, np.ndarray]:
-    """The audit by somebody who knows F parts of the training set, each in the larger ones.
+    """Audits of each target by somebody who knows F parts of its training set, each part in the
+    larger ones.
 
     Hessian and mean gradient are those of the known part.
 
@@ -409,7 +413,7 @@ def _audit(
 
 
 def _inverse(spectrum, **conditioning):
-    """None where it leaves the Hessian singular or indefinite."""
+    """The conditioned inverse of a spectrum; None if the Hessian stays singular or indefinite."""
     try:
         return spectrum.inverse(**conditioning)
     except MiaError:
@@ -417,20 +421,21 @@ def _inverse(spectrum, **conditioning):
 
 
 def _rates(config) -> dict[str, float]:
-    """What Eq. 8 takes of the recipe."""
+    """Learning rate, momentum and weight decay of the recipe, which Eq. 8 needs."""
     return {
         name: float(getattr(config, name)) for name in ("learning_rate", "momentum", "weight_decay")
     }
 
 
 def root(values: np.ndarray) -> np.ndarray:
-    """Signed square roots in float16, from which `square` has the values to a thousandth down to 1e-8; half the size of
-    float32, whose range these numbers need. Values beyond 4e9 are 4e9."""
+    """Signed square roots in float16, from which `square` restores the values to a thousandth down
+    to 1e-8: half the size of float32, whose range these numbers need. Values beyond 4e9 become
+    4e9."""
     return (np.sign(values) * np.sqrt(np.abs(values)).clip(max=65504)).astype(np.float16)
 
 
 def square(roots: np.ndarray) -> np.ndarray:
-    """The values, float64, of which `root` has the roots."""
+    """The values, float64, whose signed roots `root` gives."""
     roots = roots.astype(np.float64)
     return roots * np.abs(roots)
 

@@ -69,11 +69,11 @@ POPULATION = 1000  # records with which RMIA compares
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What was measured on one data set.
+    """Measurements on one data set.
 
     Attributes:
-        name: what tables call it. audit: of `measure.audits`, T targets. bank: of `measure.answers`, M models; None where
-            nothing is compared with LiRA.
+        name: used in tables. audit: of `measure.audits`, T targets.
+        bank: of `measure.answers`, M models; None if nothing is compared with LiRA.
     """
 
     name: str
@@ -82,12 +82,12 @@ class Case:
 
     @property
     def n(self) -> int:
-        """Records in the training set."""
+        """Number of records in the training set."""
         return self.audit.parameters["records"] // 2
 
     @property
     def regime(self) -> dict[str, str | int]:
-        """What decides whether a claim is judged on what its paper ran."""
+        """Members, data set, architecture and epochs, from which a claim's regime is judged."""
         known = self.audit.parameters
         return {
             "members": self.n,
@@ -96,7 +96,7 @@ class Case:
 
     @property
     def rates(self) -> dict[str, float]:
-        """What Eq. 8 takes of the recipe."""
+        """Learning rate, momentum and weight decay of the recipe, which Eq. 8 needs."""
         return {
             name: self.audit.parameters[name]
             for name in ("learning_rate", "momentum", "weight_decay")
@@ -104,7 +104,7 @@ class Case:
 
 
 def kind_of(dataset: str, architecture: str) -> str:
-    """Whose measurement: "odd", "fashion" or "location"."""
+    """Kind of a measurement, by which it is named: "odd", "fashion" or "location"."""
     return (
         "odd"
         if architecture == "sigmoid_regression"
@@ -115,18 +115,19 @@ def kind_of(dataset: str, architecture: str) -> str:
 
 
 def name_of(dataset: str, architecture: str) -> str:
-    """What tables call a data set, as the paper does."""
+    """Name of a data set as it is written in tables, which is the paper's."""
     return sets.title(dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
 
 
 def measured(
     targets: int, models: int = 0, few: bool = False, make: bool = True, **recipe
 ) -> Case | None:
-    """The audits of a data set, and with `models` its bank; published, cached, or measured now.
+    """The audits of a data set and, with `models`, its bank; published, cached or measured now.
 
     Args:
         targets: T. models: M.
-        few: whether of the fewer records that other epochs and sizes are judged on.
+        few: whether to take the audits of fewer records, on which other epochs and sizes are
+            judged.
         make: whether to measure what is not there; None is returned otherwise.
         recipe: as for `measure.game`, and damping.
     """
@@ -142,7 +143,8 @@ def measured(
 
 
 def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
-    """What the scores of target t need, of all J records; or, with what weight decay adds, of the first ones."""
+    """Forms that the scores of target t need: for all J records, with zeros for those that only the
+    first records have; or if `few`, for the first records."""
     names = ("newton", "newton_mean", "inverse", "inverse_mean", "influence", "newton_theta")
     count = audit.inverse.shape[1] if few else audit.newton.shape[1]
     arrays = [square(getattr(audit, name)[t][:count]) for name in names]
@@ -159,8 +161,9 @@ def scores(
     few: bool = False,
     stationary: bool = False,
 ) -> np.ndarray:
-    """Eq. 8 for all targets, [T, J], told who is a member, [T, J] or 0 for nobody, and `stationary` as for
-    `attacks.iha.split`; without `few` the terms I3 and I4 are left out."""
+    """Scores of Eq. 8 for all targets, [T, J]. `told` is the membership that the audit is told, [T,
+    J], or 0 for none; `stationary` as for `attacks.iha.split`. Without `few` the terms I3 and I4
+    are left out."""
     of_targets, sgd = [], iha.Sgd(**case.rates)
     for t, loss in enumerate(square(case.audit.loss)):
         of_target = forms(case.audit, t, few)
@@ -172,7 +175,8 @@ def scores(
 
 
 def gradient_alone(case: Case) -> np.ndarray:
-    """Which training set has the smaller gradient, that of weight decay included; no Hessian, [T, few]."""
+    """Scores by the gradient alone, without a Hessian, [T, few]: with which training set is the
+    gradient, with that of the weight decay, smaller? See `attacks.iha.stationarity`."""
     squares = square(case.audit.squares)
     return iha.stationarity(
         square(case.audit.along),
@@ -183,14 +187,15 @@ def gradient_alone(case: Case) -> np.ndarray:
 
 
 def random_flags(members: np.ndarray) -> np.ndarray:
-    """Membership shuffled over the records of each target, bool [T, J]: flags that say nothing of who was trained on."""
+    """Membership shuffled over the records of each target, bool [T, J]: flags that do not tell who
+    was trained on."""
     return np.stack(
         [np.random.default_rng([45, t]).permutation(row) for t, row in enumerate(members)]
     )
 
 
 def lira_scores(case: Case) -> dict[str, np.ndarray]:
-    """Attacks that compare with the other models of the bank, [T, J]."""
+    """Scores [T, J] of attacks that compare the target with other models of the bank."""
     return game_of(case).scores(
         {
             LIRA: "LiRA, own spreads",
@@ -202,13 +207,14 @@ def lira_scores(case: Case) -> dict[str, np.ndarray]:
 
 
 def game_of(case: Case) -> Game:
-    """The first models of the bank's pairs, each with all models of other pairs; RMIA compares with the judged records."""
+    """The game whose targets are the first models of the bank's pairs, each against all models of
+    other pairs; RMIA compares with the judged records."""
     rows = np.arange(case.bank.members.shape[1])
     return Game.on(case.bank, rows, rows, range(0, 2 * len(case.audit.loss), 2), len(case.bank) - 2)
 
 
 def with_target_among_references(view: View) -> np.ndarray:
-    """LiRA as it comes out when the target is one of its own references, which then tells who is a member."""
+    """LiRA's score with the target among its own references, which tells the membership."""
     log_odds, members = (
         array[[view.target, *view.models]]
         for array in (view.game.values[registry.LOG_ODDS], view.game.members)
@@ -217,8 +223,8 @@ def with_target_among_references(view: View) -> np.ndarray:
 
 
 def self_references(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "self": LiRA without the target among its references and with it, in AUC, by the number of other `references`: all
-    of the bank, half of the pairs, a quarter and an eighth."""
+    """Study "self": AUC of LiRA without the target among its references and with it, by the number
+    of other `references`: of all pairs of the bank, of half of them, a quarter and an eighth."""
     game = game_of(case)
     counts = [
         count
@@ -238,7 +244,7 @@ def self_references(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Those frames that have rows, one under another; where none has, columns without a row."""
+    """The frames that have rows, one under another; else an empty frame with the columns."""
     kept = [frame for frame in frames if len(frame)]
     return pd.concat(
         kept or [pd.DataFrame(columns=["study", "data", "attack", "metric", "value"])],
@@ -247,8 +253,8 @@ def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
-    """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS in each target; and the
-    scores with who is a member."""
+    """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS
+    in each target; with the scores and the members."""
     members, kind = (
         case.audit.members,
         "table" if case.audit.parameters["dataset"] == "location30" else "images",
@@ -270,8 +276,8 @@ def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.nda
 
 
 def control(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "told": AUC of the audit that is told membership, random flags, or nothing, and is `judged` by membership; that
-    of random flags by the flags."""
+    """Study "told": AUC, `judged` by membership, of the audit that is told membership, random
+    flags, or nothing; and of the audit that is told random flags, judged by these."""
     members = case.audit.members
     flags, frames = random_flags(members), []
     for told, given, judged in (
@@ -296,8 +302,8 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay where it belongs, with
-    nothing taken out, and without a Hessian. Of the first records."""
+    """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay
+    where it belongs, with nothing taken out, and without a Hessian, on the first records."""
     members = case.audit.members[:, : case.audit.inverse.shape[1]]
     parts = {name: scores(case, members, terms, few=True) for name, terms in TERMS.items()}
     parts |= {
@@ -322,8 +328,8 @@ def _joined(
 
 
 def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "conditioning": AUC by `way` ("damping" or "low rank") and `epsilon`, Table 8; those that leave a Hessian
-    indefinite are left out."""
+    """Study "conditioning": AUC by `way` ("damping" or "low rank") and `epsilon`, Table 8, without
+    conditionings that leave a Hessian indefinite."""
     ways = [
         (way, epsilon)
         for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
@@ -358,7 +364,7 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def first_records(case: Case, count: int) -> Case:
-    """The case on its first records alone."""
+    """The case with the arrays of its first `count` records alone."""
     arrays = {
         name: array[:, :count] if name in RECORDS else array
         for name, array in case.audit.arrays.items()
@@ -372,8 +378,8 @@ def first_records(case: Case, count: int) -> Case:
 def convergence(
     case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "epochs", by `epochs`: what the audit finds after more and less training. Of the first 1,000 records; without a
-    row where no other epochs are measured.
+    """Study "epochs", by `epochs`: the audit after more and less training, on the first 1,000
+    records; without a row where no other epochs are measured.
 
     Args:
         counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
@@ -480,11 +486,11 @@ def sizes(
 def partial_knowledge(
     case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "partial": the audit by who knows a `fraction` of the training set, Table 9; without a row where that is not
-    measured. Arguments as for `convergence`.
+    """Study "partial": the audit by somebody who knows a `fraction` of the training set, Table 9;
+    without a row where that is not measured. Arguments as for `convergence`.
 
-    By the `rule` "honest" a record's gradient is taken out where it is known, with weight one over how many are; "as released"
-    that of every member, with weight 1 / n.
+    By the `rule` "honest" a record's gradient is taken out if the record is known, with weight one
+    over the number of known records; by "as released" that of every member, with weight 1 / n.
     """
     kind = kind_of(recipe["dataset"], recipe["architecture"])
     part = fractions and where_measured(
@@ -565,9 +571,9 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def left_out(case: Case, references: Bank) -> pd.DataFrame:
-    """Study "left out": attacks that know all other records, on the same ones (section 4.4); and how alike they call the
-    members at 30 % false positives, kappa (Table 5), means over pairs of attacks on "losses" and of one of these with IHA.
-    """
+    """Study "left out": attacks that know all other records, on the same records (section 4.4); and
+    kappa, by how much they agree on the members that they call at 30 % FPR (Table 5): means over
+    pairs of attacks on "losses" and over pairs of one of these with IHA."""
     from sklearn.metrics import cohen_kappa_score
 
     by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
@@ -613,9 +619,10 @@ def left_out(case: Case, references: Bank) -> pd.DataFrame:
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
-    """Study "costs": operations, counted by module `costs`, of attacks on 1,000 records of one target, "once" and for "each"
-    record, and what share the exact inverse has of those of the others. Conjugate gradients take so many iterations for a
-    system; not a number where that is not known."""
+    """Study "costs": counted operations (module `costs`) of attacks on 1,000 records of one target,
+    "once" and for "each" record, and those with the exact inverse as a share of LiRA's and of
+    conjugate gradients'. The latter take so many iterations for each system; rows without a number
+    are left out."""
     from mia_lib import models
     from mia_lib.papers.iha import costs
     from mia_lib.training import TrainConfig
@@ -648,8 +655,8 @@ def costs(case: Case, iterations: float) -> pd.DataFrame:
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
-    """Study "theory": how far Eq. 7 is from the log ratio of two laws, and the slope of log variance on log curvature where
-    SGD rests, in each of 20 groups of chains."""
+    """Study "theory": largest distance of Eq. 7 from the log ratio of two laws, and the slope of
+    log variance on log curvature where SGD rests, in each of 20 groups of chains."""
     rest = theory.spectrum(
         theory.linear_regression(500, 6, noise=0.5, seed=seed), 32, 0.1, 0.9, seed=seed
     )

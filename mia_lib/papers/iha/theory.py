@@ -1,4 +1,5 @@
-"""Where SGD comes to rest and what that says of its records: the theorems of Suri, Zhang and Evans (2024), each with a trial.
+"""The law of the parameters at which SGD comes to rest, and what it tells of the records: the
+theorems of Suri, Zhang and Evans (2024), each with a trial.
 
 Near a minimum the loss is a quadratic, batches add noise, and SGD with momentum wanders about with a covariance that theory
 gives (Theorems 2.2 and 2.3, Eq. 4). A Gaussian of that covariance is the law of the parameters (Theorem 3.1); two such laws
@@ -60,11 +61,11 @@ class LinearWorld:
         )
 
     def losses(self, theta: np.ndarray) -> np.ndarray:
-        """Of each record at theta [..., d]: [..., n]."""
+        """Loss of each record at theta [..., d]: [..., n]."""
         return 0.5 * np.square(theta @ self.x.T - self.y)
 
     def gradients(self, theta: np.ndarray) -> np.ndarray:
-        """Of each record's loss at theta [d], without weight decay: [n, d]."""
+        """Gradient of each record's loss at theta [d], without weight decay: [n, d]."""
         return (self.x @ theta - self.y)[:, None] * self.x
 
     def ends(
@@ -76,8 +77,8 @@ class LinearWorld:
         steps: int,
         seed: int = 0,
     ) -> np.ndarray:
-        """Where SGD (Eq. 2) ends that starts at the minimum, batches drawn with replacement as Theorem 2.3 takes them:
-        [chains, d]."""
+        """Ends of SGD (Eq. 2) that starts at the minimum, with batches drawn with replacement as
+        Theorem 2.3 takes them: [chains, d]."""
         rng = np.random.default_rng(seed)
         w = np.repeat(self.optimum()[None], check_range("chains", chains, 1), 0)
         velocity = np.zeros_like(w)
@@ -114,7 +115,7 @@ def spectrum(
     chains: int = 100,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How far SGD wanders along each eigenvector of the Hessian, beside what is predicted.
+    """Variance of SGD along each eigenvector of the Hessian, beside the predicted ones.
 
     Eq. 4 without weight decay is ``2 L* lambda / (S (1 - mu)) (2 I - a H)^-1``: noise ~ H cancels H^-1. A Boltzmann law (Eq.
     5) has ``T H^-1``, with the temperature T that fits best in logarithms.

@@ -60,8 +60,8 @@ def printed(*names: str) -> pd.DataFrame:
 
 
 def in_order(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
-    """Rows of these cases, in each by what an attacker trains: nothing, a regression, references on public records,
-    references."""
+    """Rows of the cases in `data`, in their order, and in each by what an attacker trains: nothing,
+    a regression, references on public records, references."""
     attacks = [MARGINAL, study.FEWER, X, XY, study.PRETRAINED, ONE, LIRA, study.CALIBRATED, RMIA]
     rows = frame[frame["data"].isin(data)].astype({"n": int})
     return rows.sort_values(
@@ -78,7 +78,8 @@ def in_order(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
 def table_1(
     frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], with_paper: bool = True
 ) -> pd.DataFrame:
-    """Table 1 as true positive rates, a row a case and an attack; n counts the models that the attacker trains."""
+    """Table 1 as true positive rates, a row for each case and attack; n counts the models that the
+    attacker trains."""
     rows = in_order(frame[frame["study"] == "attacks"], data)
     rows = rows[~rows["attack"].isin([LIRA, RMIA, study.CALIBRATED]) | rows["n"].isin(counts)]
     columns = {(metric,): TITLE_OF[metric] for metric in study.METRICS}
@@ -92,7 +93,7 @@ def table_1(
 
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
-    """TPR at 1 % against the number of models that the attacker trains, a panel a case."""
+    """TPR at 1 % FPR against the number of models the attacker trains, a panel for each case."""
     rows = in_order(
         frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr_at_fpr=0.01")], data
     )
@@ -124,8 +125,9 @@ def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
 
 
 def pinball_table(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
-    """Tables 6 and 7: pinball loss on non-members at two rates, as fitted and with thresholds moved, beside members found; and
-    the share of the variance of non-members' scores that each attack explains."""
+    """Tables 6 and 7: pinball loss on non-members at two rates, as fitted and with moved
+    thresholds, beside the members found; and the share of the variance of non-members' scores that
+    each attack explains."""
     frame = frame[frame["data"].isin(data)]
     rows = []
     for name in data:
@@ -155,8 +157,9 @@ def pinball_table(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int
 
 
 def printed_pairs() -> dict[float, tuple[int, int]]:
-    """Of the paper's Tables 6 and 7, rate -> how often the lower pinball loss of the regression and LiRA goes with the higher
-    precision, and of how many comparisons."""
+    """Agreement in the paper's Tables 6 and 7: rate -> number of comparisons of the regression with
+    LiRA in which the lower pinball loss goes with the higher precision, and number of all
+    comparisons."""
     frame, counted = printed("table6", "table7"), {}
     frame = frame[~frame["data"].str.endswith("ResNet-9")]
     for rate in study.RATES:
@@ -174,8 +177,8 @@ def printed_pairs() -> dict[float, tuple[int, int]]:
 
 
 def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How often the lower pinball loss goes with more members found, of the comparisons of the regression with LiRA, in
-    percent; a row a case, the paper's last."""
+    """Table of the share of comparisons of the regression with LiRA in which the lower pinball loss
+    goes with more members found, in percent; a row for each case, the paper's last."""
     columns = {
         (protocol, f"agreement={rate:g}"): f"at {100 * rate:g} %, {protocol}"
         for rate in study.RATES
@@ -195,7 +198,7 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def quarters_figure(frame: pd.DataFrame) -> Figure:
-    """Members found in each quarter of the records by hardness, a panel a case."""
+    """Members found in each quarter of the records by hardness, a panel for each case."""
     rows = frame[(frame["study"] == "quarters") & (frame["metric"] == "tpr")].astype(
         {"quarter": int}
     )
@@ -238,7 +241,8 @@ def roc_figure(scores: dict[tuple, np.ndarray], members: np.ndarray, data: str) 
 
 
 def rates_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """False positive rates of thresholds as fitted and moved, in percent, a row a case and an attack."""
+    """False positive rates of thresholds as fitted and moved, in percent, a row for each case and
+    attack."""
     rows = frame[frame["study"] == "rates"]
     rows = in_order(rows, rows["data"].unique())
     columns = {
@@ -293,11 +297,14 @@ def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
 def numbers(
     frame: pd.DataFrame, first: str, large: str, table: str, few: int
 ) -> list[tuple[dict, str]]:
-    """What sentences of the page look up by name, and how it is written; results that a run does not have are left out.
+    """Numbers that sentences of the page look up by name, each dictionary with the format of its
+    numbers; results that a run does not have are left out.
 
     Args:
-        frame: all results. first: the case that the page is about. large: that of larger networks, whose numbers a sentence
-            may ask for in every run. table: that of its sentences on tables. few: the references that are compared most.
+        frame: all results. first: the case that the page is about.
+        large: the case of larger networks, whose numbers a sentence may ask for in every run.
+        table: the case in the page's sentences on tables.
+        few: number of references that is compared most.
     """
 
     def find(data: str, attack: str, metric: str, **where):

@@ -1,5 +1,5 @@
-"""What the chapter on quantile regression measures: regressions of a target's log odds (Bertran et al. 2023), and rivals that
-are trained on the regression's own records.
+"""Measurements of the chapter on quantile regression: regressions of a target's log odds (Bertran
+et al. 2023), and rivals that are trained on the regression's own records.
 
 A bank's models are the targets. Each was trained on half of a pool; the regression learns from the other half, and the records
 that follow the pool were used by nobody. PyTorch and CatBoost are imported within.
@@ -37,10 +37,11 @@ class Split:
 def split(
     members: np.ndarray, pool: int, number: int, judged: int, held: int, seed: int = 0
 ) -> Split:
-    """How a target's records are used.
+    """The `Split` of a target's records, by how they are used.
 
     Args:
-        members: of the target, bool [N]. pool: records that models are trained on, the first ones. number: of the target.
+        members: of the target, bool [N]. number: of the target.
+        pool: number of records that models are trained on, the first ones.
         judged: so many of its members, the first ones, at most. held: records of the other half that are set aside.
     """
     inside = np.flatnonzero(members[:pool])[: min(judged, pool // 2)]
@@ -51,12 +52,12 @@ def split(
 
 
 def coarse(values: np.ndarray) -> np.ndarray:
-    """Values to a `GRAIN`, float16."""
+    """Values rounded to multiples of 1 / `GRAIN`, float16."""
     return (np.round(np.asarray(values, np.float64) * GRAIN) / GRAIN).astype(np.float16)
 
 
 def targets_of(index: range, bank: str, **parameters) -> tuple[list[int], Bank]:
-    """The models of a bank that are attacked, one of each complementary pair: numbers of the models, and their arrays."""
+    """Numbers of a bank's attacked models, one of each complementary pair, and their arrays."""
     numbers = range(2 * index.start, 2 * index.stop)
     both = catalogue()[check_choice("bank", bank, catalogue())](index=numbers, **parameters)
     return list(numbers[::2]), replace(
@@ -150,7 +151,8 @@ def regressions(
 def _fit_and_predict(
     config, fitted: tuple, asked: tuple, held: int, classes: int | None
 ) -> dict[str, np.ndarray]:
-    """A regression of the `fitted` (x, margin, labels), stopped by the last `held` ones of the `asked`, about these."""
+    """Mean and log spread of the records `asked` (x, margin, labels), by a regression fitted to
+    `fitted`; the last `held` of `asked` choose its epoch."""
     from mia_lib.attacks.quantile import GaussianQuantile
 
     last = slice(len(asked[0]) - held, None)
@@ -175,8 +177,9 @@ def public_references(
     held: int = 2500,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """References that are trained on all records which the regression has: on the half of the pool that did not train the
-    target, by the target's recipe. None of them knows a judged record.
+    """Answers of references that are trained on all records which the regression has: on the half
+    of the pool that did not train the target, by the target's recipe. None of them was trained on a
+    judged record.
 
     Args:
         index: of the targets. bank, recipe: as for `regressions`. count: references against each target, besides its
@@ -224,7 +227,7 @@ def trees(
     depth: int = 6,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """Boosted trees on balanced halves of a pool, and what they say about each record.
+    """Answers of boosted trees on balanced halves of a pool for each record, and their members.
 
     Args:
         dataset: name of a table. records: of the pool, drawn at random; three quarters of all when None. unused: further
@@ -246,7 +249,8 @@ def trees(
 
 
 def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
-    """The records of a table in random order, those of the pool first, and how many these are.
+    """The records of a table in random order, those of the pool first, and the number of records in
+    the pool.
 
     Raises:
         MiaError: images, or too few records.
@@ -302,7 +306,8 @@ def tabular(
     depth: int = 6,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The same as `regressions` for `trees`, whose parameters the last ones are, by boosted trees.
+    """Mean and log spread as of `regressions`, by boosted trees, for targets of `trees`, whose
+    parameters are the last ones.
 
     Args:
         regression_iterations, regression_depth, regression_rate: of the regression; the number of trees that suits the held

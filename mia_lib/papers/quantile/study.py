@@ -49,7 +49,7 @@ BACKBONE = {
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A bank of models on one data set, the targets among them, and what was measured against each.
+    """A bank of models on one data set, its targets, and the measurements against each.
 
     Attributes:
         data, kind: name of the case, and "images" or "tables". bank: margin and members [M, N], and for networks `correct`.
@@ -83,7 +83,8 @@ class Case:
 
     @cached_property
     def dealt(self) -> np.ndarray:
-        """Which records a reference counts as trained on, bool [M, N]: after the pool by a coin, one of each pair."""
+        """Membership as references have it for an attack, bool [M, N]: for records after the pool a
+        coin makes one model of each pair count as trained on the record."""
         members = np.array(self.bank.members)
         coins = (
             np.random.default_rng([31, self.seed]).random(
@@ -95,14 +96,14 @@ class Case:
         return members
 
     def split(self, target: int) -> Split:
-        """How the target's records are used."""
+        """The `Split` of the target's records, by how they are used."""
         return split(
             self.bank.members[target], self.pool, target, self.judged, self.held, self.seed
         )
 
     @cached_property
     def game(self) -> Game:
-        """Targets with the first models of other pairs as references."""
+        """The game of the targets, with the first models of other pairs as references."""
         return Game(
             self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2, "first"
         )
@@ -110,7 +111,7 @@ class Case:
     def predicted(
         self, name: str, target: int, held: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and spread that a regression gives the judged records, or the held ones."""
+        """Mean and spread that the regression `name` gives the judged records, or the held ones."""
         rows = slice(-self.held, None) if held else slice(None, -self.held)
         of_target = self.regressions[name]
         return of_target.mean[target // 2, rows], np.exp(of_target.log_spread[target // 2, rows])
@@ -129,8 +130,8 @@ def image_case(
 
     Args:
         data: of `BANKS`, or a data set. models: M. targets: T, one of each complementary pair. judged, held: as for
-            `measure.split`. regression: parameters of `measure.regressions` besides. recipe: of the models, as for
-            `papers.banks.models_of`.
+            `measure.split`. regression: further parameters of `measure.regressions`.
+        recipe: of the models, as for `papers.banks.models_of`.
     """
     _check(models, targets)
     piece, dataset, network = BANKS.get(data, ("cifar10-small", data, ""))
@@ -205,8 +206,9 @@ def _check(models: int, targets: int) -> None:
 
 
 def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.ndarray]:
-    """Scores [n] of the judged records by (attack, number of models that the attacker trains); calibration and RMIA, with the
-    held records as population, for the largest number up to eight."""
+    """Scores [n] of the judged records by (attack, number of models that the attacker trains).
+    Calibration and RMIA, with the held records as population, have the largest number of references
+    up to eight."""
     part = case.split(target)
     own, rows = case.margin[target], part.judged
     score = own[rows]
@@ -244,7 +246,8 @@ def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.
 def attacks(
     case: Case, counts: Sequence[int], draws: int = 60
 ) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
-    """Study "attacks", by data and n, and "model", the targets' accuracy; the scores [T, n] and who is a member.
+    """Study "attacks", by data and n, and "model", the targets' accuracy; with the scores [T, n]
+    and the members.
 
     Args:
         counts: of references, even.
@@ -339,7 +342,8 @@ def mismatched(
 def expected(
     case: Case, target: int, counts: Sequence[int], held: bool = False
 ) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
-    """Mean and spread of a non-member's score that each attack supposes, [n] each, of the judged or the held records."""
+    """Mean and spread that each attack supposes for a non-member's score, [n] each, for the judged
+    or the held records."""
     part = case.split(target)
     rows = part.held if held else part.judged
     fitted = case.margin[target, part.fitted].astype(float)
@@ -358,8 +362,8 @@ def expected(
 
 
 def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFrame:
-    """What the thresholds mean + spread x Phi^-1(1 - rate) do to the records after the pool, as fitted and moved by a constant
-    so that the held records have the rate.
+    """Performance on the records after the pool of the thresholds mean + spread x Phi^-1(1 - rate),
+    as fitted, and moved by a constant so that the held records have the rate.
 
     Studies "rates", the false positive rate, and "pinball", the loss (column protocol for both), and "explained", the share of
     the variance of non-members' scores that each attack's mean explains.
@@ -409,8 +413,8 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
 
 
 def by_share(attack: str, metric: str, called: np.ndarray, draws: int, **columns) -> pd.DataFrame:
-    """The share that is `called`, bool [T, Z], of records that all targets are judged on, as a tidy frame like that of
-    `metrics.by_target`."""
+    """Share of the records that is `called`, bool [T, Z], as a tidy frame like that of
+    `metrics.by_target`. All targets are judged on the same records."""
     count = called.shape[1]
     weights = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), draws)
     drawn = called @ weights.T / count
@@ -462,9 +466,10 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
 
 
 def quarters(case: Case, n: int = 8) -> pd.DataFrame:
-    """Study "quarters", column quarter: of the records sorted by their mean score under models that count as left out, the
-    hardest first, how many members and non-members ("tpr", "fpr") each attack calls in each quarter at the one threshold that
-    gives 1 % over all. References sort the records that no attack uses here: those after the first n, at most half of all."""
+    """Study "quarters": rates "tpr" and "fpr" of each attack in each `quarter` of the records, at
+    the one threshold that gives 1 % FPR over all. Records are sorted by their mean score under
+    models that count as left out, the hardest first. References that no attack uses here sort them:
+    those after the first n, at most half of all."""
     rows: dict[tuple, dict] = {}
     n = min(n, (len(case.margin) - 2) // 4 * 2)
     for target in case.targets:
@@ -500,8 +505,9 @@ def quarters(case: Case, n: int = 8) -> pd.DataFrame:
 
 
 def costs(case: Case, recipe: Mapping, regression: Mapping) -> pd.DataFrame:
-    """Study "costs" of a case of networks: images that are passed forwards and backwards, in millions ("passes"), to train one
-    regression, image and mirror image, and one reference; and what the regression costs in references ("references")."""
+    """Study "costs" of a case of networks: "passes", millions of images that are passed forwards
+    and backwards to train one regression, image and mirror image, and one reference; and
+    "references", the regression's cost in references."""
     usual = [
         catalogue()[f"{room}/cifar10-small"].usual()["epochs"] for room in ("quantile", "bank")
     ]
@@ -519,8 +525,8 @@ def costs(case: Case, recipe: Mapping, regression: Mapping) -> pd.DataFrame:
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
-    """Study "theory": how far false positive rates are from the nominal one where Theorems 1 and 2 say that they are not, and
-    Lemma 3 with the bound on the density and without."""
+    """Study "theory": by how much false positive rates in the sample miss the nominal one beyond
+    what Theorems 1 and 2 allow, and by how much the saving of Lemma 3 falls short of its bound."""
     rates = theory.groups(seed)
     closed = rates[rates["closed"]]
     law = stats.uniform

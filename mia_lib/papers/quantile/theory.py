@@ -1,4 +1,5 @@
-"""How often a threshold function is exceeded: the theorems and Lemma 3 of Bertran et al. (2023), each with a trial.
+"""Rates at which a threshold function is exceeded: the theorems and Lemma 3 of Bertran et al.
+(2023), each with a trial.
 
 A record with the score s(x, y) is called a member where ``s >= q(x)``, and q is fitted to scores of non-members by the pinball
 loss (Eq. 1). alpha is the nominal false positive rate, ``1 - alpha`` the level of the quantile.
@@ -28,7 +29,7 @@ def world(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def columns(name: str, x: np.ndarray) -> np.ndarray:
-    """What a class of `CLASSES` may add multiples of, besides a constant, [n, p]."""
+    """Columns [n, p] of which a class of `CLASSES` may add multiples to a constant."""
     known = {"x": x, "x > 1": (x > 1).astype(float)}
     return np.stack([known[column] for column in CLASSES[name]] or [np.zeros_like(x)], 1)
 
@@ -72,7 +73,8 @@ def groups(seed: int = 0, n: int = 4000, fresh: int = 200_000, alpha: float = 0.
 
 
 def gap_of_shift(alpha: float, alpha_prime: float, law=stats.uniform) -> float:
-    """What moving a threshold from the rate alpha' to alpha saves in pinball loss, for a law of the residual.
+    """Pinball loss that is saved by moving a threshold from the rate alpha' to alpha, for a law of
+    the residual.
 
     With F its distribution function, ``int (1 - alpha - F(u)) du`` from ``F^-1(1 - alpha')`` to ``F^-1(1 - alpha)``. F climbs
     no faster than the largest density rho, so this is at least ``(alpha - alpha')^2 / (2 rho)`` (Lemma 3), which a uniform
