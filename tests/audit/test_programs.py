@@ -186,6 +186,7 @@ MAKERS = {  # of what a program's file is made to hold in the place of, or besid
     "empty weight": lambda _: {"data/weights/weight_0": b""},
     "guards that are none": text(MODEL, guards_code=["1 1"]),
     "a guard without end": text(MODEL, guards_code=["9**9**9**9 > 0"]),
+    "a size without end": text(MODEL, expr_str="Pow(Integer(9), Pow(Integer(9), Integer(99)))"),
 }
 
 
