@@ -305,7 +305,13 @@ def verify(
     lines, good = [], True
     with empty_cache():
         for row in rows:
-            anew = measurement.function(range(row, row + 1), **bank.parameters)
+            failed: list[Exception] = []
+            with attempt(failed):
+                anew = measurement.function(range(row, row + 1), **bank.parameters)
+            if failed:
+                good = False
+                lines.append(f"model {row}: could not be measured ({explain(failed[0])})")
+                continue
             different = published.differences(
                 {name: array[row : row + 1] for name, array in bank.arrays.items()}, anew
             )

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,22 @@ def test_models_measured_again_are_the_same_and_others_are_told(own_folder):
         own_folder, "bank/cifar10-small-000-005", ".npz", {**arrays, "margin": shuffled}, manifest
     )
     assert not measured.verify(SMALL, {}, 1, seed=0)[0]  # the same numbers, of other records
+
+
+def test_a_model_that_cannot_be_measured_again_hides_no_other(own_folder, monkeypatch):
+    measurement = measured.find(SMALL)
+    measurement.publish(range(4), TINY)
+    function = measurement.function
+
+    def broken(index, **parameters):
+        if index.start == 0:
+            raise OSError("unplugged")
+        return function(index, **parameters)
+
+    monkeypatch.setattr(measured, "find", lambda name: replace(measurement, function=broken))
+    good, said = measured.verify(SMALL, {}, 4, seed=0)
+    assert not good and "model 0: could not be measured (OSError: unplugged)" in said
+    assert said.count("the same") == 3
 
 
 @pytest.mark.parametrize(
