@@ -360,7 +360,8 @@ results.show_table(
 
 # %%
 of_half, half, of_sizes = study.of_other_sizes(sizes, coreset_sizes, models)
-frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, study.attacked(of_half, targets, references), draws)])
+halves = study.attacked(of_half, targets, references)
+frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, halves, draws)])
 
 # %% tags=["hide-input"]
 plotting.show(
