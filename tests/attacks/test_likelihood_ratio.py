@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -157,6 +157,7 @@ few_values = st.sampled_from((0.0, 1.0, -50.65687, 1e-80, 1e-170, 1 / 3, 1e30))
     references=arrays(np.float64, (4, 4, 2), elements=few_values),
 )
 def test_no_score_is_ever_nan(signal, references):
+    assume(not (references == signal).all((1, 2)).any())  # the target among them is refused
     members = np.array([True, True, False, False])[:, None].repeat(4, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
