@@ -88,8 +88,8 @@ def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records:
     """
     shares = mean_losses.clip(lower=IDEA_FLOOR)
     drawn = np.unique(np.linspace(0, len(shares) - 1, records).astype(int))
-    loss = signals.loss_of(bank.margin[:, bank.members.any(0)][:, drawn])
-    members = bank.members[:, bank.members.any(0)][:, drawn]
+    loss = signals.loss_of(bank.margin[:, bank.trained][:, drawn])
+    members = bank.members[:, bank.trained][:, drawn]
     rows = [
         {
             "out": float(row.outside),

@@ -200,7 +200,7 @@ def rmia(
     bank: Bank | None, target: int, references: np.ndarray, asked: int
 ) -> dict[str, np.ndarray]:
     """RMIA's score of the first `asked` records; empty if all records trained some model."""
-    outside = [] if bank is None else np.flatnonzero(~bank.members.any(0))[:POPULATION]
+    outside = [] if bank is None else bank.untrained[:POPULATION]
     if bank is None or not len(outside):
         return {}
     both = [target, *references]
