@@ -36,7 +36,7 @@ test: .venv/.ready ## run all tests, in two processes (ARGS="-k store" for some)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 coverage: .venv/.ready ## the same in nearly twice the time, and say which lines no test runs
-	$(MAKE) test ARGS='--cov=mia_lib --cov-report=term-missing:skip-covered --cov-fail-under=90'
+	$(MAKE) test ARGS='--cov=mia_lib --cov=mia_book --cov-report=term-missing:skip-covered --cov-fail-under=90'
 
 run: .venv/.ready ## run one notebook with new parameters (NOTEBOOK=bayes ARGS="-p seed 1")
 	@$(BIN)/mia run $(NOTEBOOK) $(ARGS)

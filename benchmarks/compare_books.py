@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 
-from mia_lib.evidence import claims, tables
+from mia_book.evidence import claims, results
 
 TIMED = re.compile(
     r"\b(seconds?|minutes?|hours?|time|dates?)\b|\((s|min|h)\)", re.IGNORECASE
@@ -37,8 +37,8 @@ def facts(path: Path) -> dict[str, str]:
     said, texts = {}, 0
     for output in (one for cell in nbformat.read(path, 4).cells for one in cell.get("outputs", [])):
         data, exhibit = output.get("data", {}), output.get("metadata", {}).get("mia", {})
-        if tables.MIME in data:
-            table = data[tables.MIME]
+        if results.MIME in data:
+            table = data[results.MIME]
             name, columns = table["name"], table["columns"]
             said |= {f"{name}, caption": table["caption"], f"{name}, columns": " | ".join(columns)}
             said |= {

@@ -36,8 +36,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
+from mia_book.chapters.iha import costs
 from mia_lib import data, membership, models, training
-from mia_lib.papers.iha import costs
 from mia_lib.training import devices, pool, recipe
 from mia_lib.training.recipe import TrainConfig
 

@@ -24,7 +24,7 @@ from pathlib import Path
 OURS = """
 import sys
 
-from mia_lib import data, membership, metrics, plotting, signals, training
+from mia_lib import data, drawing, membership, metrics, signals, training
 from mia_lib.attacks import baselines
 
 if __name__ == "__main__":
@@ -35,7 +35,7 @@ if __name__ == "__main__":
     signal = signals.logit_scaled_confidence(bank, records)
     scores = {"LiRA": baselines.lira_online(signal[0], signal[1:], members[1:])}
     print(metrics.evaluate(scores, members[0], metrics=["auc"]))
-    plotting.roc(scores, members[0]).savefig(sys.argv[1])
+    drawing.roc(scores, members[0]).savefig(sys.argv[1])
 """
 
 

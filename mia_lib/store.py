@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import BEGAN, LIBRARY, documents, environment, progress
+from mia_lib import BEGAN, LIBRARY, PACKAGES, documents, environment, progress
 from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
@@ -130,10 +130,9 @@ def _digest(path: Path, state: tuple[int, int]) -> str:
             and ast.get_docstring(node, clean=False) is not None
         ):
             del body[0]
-        if (
-            isinstance(node, ast.ImportFrom)
-            and (node.module or "").partition(".")[0] == LIBRARY.name
-        ):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in {
+            package.name for package in PACKAGES
+        }:
             node.module = LIBRARY.name  # what is imported, and as what, but not from where
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
@@ -143,7 +142,7 @@ def check_unedited(code: str) -> None:
     for path in _behind.get(code, ()):
         state, then = _taken[path]
         same = path.is_file() and (_state(path) == state or digest(path) == then)
-        if not same or (LIBRARY in path.parents and path.stat().st_mtime > BEGAN):
+        if not same or ({*PACKAGES} & {*path.parents} and path.stat().st_mtime > BEGAN):
             raise MiaError(
                 f"{path} was edited after this process had begun, so what runs is not what the file says. "
                 "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept."

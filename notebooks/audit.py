@@ -39,13 +39,14 @@ seed: int = 0  # of everything random [0..1000000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import audit, claims, metrics, plotting, results, signals, training
+from mia_book.evidence import claims, figures, results
+from mia_lib import audit, drawing, metrics, signals, training
 from mia_lib.attacks import bayes
-from mia_lib.evidence import rules
-from mia_lib.papers.audit import exhibits, measure, study
+from mia_book.evidence import rules
+from mia_book.chapters.audit import exhibits, measure, study
 from mia_lib.training import private
 
-plotting.set_style()
+drawing.set_style()
 lacking = private.lacking()
 
 
@@ -78,7 +79,7 @@ results.name({"forest-auc": first.best.auc, "forest-answer": reports["forest"].a
               "forest-low": str(reports["forest"]).splitlines()[-1]})
 results.name({f"{short}-{kind.split()[-1]}": metrics.estimate(frame, "audit", "alarms", data=kind, leak=leak).interval((0.0, 1.0))
               for kind in tests for short, leak in (("false", "none"), ("found", "planted"))}, ".0%")
-plotting.show(
+figures.show(
     exhibits.roc_figure(reports["forest"]), name="audit-forest-roc",
     caption="The forest: {term}`ROC` on logarithmic axes, from one record on; what is below one is shaded. The band is the pointwise 95 % "
             "interval of the attack that speaks for the audit.",
@@ -346,7 +347,7 @@ results.show_table(
 # There is no recipe for a forest here, so its report retrains nothing. But one can: the same forests with larger leaves.
 
 # %% tags=["hide-input"]
-plotting.show(
+figures.show(
     exhibits.leaves_figure(frame), name="audit-leaves",
     caption="Forests against the least number of records in a leaf: AUC of the loss, and accuracy on non-members. Bars: 95 % intervals over "
             "{param}`models` forests.",

@@ -26,13 +26,15 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from mia_lib import claims, data, membership, metrics
-from mia_lib import plotting, published, results, signals
+from mia_book.evidence import claims
+from mia_lib import data, membership, metrics
+from mia_book.evidence import figures, results
+from mia_lib import drawing, published, signals
 from mia_lib.attacks import baselines, bayes
-from mia_lib.evidence import rules
-from mia_lib.papers.bank import exposure, study
+from mia_book.evidence import rules
+from mia_book.chapters.banks import exposure, study
 
-plotting.set_style()
+drawing.set_style()
 
 # %% tags=["parameters", "hide-input"]
 bank: str = "bank/cifar10-small"  # whose models are attacked [bank/cifar10-small | bank/cifar10 | bank/cifar100-small]
@@ -48,14 +50,14 @@ frame, most = study.by_references(held, targets, counts, draws)
 
 # %% tags=["hide-input"]
 names = list(frame["attack"].unique())
-looks = {name: plotting.style_of(name) for name in names}
+looks = {name: drawing.style_of(name) for name in names}
 dashes = {"-": "", "--": (4, 2), ":": (1, 1)}
 look = {"hue": "attack", "style": "attack", "hue_order": names, "style_order": names,
         "palette": {name: one["color"] for name, one in looks.items()},
         "markers": {name: one["marker"] for name, one in looks.items()},
         "dashes": {name: dashes.get(one["linestyle"]) if isinstance(one["linestyle"], str) else one["linestyle"][1]
                    for name, one in looks.items()}}
-fig, axes = plotting.panels(list(study.METRICS.values()), height=6.2, rows=2, width=6.6)
+fig, axes = drawing.panels(list(study.METRICS.values()), height=6.2, rows=2, width=6.6)
 for ax, metric in zip(axes[:3], study.METRICS, strict=True):
     rows = frame[frame["metric"] == metric]
     sns.lineplot(rows, x="references", y="value", ax=ax, legend=ax is axes[2], **look)
@@ -67,7 +69,7 @@ for ax, metric in zip(axes[:3], study.METRICS, strict=True):
 handles, labels = axes[2].get_legend_handles_labels()
 axes[2].get_legend().remove()
 axes[3].legend(handles, labels, loc="center", frameon=False)
-plotting.show(
+figures.show(
     fig, name="banks-references",
     caption=f"What more references buy, on {bank}: means over {targets} targets; bands are 95 % intervals over pairs of targets "
     "and over records, not over other sets of references. FPR is the share of non-members that an attack accuses, TPR that of "
@@ -145,8 +147,8 @@ by_attack = results.pivot_metrics(table, digits=4).set_index("attack")
 by_attack.rename(columns=study.METRICS)
 
 # %% tags=["hide-input"]
-plotting.show(
-    plotting.roc(scores, members[target]), name="banks-roc",
+figures.show(
+    drawing.roc(scores, members[target]), name="banks-roc",
     caption=f"Five attacks on model {target} of {bank}, with {len(others)} references. Both axes are logarithmic, so false positive "
     "rates below one percent take most of the picture. Grey: less than one record. Thin grey dashes: chance.",
     alt="True against false positive rate on logarithmic axes, a curve for each of five attacks, the diagonal of chance dashed.")
@@ -230,9 +232,9 @@ results.name({"lira-by-rmia": tenth("LiRA", "found", "RMIA"), "rmia-by-lira": te
               "accused-by-others": tenth("LiRA", "accused", "the other networks")}, ".1%")
 rows = single[(single["ranking"] == single["attack"]) & (single["metric"] != "auc")]
 rows = metrics.summary(rows, ["attack", "metric", "tenth"]).replace({"metric": {"found": "members", "accused": "non-members"}})
-fig = plotting.lineplot(rows, "tenth", "value", by="metric", panel="attack", percent=True, xlabel="tenth of the records",
+fig = drawing.lineplot(rows, "tenth", "value", by="metric", panel="attack", percent=True, xlabel="tenth of the records",
                         ylabel="share called members")
-plotting.show(
+figures.show(
     fig, name="banks-exposed",
     caption=f"Whom attacks call members of {len(held) - len(held) // 2} models of {bank}, at 1 % false alarms of each. Records are ranked by how often the "
     f"same attack finds them in the other models of the bank, and cut into tenths; {exposed_records:,} training records, all models of the same half but "
@@ -267,8 +269,8 @@ often = exposure.detection_rate(calls, is_in)
 tops = np.isin(images.y[records], [images.classes.index(name) for name in ("Shirt", "Pullover", "T-shirt/top", "Coat")])
 results.name({"always": int((often == 1).sum()), "never": int((often == 0).sum()), "fashion": len(often)})
 results.name({"tops-always": tops[often == 1].mean(), "tops-all": tops.mean()}, ".0%")
-plotting.show(
-    plotting.pictures(images, {"always\nfound": ranking[:9], "never\nfound": np.flatnonzero(often == 0)[:9]}), name="banks-gallery",
+figures.show(
+    drawing.pictures(images, {"always\nfound": ranking[:9], "never\nfound": np.flatnonzero(often == 0)[:9]}), name="banks-gallery",
     caption="FashionMNIST: nine of the images that LiRA finds under each of the networks of `bank/fashion-mlp` that were trained on them, and the "
     "first nine of those that it never finds. Above each the label that it has in the data.",
     alt="Two rows of nine small grey pictures of clothes with their labels. In the first are shirts, T-shirts, pullovers, a dress and trousers with a "
@@ -400,7 +402,7 @@ claims.show("banks", verdicts)
 #
 # ````{exercise} A signal that is not published
 # :label: banks-exercise-weights
-# This one needs PyTorch and the images. After `from mia_lib.papers.bank import measure`, `measure.networks("bank/cifar10-small", 16)`
+# This one needs PyTorch and the images. After `from mia_book.chapters.banks import measure`, `measure.networks("bank/cifar10-small", 16)`
 # gives a target, its partner and fourteen references from their published weights. With `pool = data.load("cifar10")` the mirrored
 # images are `pool.x[:, :, ::-1]`, and `signals.scalars(signals.model_outputs(network, x), pool.y)["logit_scaled_confidence"]` gives
 # the log odds. Stack both views of the training records to `[N, 2]` and `[14, N, 2]` and give them to LiRA. Does the second query buy

@@ -46,10 +46,11 @@ draws: int = 100  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, published, results, signals, training
+from mia_book.evidence import claims, figures, results
+from mia_lib import attacks, data, drawing, membership, metrics, published, signals, training
 from mia_lib.attacks import baselines, bayes
-from mia_lib.evidence import rules
-from mia_lib.papers.bayes import exhibits, measure, study, theory
+from mia_book.evidence import rules
+from mia_book.chapters.bayes import exhibits, measure, study, theory
 
 def number(frame, attack, metric, **where):
     return metrics.estimate(frame, attack, metric, **where).interval()
@@ -67,8 +68,8 @@ table_2, scores = study.attack_bank(bank, targets, references, draws=draws)
 attacked = bank.members[0:2 * targets:2][:, bank.members.any(0)]
 results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for attack in ("MALT", "MAST")
               for name, metric in (("accuracy", "accuracy"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
-plotting.show(
-    plotting.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
+figures.show(
+    drawing.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
     caption="So many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate); the axes are logarithmic, "
             "so that low rates can be read. MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
             "networks, with a band from the lowest to the highest; dashed: guessing.",
@@ -105,7 +106,7 @@ losses = study.mean_losses(bank)  # of each image, with and without training on 
 threshold = -metrics.best_threshold(scores["MALT"][0], attacked[0])  # one for all
 results.name({"told-apart": float(exhibits.told_apart(losses, threshold).mean()),
               "below-diagonal": float(np.mean(losses["inside"] < losses["outside"]))}, ".0%")
-plotting.explore(
+figures.explore(
     exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea",
     instructions="Move the one threshold. Which images does it tell apart? Point at a dot for its losses under single networks.",
     caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are one threshold for "
@@ -196,7 +197,7 @@ closed = theory.gaussian_auc(gaussian_dimension, members=50)
 # %% tags=["hide-input"]
 results.name({f"closed-{name.lower()}": value for name, value in closed.items()}
              | {f"gaussian-{name.lower()}": number(figure_1, name, "auc") for name in closed})
-plotting.show(
+figures.show(
     exhibits.figure_one(played), name="bayes-figure-1",
     caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis, with one "
             "threshold for all (MALT, scores centred) and with one for each record (MAST). AUC over 200 games: "
@@ -407,7 +408,7 @@ half = int(bank.members[2:].sum(0).mean())  # references that hold a record
 results.name({"held-in-kept": half, "held-out-kept": half + 1, "count-kept": kept["counting"].interval(),
               "count-aside": aside["counting"].interval(), **{f"complement-{attack.lower()}": (kept[attack] - aside[attack]).interval()
                                                               for attack in ("MAST", "LiRA")}})
-plotting.show(
+figures.show(
     exhibits.complement(with_partner), name="bayes-complement",
     caption="Three attacks have these AUCs, a mark a target, with the target's complement put aside, as everywhere in this book, and with it among the "
             "references. *Counting* scores an image by minus the number of references that hold it; dashed: guessing. With the complement MAST's AUC changes by "

@@ -40,10 +40,12 @@ draws: int = 100  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, published, results, signals, training
+from mia_book import publishing
+from mia_book.evidence import claims, figures, results
+from mia_lib import attacks, data, drawing, membership, metrics, published, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, registry
-from mia_lib.evidence import rules
-from mia_lib.papers.calibration import exhibits, measure, study
+from mia_book.evidence import rules
+from mia_book.chapters.calibration import exhibits, measure, study
 
 title = exhibits.TITLES.get(image_dataset, data.title(image_dataset))
 
@@ -64,8 +66,8 @@ scores, today = study.scores(images), study.with_one_reference(images)
 drawn = {"Orig": scores["loss", "Orig"], "Cal.": scores["loss", "Cal."], "RMIA, offline": today["RMIA, offline"]}
 results.name({f"{word}-tpr": number(attack, "tpr_at_fpr=0.01") for attack, word in zip(drawn, ("orig", "cal", "rmia"), strict=True)}, ".1%")
 results.name({"members": int(images.members[0].sum())})
-plotting.show(
-    plotting.roc(drawn, images.members), name="calibration-roc",
+figures.show(
+    drawing.roc(drawn, images.members), name="calibration-roc",
     caption="**Figure 2 of the paper, left**: training images found (true positive rate) against false alarms (false positive rate). Orig: the loss. "
             "Cal.: the loss minus that of one reference. RMIA has the same reference. Mean over {param}`image_plays` plays on "
             "{param}`image_dataset:title`, with a band from the lowest to the highest. Dashed: guessing.",
@@ -101,7 +103,7 @@ results.show_table(
 
 # %% tags=["hide-input"]
 results.name({f"called-{name}": share for name, share in exhibits.called_in_idea(images).items()}, ".0%")
-plotting.explore(
+figures.explore(
     exhibits.idea_chart(images), exhibits.idea(images), name="calibration-idea",
     instructions="Move the number of images that are called members. Which rule finds more members among the images that it calls first?",
     caption="An attacker who may call one image in ten takes those below the line by the loss; {ours}`called-loss` of these are members. The "
@@ -217,7 +219,7 @@ results.show_table(
 # %%
 for name in banks:
     bank = published.load(f"bank/{name}-small", models=bank_models)
-    further = published.catalogue()[f"calibration/{name}-small"](bank_models)
+    further = publishing.catalogue()[f"calibration/{name}-small"](bank_models)
     frame = pd.concat([frame, study.attack_bank(bank, further, exhibits.TITLES[name],
                                                 targets, counts, draws)])
 
@@ -229,7 +231,7 @@ results.show_table(
     exhibits.today(plays_frame), name="calibration-today",
     caption="The calibrated loss, offline LiRA and offline RMIA in percent, with the same single reference; 95 % intervals over plays. TPR at 1 % FPR: "
             "members found when one in a hundred of the others is accused. RMIA has its authors' constant for CIFAR-10; the judged records stand in for its population, which changes no rank.")
-plotting.show(
+figures.show(
     exhibits.figure_5(frame[frame["study"] == "bank"]), name="calibration-figure-5",
     caption="In the place of **Figure 5 of the paper**: AUC, and members found at 1 % false alarms, against the number of references; those without the "
             "image calibrate, half of them. Small networks; 95 % intervals over {param}`targets` of each bank and their images. LiRA and RMIA use the other half, too, their offline forms not.",
@@ -257,7 +259,7 @@ plotting.show(
 # %% tags=["hide-input"]
 results.name({f"precision-{word}": number(attack, "precision", data=title) for attack, word in (("Orig", "orig"), ("Cal.", "cal"))} | {
     "accused": metrics.estimate(frame, "Cal.", "FPR at the best accuracy", study="plays", data=title, score="loss").value}, ".0%")
-plotting.show(
+figures.show(
     exhibits.figure_4(images, ratios), name="calibration-figure-4",
     caption="**Figure 4 of the paper, right**: precision of the loss against recall, with {param}`ratios` non-members to one member, before and after "
             "calibration; means over {param}`image_plays` plays on {param}`image_dataset:title`. Dashed: the share of members. With ten others to a member, at "
@@ -318,11 +320,11 @@ plotting.show(
 # ### Figures 1 and 2: before and after
 
 # %% tags=["hide-input"]
-plotting.show(
+figures.show(
     exhibits.figure_1(images), name="calibration-figure-1",
     caption="**Figure 1 of the paper**: the loss as a score before and after calibration, {param}`image_dataset:title`, all plays together.",
     alt="Two histograms of members and non-members: minus the loss, and the same less the reference's.")
-plotting.show(
+figures.show(
     exhibits.figure_2(images), name="calibration-figure-2",
     caption="**Figure 2 of the paper, right**: precision against recall of the loss, means over {param}`image_plays` plays on "
             "{param}`image_dataset:title`. Rings: the threshold of best accuracy. Dashed: chance.",
@@ -339,7 +341,7 @@ plotting.show(
 
 # %% tags=["hide-input"]
 if walked_models:
-    walked = published.catalogue()[f"calibration/{banks[0]}-small"](walked_models, queries=1000)
+    walked = publishing.catalogue()[f"calibration/{banks[0]}-small"](walked_models, queries=1000)
     frame = pd.concat([frame, study.label_only_of_bank(walked, walked_models // 2, f"{exhibits.TITLES[banks[0]]}, bank", draws)])
 labelled = frame[frame["study"].isin(["label-only", "label-only, bank"])]
 slip = [metrics.estimate(labelled, "Cal.", "auc", data=exhibits.TITLES[tables[0]], reading=reading) for reading in ("as released", "negative")]
@@ -370,7 +372,7 @@ frame = pd.concat([frame, study.by_size(by_size)])
 # %% tags=["hide-input"]
 for place, n in (("smallest", sizes[0]), ("largest", sizes[-1])):
     results.name({place: n, f"orig-{place}": number("Orig", "auc", study="sizes", n=n), f"cal-{place}": number("Cal.", "auc", study="sizes", n=n)})
-plotting.show(
+figures.show(
     exhibits.figure_3(frame[frame["study"] == "sizes"]), name="calibration-figure-3",
     caption="**Figure 3 of the paper**: AUC and accuracy of the loss against the number of training records, CIFAR-10 and small networks, a thousand steps "
             "each, so that few records are seen more often; 95 % intervals over 8 plays of at most 1,000 members and as many others. Accuracy: at the best threshold of other plays.",

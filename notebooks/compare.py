@@ -32,13 +32,14 @@ draws: int = 50  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
+from mia_book.evidence import claims, figures, results
+from mia_lib import data, drawing, membership, metrics, signals, training
 from mia_lib.attacks import baselines, bayes
-from mia_lib.evidence import explore, game_cards, rules
-from mia_lib.papers.compare import exhibits, study
+from mia_book.evidence import explore, game_cards, rules
+from mia_book.chapters.compare import exhibits, study
 from mia_lib.signals import log_odds
 
-plotting.set_style()
+drawing.set_style()
 RATE = "tpr_at_fpr=0.01"
 
 
@@ -68,7 +69,7 @@ results.name({word: number(frame, name, data=where, references=count) for word, 
     "asked-heart": ("LiRA, 18 queries", heart, compared), "bavaria-off-heart": ("BaVarIA, offline", heart, compared),
     "one-calibrated": ("calibrated loss", second, 1), "one-rmia": ("RMIA, offline", second, 1)}.items()}, ".1%")
 results.name({"first": first, "second": second, "third": third, "most-third": most, "small": " and ".join(one.name for one in cases[:len(banks)])})
-plotting.show(
+figures.show(
     exhibits.references_figure(frame), name="compare-references",
     caption="What one more reference buys: the share of the members found at 1 % false alarms, against the number of reference models that a record "
             "is compared with. Those of offline attacks and of the calibrated loss were all trained without the record, of the others half. Small "
@@ -185,7 +186,7 @@ of_recipes, recipes = study.recipes(draws)
 
 # %% tags=["hide-input"]
 points(of_recipes, asked="K20", longer="K22", plain="K23", apart="K27", spared="K28")
-plotting.show(
+figures.show(
     exhibits.queries_figure(pd.concat([frame, of_recipes]), compared), name="compare-queries",
     caption="What one more query buys: members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the "
             "recipes with all others. Answers are joined by the mean of their log odds, but for *a Gaussian each*; curvature takes differences of forty. Small "
@@ -254,8 +255,8 @@ results.show_table(
 # %% tags=["hide-input"]
 pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
 scores, members = pairs[first]
-plotting.explore(
-    explore.two_attacks(pairs, ("MALT", "RMIA")), plotting.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
+figures.explore(
+    explore.two_attacks(pairs, ("MALT", "RMIA")), drawing.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
     name="compare-versus",
     instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records looked at, "
                  "and what a wrong accusation costs in right ones. When does accusing nobody pay best?",
@@ -347,7 +348,7 @@ results.show_table(
             "membership, too.")
 
 # %% tags=["hide-input"]
-plotting.show(
+figures.show(
     exhibits.ranking_figure(frame, compared), name="compare-ranking",
     caption="The ranking: how many points of TPR at 1 % FPR each attack is away from RMIA on the same images, with {param}`compared` references or "
             "with none. Paired differences with 95 % intervals; one that covers zero leaves the order open. They are not corrected for their number.",

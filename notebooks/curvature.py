@@ -37,15 +37,17 @@ draws: int = 60  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import claims, data, membership, metrics, plotting, published, results, signals, training
+from mia_book import publishing
+from mia_book.evidence import claims, figures, results
+from mia_lib import data, membership, metrics, signals, training
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
-from mia_lib.evidence import rules
-from mia_lib.papers.curvature import exhibits, measure, study
+from mia_book.evidence import rules
+from mia_book.chapters.curvature import exhibits, measure, study
 from mia_lib.signals import curvature
 
 sets = [*[study.MEMORISED] * memorised, *datasets]
-first, by_heart = sets[0], published.catalogue()["curvature/memorised"].usual()
+first, by_heart = sets[0], publishing.catalogue()["curvature/memorised"].usual()
 
 
 def number(attack, metric, **where):
@@ -69,7 +71,7 @@ results.name({"set": exhibits.name_of(first), "second": exhibits.name_of(sets[-1
 for word, name, count in (("curvature", study.RATIO, asks), ("curvature-two", study.RATIO, 2 * asks), ("lira", study.FIXED, 1), ("lira-two", study.FIXED, 2)):
     results.name({f"{word}-tpr": number(name, "tpr_at_fpr=0.01", study="queries", queries=count)}, ".1%")
     results.name({f"{word}-auc": number(name, "auc", study="queries", queries=count)})
-plotting.show(
+figures.show(
     exhibits.figure_4(*scored[first]), name="curvature-figure-4",
     caption="**Figure 4 of the paper**, all eight methods as released, on {ours}`set`: members found (true positive rate) against false alarms, mean over "
             "{param}`targets` networks. *LiRA, one spread* is LiRA as in its own paper, from two views. Hollow: the paper's, of ResNet-18. Dashed: guessing.",
@@ -155,7 +157,7 @@ by_hand = {"curvature": attack.nll(log_bent[0], log_bent[others], inside[others]
 
 # %% tags=["hide-input"]
 probed = study.probe_of_stranger(networks, images, inside[0], seed)
-plotting.explore(
+figures.explore(
     exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea",
     instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it matter?",
     caption="One probe of one image that the network was not trained on and gets wrong: the size of the estimate $q$ against the step $h$ with two labels, "
@@ -290,16 +292,16 @@ results.name({"distance": number(study.CURVATURE, "distance", study="gaussian"),
               "zero": number(study.CURVATURE, "zero", study="precision", precision="float32").value,
               **{f"{word}-{precision}": number(name, "tpr_at_fpr=0.01", study="precision", precision=precision)
                  for word, name in (("nll", study.NLL), ("lr", study.LR)) for precision in ("float32", "float64")}}, ".1%")
-plotting.show(
+figures.show(
     exhibits.extremes(images, np.average(log_bent, 0, ~inside)), name="curvature-figure-1",
     caption="**Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature under networks "
             "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
     alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")
-plotting.show(
+figures.show(
     exhibits.figure_2(curved, list(game.targets)), name="curvature-figure-2",
     caption="**Figure 2 of the paper**, on {ours}`sets`: log curvature of members and of non-members, all targets and images together, in float64.",
     alt="A panel for each data set with two histograms of log curvature, of members and of non-members.")
-plotting.show(
+figures.show(
     exhibits.figure_3(curved[first]), name="curvature-figure-3",
     caption="**Figure 3 of the paper**, for three images of {ours}`set`: log curvature under networks trained on the image and under the others, a "
             "tick a network, and the Gaussians that the attack fits. The images stand at three percentiles of how far the two means lie apart.",
@@ -364,12 +366,12 @@ halves = study.attacked(of_half, targets, references)
 frame = pd.concat([frame, study.sizes(of_half, half, of_sizes, halves, draws)])
 
 # %% tags=["hide-input"]
-plotting.show(
+figures.show(
     exhibits.sizes_figure(frame, 6), name="curvature-figure-6",
     caption="**Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100; the image alone, eight small networks of each size and "
             "{param}`models` references. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no numbers.",
     alt="AUC of four attacks against the number of training records, the authors' values as hollow marks.")
-plotting.show(
+figures.show(
     exhibits.sizes_figure(frame, 7), name="curvature-figure-7",
     caption="**Figure 7 of the paper**: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks.",
     alt="Two panels, AUC and balanced accuracy of NLL against the number of training records, for random sets and coresets.")

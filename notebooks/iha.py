@@ -41,9 +41,10 @@ draws: int = 60  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import claims, data, membership, metrics, plotting, results, signals, training
-from mia_lib.evidence import explore, rules
-from mia_lib.papers.iha import exhibits, measure, study
+from mia_book.evidence import claims, figures, results
+from mia_lib import data, drawing, membership, metrics, signals, training
+from mia_book.evidence import explore, rules
+from mia_book.chapters.iha import exhibits, measure, study
 from mia_lib.signals import hessian
 
 each = dict(dataset=datasets, architecture=architectures, records=records, epochs=epochs, batch_size=batch_sizes)
@@ -73,7 +74,7 @@ for short, name in short_names.items():
     results.name({f"iha-tpr-{short}": number(of_set, "IHA", "tpr_at_fpr=0.01", study="attacks")}, ".1%")
 results.name({"references": models - 2, "members-each": last.n, "table-members": cases[-1].n, "solved-first": first.audit.parameters["solved"],
               "solved-last": last.audit.parameters["solved"], "inner": last.audit.parameters["inner"], "swept": last.audit.parameters["swept"]})
-plotting.show(
+figures.show(
     exhibits.told_figure(attacked), name="iha-told",
     caption="The audit (IHA) has these AUCs when it is told who is a member, when it is told random flags and judged by these, and when it is told nothing; "
             "LiRA stands beside it. Means over {param}`targets` targets, with 95 % intervals. Hollow: what the paper prints. Dashed: guessing.",
@@ -105,7 +106,7 @@ results.show_table(
 # %% tags=["hide-input"]
 idea = exhibits.idea(data.load("german_credit"), (1, 12), seed=seed)
 results.name({"nearer-with": idea.nearer[0], "nearer-without": idea.nearer[1], "idea-records": len(idea.others.x) + 1, "idea-runs": len(idea.ends[0])}, ".0%")
-plotting.show(
+figures.show(
     exhibits.idea_figure(idea), name="iha-idea",
     caption="The contours are of the loss of all but the most influential record. Each dot is where one of {ours}`idea-runs` runs of SGD ended, with that record "
             "(left) and without it (right): {ours}`nearer-with` and {ours}`nearer-without` are nearer to their own minimum than to the other. Arrows are the "
@@ -231,7 +232,7 @@ if len(trained):
         for short, count in (("few", rows["epochs"].min()), ("many", rows["epochs"].max())) if len(rows) else ():
             named = {"iha": "IHA", "decay": study.DECAY, "gradient": study.ALONE}
             results.name({f"{short}-epochs{suffix}": int(count)} | {f"{key}-{short}{suffix}": number(rows, name, epochs=count) for key, name in named.items()})
-    plotting.show(
+    figures.show(
         exhibits.epochs_figure(trained), name="iha-epochs",
         caption="AUC after so many epochs, at a rate that falls along a cosine: the audit, random flags that it was told (by $I_1$ and $I_2$ alone), the audit with the weight decay in $I_2$, "
                 "the gradient alone, and the loss; 95 % intervals. With the weight decay and the gradient alone are on fewer records than the audit. Dashed: guessing.",
@@ -255,12 +256,12 @@ results.show_table(
     caption="**Table 2 of the paper**, in percent, with 95 % intervals over {param}`targets` targets and their records: {param}`judged` records of these sets, "
             "half of them members. LiRA has {ours}`references` references, the paper's 127, the target among them. RMIA, LiRA with one spread for all records, and LiRA with the "
             "target among its references are ours.")
-plotting.show(
+figures.show(
     exhibits.self_figure(attacked), name="iha-self",
     caption="AUC of LiRA against the number of its references, on a logarithmic axis: models other than the target, and the same *with the target* as one more. "
             "Hollow: the paper's LiRA. Bars are 95 % intervals over targets and records; dashed: guessing.",
     alt="A panel for each data set: AUC against the number of references. LiRA with the target among its references falls from left to right towards LiRA without it, which is nearly flat.")
-plotting.show(
+figures.show(
     exhibits.roc(dict(zip((case.name for case in cases), zip(scores, members, strict=True), strict=True))), name="iha-figure-1",
     caption="**Figure 1 of the paper**, with RMIA: {term}`ROC` on logarithmic axes, means over targets. Axes begin where one record counts.",
     alt="A panel for each data set: true against false positive rate on logarithmic axes for LOSS, SIF, LiRA, IHA and RMIA, with a dashed chance line.")
@@ -284,9 +285,9 @@ plotting.show(
 # %% tags=["hide-input"]
 shown = {name: scores[place][name][0] for name in ("IHA", "LOSS", "LiRA", "RMIA")} | {"IHA, told nothing": study.scores(last, 0)[0]}
 shown = {name: np.arcsinh(score / np.median(np.abs(score))) if "IHA" in name else score for name, score in shown.items()}  # the order stays
-plotting.explore(
+figures.explore(
     explore.rates(shown, members[place][0], "score, that of IHA on an axis that is logarithmic far from zero"),
-    plotting.roc(shown, members[place][0]), name="iha-explore",
+    drawing.roc(shown, members[place][0]), name="iha-explore",
     instructions="Choose a score and move the threshold: how many members does it find at one false alarm in a hundred? Then choose “IHA, told nothing”.",
     caption="One target on {ours}`last-name`: scores of members and of others, what a threshold calls a member, and the ROC on logarithmic axes.",
     alt="Histograms of a score for members and others with a threshold, and the ROC of five scores on logarithmic axes.")

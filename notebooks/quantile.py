@@ -50,12 +50,13 @@ draws: int = 40  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_lib import attacks, claims, data, membership, metrics, plotting, results, signals, training
+from mia_book.evidence import claims, figures, results
+from mia_lib import attacks, data, drawing, membership, metrics, signals, training
 from mia_lib.attacks import baselines, quantile, registry
 from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_lib.evidence import explore, rules
-from mia_lib.papers.quantile import exhibits, study
-from mia_lib.papers.quantile.study import XY
+from mia_book.evidence import explore, rules
+from mia_book.chapters.quantile import exhibits, study
+from mia_book.chapters.quantile.study import XY
 
 # %%
 recipe = {"records": records or None, "unused": unused, "architecture": architecture,
@@ -83,7 +84,7 @@ of_images, of_tables = [titles[name] for name, _ in sizes], [titles[name] for na
 first = next((case.data for case in cases.values() if XY in case.regressions), of_images[0])
 begun = next(name for name, title in titles.items() if title == first)
 few = [n for n in counts if n <= 8 and n <= min(models) - 2] or counts[:1]
-plotting.show(
+figures.show(
     exhibits.cost_figure(everything, [*of_images, *of_tables]), name="quantile-models",
     caption="Share of members found at one false alarm in a hundred, against the number of models that the attacker trains; means over {param}`targets` targets "
             "({param}`table_targets` of trees) with 95 % intervals. *LiRA, offline*: references on other halves of the pool; *LiRA, public records*: on the very "
@@ -150,8 +151,8 @@ by_hand = {"Marginal": score, "Gaussian, q(x, y)": (score - mean) / spread,
 
 # %% tags=["hide-input"]
 clipped = {name: np.clip(one, *np.quantile(one, [0.001, 0.999])) for name, one in by_hand.items()}
-plotting.explore(
-    explore.rates(clipped, is_member), plotting.roc(by_hand, is_member), name="quantile-idea",
+figures.explore(
+    explore.rates(clipped, is_member), drawing.roc(by_hand, is_member), name="quantile-idea",
     instructions="Choose an attack, then move the threshold until one in a hundred non-members is called. Which attack finds the most members there?",
     caption="The network above: scores of members and of non-members by three attacks, and what a threshold calls.",
     alt="Histograms of members' and non-members' scores with a threshold, and the ROC of three attacks on logarithmic axes.")
@@ -252,7 +253,7 @@ results.show_table(
 
 # %% tags=["hide-input"]
 everything = pd.concat([everything, *map(study.quarters, cases.values())], ignore_index=True)
-plotting.show(
+figures.show(
     exhibits.quarters_figure(everything), name="quantile-quarters",
     caption="Share of members found in each quarter of the records at the one threshold that gives 1 % of false alarms over all. Records are sorted by their mean score "
             "under models that left them out, and that no attack uses here; LiRA has eight references, or half of all. Dashed: 1 %, the false alarms over all records; within a quarter there may be more or fewer.",
@@ -324,7 +325,7 @@ plotting.show(
 # ### Figure 5: ROC curves
 
 # %% tags=["hide-input"]
-plotting.show(
+figures.show(
     exhibits.roc_figure(scores[begun], members[begun], first), name="quantile-figure-5",
     caption="**Figure 5 of the paper**, for {ours}`set`, mean over targets. Hollow: what the paper's precisions imply, for ResNet-50. Dashed: guessing.",
     alt="ROC curves on logarithmic axes: one threshold, two regressions, one reference on public records, LiRA with two references and with the most.")
@@ -377,7 +378,7 @@ for name in tables:
 results.show_table(
     exhibits.table_2(), name="quantile-table-2",
     caption="**Table 2 of the paper** as printed: precision in percent at 1 % (OpenML) and 0.5 % (ACS, New York). Not measured here.")
-plotting.show(
+figures.show(
     exhibits.roc_figure(scores[tables[0]], members[tables[0]], titles[tables[0]]), name="quantile-figure-3",
     caption="**Figure 3 of the paper**, here {ours}`table-set`: boosted trees attacked by boosted trees.",
     alt="ROC curves on logarithmic axes of boosted trees: one threshold, two regressions, one reference, LiRA with two references and with the most.")

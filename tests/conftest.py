@@ -83,8 +83,8 @@ def repo() -> Path:
 def built_book(tmp_path_factory) -> Path:
     """Folder of the HTML of this repository's book, in a copy of `_build`, which `make book` and this fill alike: whichever
     comes first runs the notebooks, from the published pieces, and the other finds that nothing changed."""
-    from mia_lib.publish import build
-    from mia_lib.publish.parameters import PUBLISHED
+    from mia_book.pages import build
+    from mia_book.pages.parameters import PUBLISHED
 
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(
@@ -106,7 +106,7 @@ def built_book(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def browser():
     """One browser for the tests of a file; skips where there is none."""
-    from mia_lib.publish.doctor import chromium
+    from mia_book.pages.doctor import chromium
 
     if (path := chromium()) is None or not os.access(path, os.X_OK):
         pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
@@ -183,15 +183,17 @@ def tiny(request, tmp_path, monkeypatch):
     """
     import inprocess
 
-    from mia_lib.publish import run_page
+    from mia_book.pages import run_page
 
     monkeypatch.setattr(
         run_page, "render", lambda notebook, root=None: (f"<title>{notebook.stem}</title>", [])
     )
-    (tmp_path / "notebooks" / "presets").mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+    presets = tmp_path / "mia_book" / "chapters" / "tiny" / "presets"
+    presets.mkdir(parents=True)
     (tmp_path / "book").mkdir()
     (tmp_path / "notebooks" / "tiny.py").write_text(NOTEBOOK)
-    (tmp_path / "notebooks" / "presets" / "tiny.smoke.yaml").write_text("steps: 1\nrate: 1e-3\n")
+    (presets / "smoke.yaml").write_text("steps: 1\nrate: 1e-3\n")
     (tmp_path / "_config.yml").write_text(CONFIG)
     (tmp_path / "_toc.yml").write_text(
         "format: jb-book\nroot: book/index\nchapters:\n- file: notebooks/tiny\n"

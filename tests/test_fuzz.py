@@ -5,6 +5,7 @@ its arguments. What would be taken for something else, masked arrays and texts f
 """
 
 import inspect
+import shutil
 import tempfile
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +20,13 @@ from matplotlib import pyplot as plt
 from test_promise import PROMISED, meant
 from torch import nn
 
+from mia_book.publishing import queue
 from mia_lib import attacks, audit, data, game, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class, quantile
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.audit import files
 from mia_lib.audit.options import AuditOptions
 from mia_lib.errors import MiaError
-from mia_lib.publish import measured
 from mia_lib.signals import views
 
 N, R, K = 60, 6, 3
@@ -354,7 +355,7 @@ OTHERWISE = {  # a promised function -> what it is given in another place, or be
         "targets": [0, 2],
         "references": 4,
     },
-    "plotting.roc": {"scores": {"a": SCORES}},
+    "drawing.roc": {"scores": {"a": SCORES}},
 }
 OPTIONS = {
     name: (meant(name), OTHERWISE.get(name, {}))
@@ -404,6 +405,7 @@ def test_an_odd_option_of_what_is_promised_is_taken_or_refused(name, monkeypatch
     (tmp_path / "bank").mkdir()  # one piece alone, for each call looks at all of them
     for piece in (repo / "data" / "published" / "bank").glob("cifar10-small-000-*"):
         (tmp_path / "bank" / piece.name).symlink_to(piece)
+    shutil.copy(repo / "data" / "published" / "definitions.json", tmp_path)
     monkeypatch.setenv("MIA_PUBLISHED", str(tmp_path))
     function, otherwise = OPTIONS[name]
     parameters = inspect.signature(function).parameters
@@ -437,8 +439,8 @@ def test_an_odd_option_of_what_is_promised_is_taken_or_refused(name, monkeypatch
 
 HUGE = 10**30
 TOO_MANY = {  # of what is not among the arguments of promised functions
-    "a folder of models": lambda: measured.numbers(f"0:{HUGE}"),
-    "models": lambda: measured.check_models(HUGE),
+    "a folder of models": lambda: queue.numbers(f"0:{HUGE}"),
+    "models": lambda: queue.check_models(HUGE),
     "width": lambda: models.build(f"mlp:{HUGE}", (2,), K),
     "classes": lambda: models.build("mlp:2", (2,), HUGE),
     "shape": lambda: models.build("mlp:2", (HUGE,), K),

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from mia_lib import published
+from mia_book import publishing
 
-MEASUREMENTS = published.catalogue()
+MEASUREMENTS = publishing.catalogue()
 OF_EACH_KIND = [
     "bank/cifar10-small",
     "bayes/table1",
@@ -32,15 +32,15 @@ for name, one in sorted(MEASUREMENTS.items()):
 def test_a_measurement_gives_what_it_gave_when_it_was_published(names, monkeypatch):
     """If this fails on purpose, raise the measurement's edition (or `training.EDITION`) and publish it anew."""
     found = MEASUREMENTS[names[0]].run_probe()
-    monkeypatch.setattr(published.Measurement, "run_probe", lambda self: found)
+    monkeypatch.setattr(publishing.Measurement, "run_probe", lambda self: found)
     assert [MEASUREMENTS[name].check_probe() for name in names] == [""] * len(names)
 
 
 def test_a_processor_with_other_instructions_gives_them_too(tmp_path):
     """Without vector instructions sums are rounded otherwise, as on a processor of another make."""
     code = (
-        "from mia_lib import published\n"
-        f"for name in {OF_EACH_KIND}: print(name, '=>', published.catalogue()[name].check_probe())\n"
+        "from mia_book import publishing\n"
+        f"for name in {OF_EACH_KIND}: print(name, '=>', publishing.catalogue()[name].check_probe())\n"
     )
     plain = {
         "ATEN_CPU_CAPABILITY": "default",

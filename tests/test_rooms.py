@@ -1,4 +1,4 @@
-"""Which room may import which: data flow one way, and no paper knows another."""
+"""Which room may import which: data flow one way, the library never imports the book, and no chapter knows another."""
 
 import ast
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import mia_lib
-from mia_lib import LIBRARY
+import mia_book  # noqa: F401  which appends its folder
+from mia_lib import LIBRARY, PACKAGES
 
 GROUND = {"errors", "checks", "archives", "documents", "environment"}
 BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
@@ -21,6 +21,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "_torch": set(),
     "progress": {"environment"},
     "processes": {"environment"},
+    "templates": set(),
     "data": GROUND | {"progress"},
     "membership": GROUND,
     "custom": {"errors", "store"},
@@ -29,83 +30,32 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "training": GROUND
     | {"_torch", "processes", "progress", "data", "membership", "custom", "models", "store"},
     "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
-    "published": GROUND
-    | {
-        "progress",
-        "store",
-        "custom",
-        "training",
-    },  # and by name the modules `measure` of the chapters
+    "published": GROUND | {"progress", "store"},
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
     "metrics": GROUND | {"progress"},
-    "evidence": GROUND | {"metrics"},
-    "evidence.primer": GROUND | {"data", "membership", "metrics"},
     "game": GROUND | {"attacks", "metrics"},
-    "standalone": set(),
-    "audit": GROUND
+    "drawing": GROUND | {"metrics"},
+}
+LIBRARY_ROOMS = {*BELOW}
+BELOW["audit"] = LIBRARY_ROOMS - {"published", "game"}
+BELOW |= {  # those of mia_book, which may import all of the library
+    "book": LIBRARY_ROOMS,
+    "book.folders": LIBRARY_ROOMS,
+    "book.evidence": LIBRARY_ROOMS | {"book.folders"},
+    "book.publishing": LIBRARY_ROOMS | {"book.folders", "book.evidence"},
+    "book.course": LIBRARY_ROOMS | {"book.folders", "book.publishing"},
+    "book.chapters": LIBRARY_ROOMS | {"book.folders", "book.evidence", "book.publishing"},
+    "book.chapters.audit": LIBRARY_ROOMS
+    | {"audit", "book.folders", "book.evidence", "book.publishing"},
+    "book.pages": LIBRARY_ROOMS
     | {
-        "standalone",
-        "progress",
-        "data",
-        "membership",
-        "models",
-        "store",
-        "training",
-        "signals",
-        "attacks",
-        "metrics",
-        "evidence",
-    },
-    "papers": GROUND
-    | {
-        "progress",
-        "data",
-        "membership",
-        "models",
-        "store",
-        "training",
-        "signals",
-        "published",
-        "attacks",
-        "metrics",
-        "game",
-        "evidence",
-    },
-    "papers.audit": GROUND
-    | {
-        "data",
-        "membership",
-        "models",
-        "training",
-        "signals",
-        "published",
-        "attacks",
-        "metrics",
-        "game",
-        "evidence",
         "audit",
-    },
-    "course": GROUND
-    | {"standalone", "progress", "data", "store", "signals", "published", "attacks", "metrics"},
-    "publish": GROUND
-    | {
-        "standalone",
-        "progress",
-        "data",
-        "membership",
-        "custom",
-        "models",
-        "store",
-        "training",
-        "signals",
-        "published",
-        "attacks",
-        "metrics",
-        "evidence",
-        "audit",
-        "papers",
-        "course",
+        "book.folders",
+        "book.evidence",
+        "book.publishing",
+        "book.course",
+        "book.chapters.primer",
     },
 }
 PRIVATE = {  # a module -> private names that it takes from others
@@ -118,68 +68,86 @@ PRIVATE = {  # a module -> private names that it takes from others
         "_preload_modules",
         "_dynamo",
     },  # Python's and PyTorch's
-    "publish.sphinx_ext": {"_document"},  # of docutils
+    "book.pages.sphinx_ext": {"_document"},  # of docutils
     "signals.boundary": {"_fields"},  # of named tuples
     "signals.outputs": {"_forward_pre_hooks"},  # of PyTorch
     "training.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's
 }
 MODULES = sorted(
-    path for path in LIBRARY.rglob("*.py") if path.parent != LIBRARY or path.name != "__init__.py"
+    path
+    for package in PACKAGES
+    for path in package.rglob("*.py")
+    if path != LIBRARY / "__init__.py"
 )
 
 
 def name_of(path: Path) -> str:
-    return ".".join(path.relative_to(LIBRARY).with_suffix("").parts).removesuffix(".__init__")
+    """A module's name without the package's; those of `mia_book` begin with "book"."""
+    parts = path.relative_to(LIBRARY.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__").removeprefix("mia_lib.").removeprefix("mia_")
 
 
 NAMES = {name_of(path) for path in MODULES}
-PAPERS = {f"papers.{path.name}" for path in (LIBRARY / "papers").iterdir() if path.is_dir()}
 
 
 @cache
 def imports(path: Path) -> set[str]:
-    """Modules of the library that a module imports anywhere in it, without the package's name."""
+    """Modules of both packages that a module imports anywhere in it, as `name_of` calls them."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("mia_lib")}
-        elif (
-            isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mia_lib"
-        ):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
             assert not node.level
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}".removeprefix("mia_lib.")
-                if node.module == "mia_lib" and whole not in NAMES and whole in vars(mia_lib):
-                    continue  # a constant of the package itself
-                found.add(
-                    whole if whole in NAMES else node.module.removeprefix("mia_lib").lstrip(".")
-                )
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            if re.match(r"mia_(lib|book)\b", name):
+                whole = re.sub(r"^mia_(lib\.)?", "", name)
+                while whole not in NAMES and "." in whole:  # what is imported from a module
+                    whole = whole.rpartition(".")[0]
+                if whole in NAMES:
+                    found.add(whole)
     return found
+
+
+def room_of(name: str) -> str:
+    """The room in `BELOW` that a module is of: the longest name there that its own begins with."""
+    parts = name.split(".")
+    return next(room for n in range(len(parts), 0, -1) if (room := ".".join(parts[:n])) in BELOW)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_imports_only_from_rooms_below(path):
     here = name_of(path)
-    room = here.partition(".")[0]
-    allowed = BELOW.get(here, BELOW.get(".".join(here.split(".")[:2]), BELOW[room]))
+    room = room_of(here)
+    depth = 3 if room.startswith("book.chapters") else 2 if room.startswith("book") else 1
+    own = ".".join(here.split(".")[:depth])  # of the chapters each is a room
     for module in imports(path):
-        inside = module == room or module.startswith(f"{room}.")
-        if room == "papers" and inside:  # its own folder, or what all chapters share
-            inside = (
-                module.split(".")[1] == here.split(".")[1]
-                or module.count(".") == 1
-                and module not in PAPERS
-            )
-        assert inside or any(module == one or module.startswith(f"{one}.") for one in allowed), (
-            f"{here} imports {module}; it may import {sorted(allowed)}"
-        )
+        inside = module == own or module.startswith(f"{own}.")
+        assert inside or any(
+            module == one or module.startswith(f"{one}.") for one in BELOW[room]
+        ), f"{here} imports {module}; it may import {sorted(BELOW[room])}"
+
+
+def test_the_library_never_imports_the_book():
+    assert not any(
+        module.partition(".")[0] == "book"
+        for path in MODULES
+        if LIBRARY in path.parents
+        for module in imports(path)
+    )
 
 
 def test_neither_rooms_nor_files_import_by_way_of_others_themselves():
     rooms = {
-        room: {one.partition(".")[0] for one in below} - {room}
+        room: {room_of(one) for one in below} - {room}
         for room, below in BELOW.items()
-        if "." not in room
+        if room != "book.chapters.audit" and room.count(".") < 2
+    }
+    rooms = {
+        room: below - {"book.chapters.audit", "attacks.quantile.networks"}
+        for room, below in rooms.items()
     }
     rooms["attacks"] |= {"models"}
     TopologicalSorter(rooms).prepare()
@@ -190,7 +158,7 @@ def private_names_of_others(path: Path) -> set[str]:
     """Private names that a module takes from another module, or from an object whose class is not its own."""
     text = path.read_text(encoding="utf-8")
     own = set(re.findall(r"(?:def |class |self\.|cls\.)(_(?!_)\w+)", text))
-    imported = " ".join(re.findall(r"^ *from mia_lib\S+ import ([ \w,]+)", text, re.M))
+    imported = " ".join(re.findall(r"^ *from mia_\S+ import ([ \w,]+)", text, re.M))
     return (
         {*re.findall(r"(?<=[\w)\]]\.)_(?!_)\w+", text), *re.findall(r"\b_(?!_)\w+", imported)}
         - own

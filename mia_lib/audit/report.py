@@ -22,14 +22,13 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from mia_lib import __version__, standalone, store
+from mia_lib import __version__, drawing, store, templates
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.inputs import AuditInputs, ScoreTable, accuracies_differ
 from mia_lib.audit.options import NUMBERS, PAGE, check_folder
 from mia_lib.audit.plans import Plan, Price
 from mia_lib.audit.statistics import ALONE, SEVERITIES, AuditResult, Rate, detectable_auc
 from mia_lib.errors import MiaError
-from mia_lib.evidence import plotting
 from mia_lib.metrics import Interval
 from mia_lib.progress import duration
 
@@ -40,11 +39,11 @@ GRID, SHADE = "#e4e4e4", "#e9e9ec"
 # What a dark page has in the place of colours that it would swallow.
 DARK = {
     "#ffffff": "#14181e",
-    plotting.INK: "#ced6dd",
+    drawing.INK: "#ced6dd",
     "#262626": "#ced6dd",
     GRID: "#39424e",
     SHADE: "#232a33",
-    plotting.BLUE: "#55b0ea",
+    drawing.BLUE: "#55b0ea",
 }
 
 
@@ -105,7 +104,7 @@ class Report:
 
     def text(self, block: str) -> list[str]:
         """The sentences of a block of `report.html`, as plain text."""
-        template = standalone.template(TEMPLATE, FILTERS)
+        template = templates.template(TEMPLATE, FILTERS)
         return sentences(
             html.unescape("".join(template.blocks[block](template.new_context(self._values()))))
         )
@@ -235,7 +234,7 @@ class Report:
     def html(self) -> str:
         """The page, which needs nothing beside it."""
         best = self.result.best.attack
-        return standalone.template(TEMPLATE, FILTERS).render(
+        return templates.template(TEMPLATE, FILTERS).render(
             **self._values(),
             numbers=NUMBERS,
             provenance=self.provenance,
@@ -329,12 +328,12 @@ def roc_figure(report: Report) -> Figure:
         int((~report.members).sum()),
     )
     low = min(1 / members, 1 / others) / 1.5
-    figure, [ax] = plotting.panels(1, 5.9, width=5.4)
+    figure, [ax] = drawing.panels(1, 5.9, width=5.4)
     plain = [attack for attack in report.result.attacks if not attack.audits]
     for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[
         :LINES
     ]:
-        look = plotting.style_of(
+        look = drawing.style_of(
             attack.name,
             list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS),
         )
@@ -354,7 +353,7 @@ def roc_figure(report: Report) -> Figure:
         )
         if speaks:
             ax.fill_between(fpr, floor, ceiling, color=look["color"], alpha=0.2, lw=0)
-    ax.plot([low, 1], [low, 1], color=plotting.INK, ls=(0, (5, 4)), lw=1, label="chance", zorder=1)
+    ax.plot([low, 1], [low, 1], color=drawing.INK, ls=(0, (5, 4)), lw=1, label="chance", zorder=1)
     ax.axvspan(low, 1 / others, color=SHADE, lw=0, zorder=6)
     ax.axhspan(low, 1 / members, color=SHADE, lw=0, zorder=6)
     ax.set(
@@ -366,14 +365,14 @@ def roc_figure(report: Report) -> Figure:
         xlabel="false positive rate",
         ylabel="true positive rate",
     )
-    plotting.legend(figure, 2)
+    drawing.legend(figure, 2)
     return figure
 
 
 def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
     """Histograms of an attack's scores; what lies far out is in the last bins."""
     ends = np.quantile(score, [0.002, 0.998])
-    figure = plotting.histograms(
+    figure = drawing.histograms(
         {"": (np.clip(score, *ends), inside)},
         xlabel=f"score of {name}" if name != "score" else name,
     )

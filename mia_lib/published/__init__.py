@@ -1,36 +1,10 @@
-"""Measurements: what is expensive, found by name and parameters; published in git, kept in the working cache, or made now.
-
-A measurement is a function `measure(index, **parameters)` that trains or asks the models with the numbers `index` and returns
-named arrays with a row a model. How many models there are is no part of what it is: model 7 is the same in a bank of 16 and of
-256. So blocks, going on after a kill, `mia verify` and "more time adds models" are one mechanism.
+"""Measurements that are published: what was expensive, as named arrays with a row a model, kept in git for every reader.
 
 A block of models is a file of arrays with a manifest beside it, which says what was measured, when, on what and for how long.
-It is found by name, edition and parameters, never by code: whoever changes what a measurement means raises its edition (or
-`training.EDITION`, for all), and its probe, the same function at tiny parameters, fails until then. What is not published lies
-in the working cache, where the code of the rooms that measure counts, too. What follows from measurements is kept nowhere.
-
-`ls` and `load` read what is published and need no PyTorch.
+`ls` lists what there is and `load` reads it; neither needs PyTorch.
 """
 
-from mia_lib.published.measurements import (
-    Measurement,
-    catalogue,
-    differences,
-    groups,
-    load,
-    ls,
-    measurement,
-)
 from mia_lib.published.pieces import Bank, folder
+from mia_lib.published.reading import load, ls
 
-__all__ = [
-    "Bank",
-    "Measurement",
-    "catalogue",
-    "differences",
-    "folder",
-    "groups",
-    "load",
-    "ls",
-    "measurement",
-]
+__all__ = ["Bank", "folder", "load", "ls"]

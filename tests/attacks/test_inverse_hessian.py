@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch.func import functional_call, jacrev
 from torch.func import hessian as second_derivative
 
+from mia_book.chapters.iha import theory
 from mia_lib import models, signals
 from mia_lib.attacks import baselines, iha
 from mia_lib.errors import MiaError
 from mia_lib.metrics import auc
-from mia_lib.papers.iha import theory
 from mia_lib.signals import hessian, outputs
 from mia_lib.training.losses import record_loss
 

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from scipy import stats
 from typer.testing import CliRunner
 
+from mia_book.pages.cli import app
 from mia_lib import audit, metrics
 from mia_lib.audit import attacks, execution, inputs, plans, rehearsal, statistics
 from mia_lib.audit import report as reporting
@@ -21,7 +22,6 @@ from mia_lib.audit.options import check_folder
 from mia_lib.audit.plans import RUNS
 from mia_lib.audit.rehearsal import clusters, sharpened, split
 from mia_lib.metrics import Interval
-from mia_lib.publish.cli import app
 from mia_lib.training.recipe import seed_of
 
 RNG = np.random.default_rng(0)

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
+from mia_book.pages.cli import app
 from mia_lib.audit import files
 from mia_lib.errors import MiaError
-from mia_lib.publish.cli import app
 
 AUTO = torch.export.Dim.AUTO
 NETWORKS = {  # a network, example records, and which of their sizes may be others

@@ -296,7 +296,7 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
         "seed = -1": [*rest, "--device", "cpu", "--seed", "-1"],
     }
     code = (
-        "import json, sys\nfrom typer.testing import CliRunner\nfrom mia_lib.publish.cli import app\n"
+        "import json, sys\nfrom typer.testing import CliRunner\nfrom mia_book.pages.cli import app\n"
         "for said, words in json.load(sys.stdin).items():\n"
         "    done = CliRunner().invoke(app, ['audit', *words])\n"
         "    assert done.exit_code == 2 and said in ' '.join(done.output.split()), done.output\n"

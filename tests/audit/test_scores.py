@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from mia_book.pages.cli import app
 from mia_lib import LIBRARY, audit, metrics
 from mia_lib.audit import execution, statistics
 from mia_lib.audit import report as reporting
 from mia_lib.audit.one_run import run_canaries
 from mia_lib.errors import MiaError
-from mia_lib.publish.cli import app
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.permutation(400) < 200

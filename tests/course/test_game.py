@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from mia_book import publishing
+from mia_book.course import child, game
+from mia_book.pages.cli import app
+from mia_book.pages.parameters import find_root
 from mia_lib import metrics, published
-from mia_lib.course import child, game
 from mia_lib.errors import MiaError
-from mia_lib.publish.cli import app
-from mia_lib.publish.parameters import find_root
 
 ROOT = find_root()
 RNG = np.random.default_rng(0)
@@ -27,7 +28,7 @@ N, T = 200, 4
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """A game of tiny models: the recipe of the bank, but for one epoch of training."""
-    true = published.catalogue()
+    true = publishing.catalogue()
     measurement = true[game.NAME]
 
     @functools.wraps(measurement.function)
@@ -36,7 +37,7 @@ def played(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            published,
+            publishing,
             "catalogue",
             lambda: {**true, game.NAME: replace(measurement, function=short)},
         )
@@ -290,7 +291,7 @@ def test_a_team_far_above_the_book_is_to_be_read(tmp_path):
 
 def _stub(monkeypatch, function):
     measurement = SimpleNamespace(complete=dict, cost_in_words=lambda *_: "", function=function)
-    monkeypatch.setattr(published, "catalogue", lambda: {game.NAME: measurement})
+    monkeypatch.setattr(publishing, "catalogue", lambda: {game.NAME: measurement})
     return functools.partial(game.hide, root=ROOT, targets=T, references=4, records=N, public=40)
 
 

@@ -5,15 +5,14 @@ import re
 import numpy as np
 import pytest
 
+from mia_book import folders
+from mia_book.evidence import claims, results
 from mia_lib import metrics
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims, tables
 from mia_lib.metrics import Interval
 
-PAPERS = sorted(
-    path.name.removesuffix("_claims.yaml") for path in tables.PAPERS.glob("*_claims.yaml")
-)
+PAPERS = sorted(folders.find("claims.yaml"))
 
 
 def around(mean, spread=0.1, count=9):
@@ -141,7 +140,7 @@ def test_show_hands_every_verdict_to_the_scorecard_and_says_whose_it_is_and_what
     monkeypatch,
 ):
     bundles = []
-    monkeypatch.setattr(tables, "display_bundle", bundles.append)
+    monkeypatch.setattr(results, "display_bundle", bundles.append)
     claims.show("bayes", reversed(all_of_bayes()))
     (table, details), text = bundles, bundles[0]["text/markdown"]
     assert [record["claim"] for record in table[claims.MIME]] == list(claims.claims("bayes"))
@@ -185,9 +184,10 @@ def test_unknown_claims_and_those_left_out_or_given_twice_are_refused(call, word
     ],
 )
 def test_a_file_of_claims_that_is_damaged_is_refused_by_name(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(claims.tables, "PAPERS", tmp_path)
-    (tmp_path / "cut_claims.yaml").write_text(text)
-    with pytest.raises(MiaError, match="cut_claims.yaml .* Bring it back"):
+    monkeypatch.setattr(folders, "CHAPTERS", tmp_path)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "claims.yaml").write_text(text)
+    with pytest.raises(MiaError, match="cut/claims.yaml .* Bring it back"):
         claims.claims("cut")
 
 

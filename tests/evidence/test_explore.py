@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mia_book.evidence import explore, figures
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import explore, plotting
 
 RNG = np.random.default_rng(0)
 MEMBERS = RNG.random(500) < 0.4
@@ -34,13 +34,13 @@ WORDS = {
 def displayed(monkeypatch):
     shown = []
     monkeypatch.setattr(
-        "mia_lib.evidence.tables.display_bundle", lambda *bundle: shown.append(bundle)
+        "mia_book.evidence.results.display_bundle", lambda *bundle: shown.append(bundle)
     )
     return shown
 
 
 def put(chart, **words):
-    plotting.explore(chart, plt.figure(), "fig-live", **WORDS | words)
+    figures.explore(chart, plt.figure(), "fig-live", **WORDS | words)
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +102,10 @@ def test_what_cannot_be_drawn_is_refused(scores, members, said):
 def test_what_is_displayed_is_the_picture_with_the_chart_beside_it(displayed):
     plt.close("all")
     put(explore.rates({"MALT": SCORES["MALT"]}, MEMBERS))
-    plotting.show(plt.figure(), "fig-live", WORDS["caption"], WORDS["alt"])
+    figures.show(plt.figure(), "fig-live", WORDS["caption"], WORDS["alt"])
     (live, metadata), (still, same) = displayed
     assert set(live) == {*still, "application/vnd.vegalite.v5+json"} and metadata == same
-    spec = json.loads(json.dumps(live[plotting.VEGA_LITE], allow_nan=False)) | {"datasets": {}}
+    spec = json.loads(json.dumps(live[figures.VEGA_LITE], allow_nan=False)) | {"datasets": {}}
     assert altair.ConcatChart.from_dict(spec).to_dict()["params"] == spec["params"], (
         "valid, as Altair sees it"
     )
@@ -124,7 +124,7 @@ def test_data_are_rounded_and_places_are_not(displayed):
         .mark_point()
         .encode(altair.X("x:Q", scale=altair.Scale(domain=[0.123456, 2])), y="y:Q")
     )
-    spec = displayed[0][0][plotting.VEGA_LITE]
+    spec = displayed[0][0][figures.VEGA_LITE]
     (rows,) = spec["datasets"].values()
     assert [row["x"] for row in rows] == [0.1235, 123456, None] and rows[0]["y"] == -9.877e-7
     assert spec["encoding"]["x"]["scale"]["domain"][0] == 0.123456

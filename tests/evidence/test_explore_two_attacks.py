@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import vl_convert
 
+from mia_book.evidence import explore, figures
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import explore, plotting
 
 RNG = np.random.default_rng(0)
 
@@ -34,7 +34,7 @@ OF = {(row["case"], row["attack"]): row for row in CURVES}
 @pytest.fixture(scope="module")
 def spec():
     chart = explore.two_attacks(CASES)
-    return plotting.specification_of_chart(
+    return figures.specification_of_chart(
         chart, "fig-versus", "Two curves and squares.", "Choose two attacks."
     )
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mia_book.evidence import game_cards, results
 from mia_lib import metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import game_cards, tables
 
 RNG = np.random.default_rng(0)
 N, R = 300, 8
@@ -71,7 +71,7 @@ def test_the_others_are_counted_once_each_and_everything_has_room_on_the_axis():
 def test_it_is_plain_and_light_and_a_chapter_shows_the_records_without_the_solution(monkeypatch):
     shown = []
     monkeypatch.setattr(
-        "mia_lib.evidence.tables.display_bundle", lambda *bundle: shown.append(bundle)
+        "mia_book.evidence.results.display_bundle", lambda *bundle: shown.append(bundle)
     )
     game = game_cards.deal(**GIVEN | {"images": np.repeat(GIVEN["images"], 3, axis=3)})
     assert len(json.dumps(game, allow_nan=False)) < 90_000 and game["records"][0][
@@ -82,7 +82,7 @@ def test_it_is_plain_and_light_and_a_chapter_shows_the_records_without_the_solut
     )
     game_cards.show(game, "compare-game", "Twenty records.")
     ((bundle,),) = shown
-    assert bundle[game_cards.MIME] == game and bundle[tables.MIME]["name"] == "compare-game"
+    assert bundle[game_cards.MIME] == game and bundle[results.MIME]["name"] == "compare-game"
     assert ":name: compare-game" in bundle["text/markdown"] and "<table" in bundle["text/html"]
     assert len(game_cards.table(game)) == 20 and not any(
         "member" in column for column in game_cards.table(game)

@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mia_book import folders
+from mia_book.chapters.curvature import exhibits
+from mia_book.evidence import claims, results, rules
 from mia_lib import membership, metrics
 from mia_lib.errors import MiaError
-from mia_lib.evidence import claims, rules, tables
-from mia_lib.papers.curvature import exhibits
 
-PAPERS = sorted(
-    path.name.removesuffix("_claims.yaml") for path in tables.PAPERS.glob("*_claims.yaml")
-)
+PAPERS = sorted(folders.find("claims.yaml"))
 SETTINGS = {
     "n": [400, 2000, 6000],
     "network": ["a", "b"],
@@ -514,7 +513,7 @@ def of_row(row, attack=None, **where):
 
 
 def printed_calibration():
-    from mia_lib.papers.calibration.exhibits import printed
+    from mia_book.chapters.calibration.exhibits import printed
 
     frames = []
     for table, study, metric in (
@@ -559,7 +558,7 @@ def printed_curvature():
 
 
 def printed_iha():
-    from mia_lib.papers.iha import exhibits, study
+    from mia_book.chapters.iha import exhibits, study
 
     frames = [
         of_row(
@@ -596,7 +595,7 @@ def printed_iha():
 
 
 def printed_quantile():
-    from mia_lib.papers.quantile.exhibits import printed, printed_pairs
+    from mia_book.chapters.quantile.exhibits import printed, printed_pairs
 
     frames = []
     for kind, table in (("images", "table1"), ("tables", "table2")):
@@ -621,7 +620,7 @@ def printed_quantile():
 
 def printed_bayes():
     frames = []
-    one = tables.paper("bayes", "table1")
+    one = results.paper("bayes", "table1")
     ours = {
         "attack_accuracy": ("balanced_accuracy", "auc"),
         "map_train": ("average_precision",),
@@ -636,13 +635,13 @@ def printed_bayes():
         frames.append(
             metrics.by_repetition({"noise": {"balanced_accuracy": value}}, study="table 1", n=n)
         )
-    for row in tables.paper("bayes", "table2").itertuples():
+    for row in results.paper("bayes", "table2").itertuples():
         frames += [
             metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study=study)
             for study in ("table 2", "shadow models")
         ]
     strengths = {"None": "none", "Flip, Crop +-5": "shift", "Flip, Crop": "crop"}
-    for row in tables.paper("bayes", "table3").itertuples():
+    for row in results.paper("bayes", "table3").itertuples():
         frames.append(
             metrics.by_repetition(
                 {row.attack: {"accuracy": row.value / 100}},

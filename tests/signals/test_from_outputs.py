@@ -49,10 +49,11 @@ def test_nothing_but_models_needs_torch_and_figures_need_no_altair(tmp_path):
         + """
 sys.modules["altair"] = None
 import numpy as np
-from mia_lib import claims, data, metrics, plotting, published, results, signals
+from mia_book.evidence import claims, results
+from mia_lib import data, drawing, metrics, published, signals
 from mia_lib.attacks import baselines, bayes, calibration, curvature, iha, per_class, quantile, registry
-from mia_lib.evidence import explore
-from mia_lib.papers.curvature import theory
+from mia_book.evidence import explore
+from mia_book.chapters.curvature import theory
 records, members = data.from_npz(sys.argv[1]), np.arange(25) % 2 == 0
 answers = signals.from_function(lambda x: np.full((len(x), 4), 0.25) + [[0.1, 0, 0, -0.1]] * x[:, :1].clip(-1, 1), records,
                                 "probabilities", batch=7)

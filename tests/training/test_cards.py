@@ -18,9 +18,10 @@ sys.path += [str(Path(__file__).resolve().parents[k]) for k in (0, 1)]
 import cards
 import ways
 
-from mia_lib import membership, published
+from mia_book import publishing
+from mia_book.pages import doctor
+from mia_lib import membership
 from mia_lib.attacks.quantile import networks
-from mia_lib.publish import doctor
 from mia_lib.training import devices, gpu, loop, private
 
 TABLE, CONFIG = ways.recipes()["mlp"]
@@ -56,7 +57,7 @@ def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatc
     assert card.sent, "nothing went to the card"
 
 
-OF_EACH_FUNCTION = {one.function: name for name, one in published.catalogue().items()}
+OF_EACH_FUNCTION = {one.function: name for name, one in publishing.catalogue().items()}
 NOTHING_OF_ITS_OWN = {
     "audit/forests",
     "audit/tested",
@@ -78,7 +79,7 @@ def test_each_function_that_measures_gives_its_numbers_on_a_card(name, monkeypat
         gpu, "stack_size", lambda *_: 1
     )  # else the clock decides, and with it the rounding
     with cards.fake(monkeypatch):
-        assert published.catalogue()[name].check_probe() == ""
+        assert publishing.catalogue()[name].check_probe() == ""
 
 
 def test_the_doctor_asks_the_card(monkeypatch):

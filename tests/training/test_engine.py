@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from mia_book import publishing
 from mia_lib import data, membership, models, published, store, training
 from mia_lib.errors import MiaError
 from mia_lib.training import devices, gpu, loop, pool
@@ -607,7 +608,7 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
     dask, tmp_path, monkeypatch
 ):
     address, workers = dask
-    bank = published.catalogue()["bank/cifar10-small"]
+    bank = publishing.catalogue()["bank/cifar10-small"]
     tiny = {
         "dataset": "fashion_mnist_20k",
         "architecture": "batchnorm_cnn:8,16,16",
@@ -619,7 +620,7 @@ def test_what_is_published_over_a_cluster_that_loses_a_worker_is_what_one_machin
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "of the cluster"))
     monkeypatch.setenv("MIA_CLUSTER", address)
     assert pool.at_once() == 2
-    monkeypatch.setattr(published.Measurement, "keep_probe", lambda self: None)
+    monkeypatch.setattr(publishing.Measurement, "keep_probe", lambda self: None)
     real, trained = store.keep, []
 
     def keep(spec, *arguments, **notes):

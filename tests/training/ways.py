@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from mia_book.pages import doctor
 from mia_lib import data, membership, models, signals, training
 from mia_lib.attacks.quantile import networks
-from mia_lib.publish import doctor
 from mia_lib.signals import curvature, hessian, outputs
 from mia_lib.training import TrainConfig, devices, ensemble
 from mia_lib.training.loop import Group, Task, fit_group

@@ -1,0 +1,1 @@
+"""One folder for each chapter; `mia_book.folders` says what it may hold."""

@@ -1,0 +1,364 @@
+"""Measurements of the chapter that audits: one question about several models of a pool, each
+trained on half of it.
+
+PyTorch and scikit-learn are imported within, so that this can be read without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mia_book.publishing import measurement
+from mia_lib.errors import MiaError, check_choice, check_range
+
+if TYPE_CHECKING:
+    from mia_lib.data import Dataset
+
+BANK = {
+    "epochs": 20,
+    "batch_size": 64,
+    "learning_rate": 0.15,
+    "weight_decay": 5e-4,
+    "schedule": "one_cycle",
+    "optimizer": "sgd",
+    "momentum": 0.9,
+    "nesterov": True,
+}  # the recipe of the small published banks, on smaller batches
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Records that are dealt anew to each of M models."""
+
+    pool: Dataset  # N, half of which trains each
+    apart: Dataset  # members of none
+    members: np.ndarray  # who trains which, bool [M, N]
+
+    def sides(self, model: int = 0) -> tuple[Dataset, Dataset]:
+        """Members and non-members of a model."""
+        inside = self.members[model]
+        return self.pool.take(np.flatnonzero(inside)), self.pool.take(np.flatnonzero(~inside))
+
+
+def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) -> Records:
+    """Deal records of a data set, each content once, as audits demand.
+
+    Args:
+        dataset: by name. members: of a model, half of the pool. apart: records besides. models: M. seed: of the order.
+
+    Raises:
+        MiaError: the data set has too few.
+    """
+    from mia_lib import data, membership
+    from mia_lib.audit.inputs import digests
+
+    whole = data.load(dataset)
+    once = np.unique(digests(whole), return_index=True)[1]
+    check_range("members", 2 * members + apart, 100, len(once))
+    order = np.random.default_rng([61, seed]).permutation(len(whole))
+    order = order[np.isin(order, once)]
+    return Records(
+        whole.take(order[: 2 * members]),
+        whole.take(order[2 * members : 2 * members + apart]),
+        membership.balanced_halves(2 * members, models + models % 2, seed),
+    )
+
+
+def forest(members: Dataset, trees: int, leaf: int = 1, seed: int = 0):
+    """A random forest of scikit-learn with so many trees, fitted to the members; a leaf has `leaf`
+    records at least."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=seed).fit(
+        members.x, members.y
+    )
+
+
+def forests(
+    index: range,
+    dataset: str = "german_credit",
+    members: int = 300,
+    trees: int = 100,
+    leaves: list | None = None,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
+    """Forests with small and with large leaves.
+
+    Args:
+        dataset, members: as for `records`. trees: of a forest. leaves: least records of a leaf; [1, 5, 20] when None.
+
+    Returns:
+        loss: of each record, float32 [M, L, N]; right: share of the non-members that each is right about, [M, L]; blind: score
+        of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
+    """
+    from mia_lib import signals
+    from mia_lib.audit.inputs import score_inputs
+
+    dealt, rows = (
+        records(dataset, members, 300, index.stop, seed),
+        {"loss": [], "right": [], "blind": []},
+    )
+    for k in index:
+        inside = dealt.members[k]
+        fitted = [forest(dealt.sides(k)[0], trees, leaf, seed + k) for leaf in leaves or [1, 5, 20]]
+        each = [
+            signals.from_probabilities(
+                model.predict_proba(dealt.pool.x),
+                dealt.pool.y,
+                floor=float(np.finfo(np.float64).tiny),
+            )
+            for model in fitted
+        ]
+        rows["loss"].append([values["loss"] for values in each])
+        rows["right"].append([values["correctness"][~inside].mean() for values in each])
+        order, score = np.argsort(~inside, kind="stable"), np.zeros(len(inside))  # members first
+        looked, alone, _ = score_inputs(dealt.pool.take(order), inside[order], 0)
+        score[order[looked]] = alone
+        rows["blind"].append(score)
+    return {
+        **{name: np.array(values, np.float32) for name, values in rows.items()},
+        "members": dealt.members[list(index)],
+    }
+
+
+def twins(
+    index: range,
+    dataset: str = "fashion_mnist_20k",
+    members: int = 800,
+    architecture: str = "mlp:32",
+    epochs: int = 20,
+    batch_size: int = 64,
+    learning_rate: float = 0.1,
+    epsilon: float = 8.0,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
+    """Models trained by DP-SGD, and their twins by the same recipe without clipping or noise.
+
+    Returns:
+        loss: of the twin and of the private model, float32 [M, 2, N]; right: share of the non-members that each is right
+        about, [M, 2]; members: bool [M, N].
+    """
+    from mia_lib import signals
+
+    dealt = records(dataset, members, 0, index.stop, seed)
+    both = [
+        models.part(index)
+        for models in pair(dealt, architecture, epochs, batch_size, learning_rate, epsilon, seed)
+    ]
+    inside, right = (
+        dealt.members[list(index)],
+        np.stack([signals.correctness(one, dealt.pool) for one in both], 1),
+    )
+    return {
+        "loss": np.stack([signals.loss(one, dealt.pool) for one in both], 1).astype(np.float32),
+        "members": inside,
+        "right": right.mean(2, where=~inside[:, None]).astype(np.float32),
+    }
+
+
+def pair(
+    dealt: Records,
+    architecture: str,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    epsilon: float,
+    seed: int = 0,
+):
+    """Two ensembles on the dealt records: models without privacy ("twins") and private ones."""
+    from mia_lib import training
+    from mia_lib.training import private
+
+    recipe = training.TrainConfig(
+        architecture, epochs, batch_size, "sgd", learning_rate, 0.9, seed=seed
+    )
+    return (
+        training.train(dealt.pool, dealt.members, recipe, label="twins"),
+        private.train(
+            dealt.pool, dealt.members, recipe, private.Privacy(epsilon), label="private models"
+        ),
+    )
+
+
+def tested(
+    index: range,
+    kind: str = "forest",
+    dataset: str = "german_credit",
+    members: int = 300,
+    apart: int = 300,
+    share: float = 0.2,
+    games: int = 100,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
+    """Audits, by outputs alone, of models that were trained on records apart and never saw the "members".
+
+    Args:
+        kind: "forest", or "network", an mlp:32. share: of the members whom a leak makes surer. games: audits of each model,
+            all with other "members".
+
+    Returns:
+        share of the games that find something, [M, 2], without a leak and with one; and members of the first, bool [M, N].
+    """
+    from mia_lib import signals, training
+    from mia_lib.audit.rehearsal import count_alarms
+
+    dealt = records(dataset, members, apart, index.stop, seed)
+    if check_choice("kind", kind, ("forest", "network")) == "forest":
+        answers = [
+            forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index
+        ]
+    else:
+        recipe = training.TrainConfig("mlp:32", 20, 64, "sgd", 0.1, 0.9, seed=seed)
+        everyone = np.ones((index.stop, len(dealt.apart)), bool)
+        strangers = training.train(dealt.apart, everyone, recipe, label="strangers").part(index)
+        answers = list(signals.probabilities(strangers, dealt.pool))
+    alarms = [
+        [count_alarms(p, dealt.pool.y, games, seed + k, leak) / games for leak in (0.0, share)]
+        for k, p in zip(index, answers, strict=True)
+    ]
+    return {"alarms": np.array(alarms, np.float32), "members": dealt.members[list(index)]}
+
+
+def canaries(
+    index: range,
+    dataset: str = "fashion_mnist_20k",
+    records: int = 200,
+    natural: int = 400,
+    mislabelled: int = 400,
+    gradients: int = 1000,
+    architecture: str = "mlp:32",
+    epochs: int = 6,
+    batch_size: int = 100,
+    learning_rate: float = 4.0,
+    epsilon: float = 8.0,
+    delta: float = 1e-5,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
+    """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own
+    that says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added
+    follows from the number of records and of all canaries that are records, and not from how many the coins let in.
+
+    Args:
+        records: that train every model. natural: canaries as they come. mislabelled: canaries with a wrong class, by chance.
+        gradients: Dirac canaries, whose gradient is the clipping norm at one parameter of their own, drawn by chance, and 0 at
+            all others. epsilon: 1e9 leaves next to no noise.
+
+    Returns:
+        gain: by how much training lowered the loss of the natural, then of the mislabelled canaries, float16 [M, C];
+        moved: how far training moved the parameters of the Dirac canaries against their gradient, the dot product of
+        that gradient (of norm 1) with the sum of all updates, float16 [M, G]; coins: who is in, bool [M, C + G];
+        right: share of 2,000 other records that the model is right about, [M]; spent: epsilon by the accountant, [M].
+    """
+    import torch
+
+    from mia_lib import data, models, signals, training
+    from mia_lib.training import ensemble, private, recipe
+
+    whole, rng = data.load(dataset), np.random.default_rng([62, seed])
+    order, count = rng.permutation(len(whole)), natural + mislabelled
+    x, y, classes = whole.x[order], whole.y[order].astype(np.int64), len(whole.classes)
+    wrong = slice(records + natural, records + count)
+    y[wrong] = (y[wrong] + rng.integers(1, classes, mislabelled)) % classes
+    config = training.TrainConfig(
+        architecture, epochs, batch_size, "sgd", learning_rate, seed=seed, scaling="0 to 1"
+    )
+    rows: dict[str, list] = {name: [] for name in ("gain", "moved", "coins", "right", "spent")}
+    for k in index:
+        coins = np.random.default_rng([63, seed, k]).random(count + gradients) < 0.5
+        start = models.build(
+            config.architecture, whole.shape, classes, seed=recipe.seed_of(config, k)
+        )
+        before = torch.nn.utils.parameters_to_vector(start.parameters()).detach().numpy()
+        at = np.random.default_rng([64, seed]).choice(len(before), gradients, replace=False)
+        inside = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
+        outcome = private.fit(
+            x[inside],
+            y[inside],
+            classes,
+            config,
+            private.Privacy(epsilon, delta),
+            k,
+            size=records + count,
+            canaries=at[coins[count:]],
+        )
+        if outcome.diverged:
+            raise MiaError(outcome.diverged)
+        trained = ensemble.rebuilt(config, whole.shape, classes, outcome.arrays)
+        after = torch.nn.utils.parameters_to_vector(trained.parameters()).detach().numpy()
+        losses = [
+            signals.scalars(
+                signals.model_outputs(one, x[records : records + count], "0 to 1"),
+                y[records : records + count],
+            )["loss"]
+            for one in (start, trained)
+        ]
+        others = slice(records + count, records + count + 2000)
+        answers = signals.model_outputs(trained, x[others], "0 to 1").argmax(1)
+        for name, value in (
+            ("gain", losses[0] - losses[1]),
+            ("moved", (before - after)[at]),
+            ("coins", coins),
+            ("right", (answers == y[others]).mean()),
+            ("spent", outcome.arrays["epsilon"]),
+        ):
+            rows[name].append(value)
+    kinds: dict[str, type] = {"gain": np.float16, "moved": np.float16, "coins": bool}
+    return {name: np.array(values, kinds.get(name, np.float32)) for name, values in rows.items()}
+
+
+forest_models = measurement(
+    "audit/forests",
+    edition=2,
+    block=8,
+    probe={"index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]},
+)(forests)
+private_models = measurement(
+    "audit/twins",
+    block=8,
+    probe={
+        "index": range(1, 2),
+        "members": 60,
+        "architecture": "mlp:4",
+        "epochs": 2,
+        "batch_size": 30,
+    },
+)(twins)
+audits = measurement(
+    "audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4}
+)(tested)
+one_run = measurement(
+    "audit/one-run",
+    block=8,
+    chunk=2,
+    probe={
+        "index": range(2),
+        "records": 60,
+        "natural": 20,
+        "mislabelled": 20,
+        "gradients": 40,
+        "architecture": "mlp:4",
+        "epochs": 2,
+        "batch_size": 30,
+    },
+)(canaries)
+many_runs = measurement(
+    "audit/many-runs",
+    block=1000,
+    chunk=20,
+    records=992,
+    natural=0,
+    mislabelled=8,
+    gradients=8,
+    probe={
+        "index": range(2),
+        "records": 60,
+        "mislabelled": 4,
+        "gradients": 4,
+        "architecture": "mlp:4",
+        "epochs": 2,
+        "batch_size": 30,
+    },
+)(canaries)

@@ -1,0 +1,379 @@
+"""Tables and figures of the chapter on difficulty calibration, beside the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.stats import rankdata
+
+from mia_book.chapters.calibration import study
+from mia_book.evidence import explore, results
+from mia_book.evidence.figures import altair as alt
+from mia_lib import drawing, metrics
+from mia_lib.published import Bank
+
+ATTACKS = ("Orig", "Cal.", "Cal.-F")
+SCORES = {
+    "Gap": "gap",
+    "Loss": "loss",
+    "GN": "gradient norm",
+    "Confidence": "confidence",
+    "HopSkipJump": "distance",
+}
+TITLES = {
+    "german_credit": "German Credit",
+    "hepatitis": "Hepatitis",
+    "adult": "Adult",
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+}  # the paper's
+TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
+RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
+PRINTED_METRICS = {
+    "auc": "auc",
+    "attack_accuracy": "accuracy",
+    "train_accuracy": "train_accuracy",
+    "test_accuracy": "test_accuracy",
+}
+
+
+def printed(table: str) -> pd.DataFrame:
+    """A table of the paper in our terms: data, score, attack, metric, value in percent."""
+    frame = results.paper("calibration", table)
+    parts = (
+        frame["attack"]
+        .replace("none", "none model")
+        .str.split(" ", n=1, expand=True)
+        .reindex(columns=[0, 1])
+    )
+    augmented = frame["setting"].str.contains("with augmentation").map({True: " (aug.)", False: ""})
+    return frame.assign(
+        data=frame["dataset"] + augmented,
+        score=parts[0].map(SCORES).fillna("none"),
+        attack=parts[1].fillna("Orig"),
+        metric=frame["metric"].map(PRINTED_METRICS),
+        value=100 * frame["value"],
+    )
+
+
+def table_1(frame: pd.DataFrame) -> pd.DataFrame:
+    """Table 1: accuracies of the targets, a row for each data set."""
+    columns = {("model", "train_accuracy"): "on members", ("model", "test_accuracy"): "on others"}
+    return results.percent_table(
+        frame[frame["attack"] == "model"], "data", ("attack", "metric"), columns, printed("table1")
+    )
+
+
+def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
+    """Table 2, or with metric "accuracy" Table 3: a row for each data set and score."""
+    frame = frame[frame["score"].isin(SCORES.values())].assign(
+        attack=lambda rows: rows["attack"].replace("Gap", "Orig")
+    )
+    gap = (frame["score"] == "gap") & (
+        frame["metric"] == "auc"
+    )  # of calls, whose AUC is their accuracy
+    frame = frame[((frame["metric"] == metric) | gap) & frame["attack"].isin(ATTACKS)].assign(
+        metric=metric
+    )
+    return results.percent_table(
+        frame,
+        ["data", "score"],
+        ("attack",),
+        {(attack,): attack for attack in ATTACKS},
+        printed("table2" if metric == "auc" else "table3"),
+    )
+
+
+def today(frame: pd.DataFrame) -> pd.DataFrame:
+    """The calibrated loss, LiRA and RMIA, offline, with the same reference, a row for each set."""
+    attacks = {"Cal.": "Cal.", "LiRA, offline": "LiRA", "RMIA, offline": "RMIA"}
+    return results.percent_table(
+        frame[frame["score"] == "loss"],
+        "data",
+        ("attack", "metric"),
+        {
+            (attack, metric): f"{name}, {title}"
+            for metric, title in TITLE_OF.items()
+            for attack, name in attacks.items()
+        },
+    )
+
+
+def table_4(frame: pd.DataFrame) -> pd.DataFrame:
+    """Table 4: the label-only attack, a row for each data set and attack, where distances of
+    wrongly classified records are negative. What the paper printed for a set stands beside a bank
+    of that set, too."""
+    frame = frame[frame["reading"].isin(["", "negative"])].sort_values("data", kind="stable")
+    paper = printed("table4")
+    paper = pd.concat([paper, paper.assign(data=paper["data"] + ", bank")], ignore_index=True)
+    columns = {("auc",): "AUC", ("accuracy",): "accuracy"}
+    return results.percent_table(frame, ["data", "attack"], ("metric",), columns, paper)
+
+
+def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
+    """Spread of difficulty and noise of training in nats, and AUC of the loss with one reference, a
+    row for each data set."""
+    frame = frame[frame["study"] == "stopping"]
+    law = frame[frame["attack"] == "law"].pivot(index="data", columns="metric", values="value")
+    table = results.percent_table(
+        frame,
+        "data",
+        ("attack",),
+        {("Orig",): "AUC, Orig", ("Cal.",): "stopped", ("Cal., never stopped",): "never stopped"},
+    )
+    return pd.concat(
+        [law.loc[table.index].set_axis(["difficulty σ_D", "noise σ_ε"], axis=1), table], axis=1
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------- figures
+
+
+def _of_play(plays: Bank, play: int = 0) -> pd.DataFrame:
+    """Table of the records of a play: ranks in percent of their losses under target and reference,
+    and of their calibrated losses; both losses; and whether each is a member."""
+    target = -study.score("loss", plays.target_margin[play])
+    reference = -study.score("loss", plays.scratch_margin[play, 0])
+    rank = {
+        name: 100 * (rankdata(values, "ordinal") - 0.5) / len(values)
+        for name, values in (
+            ("target rank", target),
+            ("reference rank", reference),
+            ("calibrated rank", target - reference),
+        )
+    }
+    return pd.DataFrame(
+        {**rank, "target": target, "reference": reference, "member": plays.members[play]}
+    )
+
+
+def idea(plays: Bank, share: float = 10, records: int = 2000) -> Figure:
+    """The first records of the first play, by how hard each is for the target and for a reference, in ranks.
+
+    Args:
+        share: percent of the records that each of two thresholds calls members. records: that are drawn, at most.
+    """
+    frame = _of_play(plays).iloc[:records]
+    figure, (axis,) = drawing.panels(1, 5.4, width=5.8)
+    for name, kind in (("non-members", False), ("members", True)):
+        rows, look = frame[frame["member"] == kind], drawing.STYLE[name]
+        axis.scatter(
+            rows["reference rank"],
+            rows["target rank"],
+            s=9,
+            alpha=0.55,
+            lw=0,
+            color=look["color"],
+            marker=look["marker"],
+            label=name,
+            rasterized=True,
+        )
+    called = frame[frame["calibrated rank"] < share]
+    axis.scatter(
+        called["reference rank"],
+        called["target rank"],
+        s=34,
+        facecolors="none",
+        edgecolors=drawing.INK,
+        linewidths=0.7,
+        label=f"lowest {share:g} % by the calibrated loss",
+        rasterized=True,
+    )
+    axis.axhline(share, color=drawing.INK, lw=1.6, label=f"lowest {share:g} % by the loss")
+    axis.set(
+        xlim=(0, 100),
+        ylim=(0, 100),
+        box_aspect=1,
+        xlabel="loss under the reference, rank from easy to hard (%)",
+        ylabel="loss under the target, rank from easy to hard (%)",
+    )
+    drawing.legend(figure)
+    return figure
+
+
+def called_in_idea(plays: Bank, share: float = 10) -> dict[str, float]:
+    """Share of members among the records that the loss, and the calibrated loss, call first in the first play."""
+    frame = _of_play(plays)
+    return {
+        name: float(frame.loc[frame[f"{by} rank"] < share, "member"].mean())
+        for name, by in (("loss", "target"), ("calibrated", "calibrated"))
+    }
+
+
+def idea_chart(plays: Bank, records: int = 800):
+    """The picture of `idea` for readers to move: the number of records that are called, on a
+    slider, and the members among them by either rule."""
+    frame = _of_play(plays).iloc[:records]
+    rows = [
+        {
+            "t": round(row["target rank"], 1),
+            "r": round(row["reference rank"], 1),
+            "c": round(row["calibrated rank"], 1),
+            "loss": float(f"{row['target']:.2g}"),
+            "usual": float(f"{row['reference']:.2g}"),
+            "who": "member" if row["member"] else "non-member",
+        }
+        for _, row in frame.iterrows()
+    ]
+    share = explore.slider("share", 10, 1, 50, 1, "Records called members (%)")
+    rules = ["by both", "by the loss alone", "by the calibrated loss alone", "by neither"]
+    dots = alt.Chart(alt.NamedData("records")).transform_calculate(
+        called=f"datum.t < share ? (datum.c < share ? '{rules[0]}' : '{rules[1]}') : (datum.c < share ? '{rules[2]}' : "
+        f"'{rules[3]}')"
+    )
+    scale = alt.Scale(domain=[0, 100], nice=False)
+    cloud = dots.mark_point(filled=True, size=26, opacity=0.75).encode(
+        x=alt.X("r:Q", title="loss under the reference, rank from easy to hard (%)", scale=scale),
+        y=alt.Y("t:Q", title="loss under the target, rank from easy to hard (%)", scale=scale),
+        shape=alt.Shape("who:N", title=None, legend=alt.Legend(orient="top")),
+        color=alt.Color(
+            "called:N",
+            title="called a member",
+            legend=alt.Legend(orient="top", columns=2),
+            scale=alt.Scale(
+                domain=rules,
+                range=[
+                    drawing.INK,
+                    drawing.STYLE["Orig"]["color"],
+                    drawing.STYLE["Cal."]["color"],
+                    "#777777",
+                ],
+            ),
+        ),
+        tooltip=[
+            alt.Tooltip("who:N", title="it is a"),
+            alt.Tooltip("loss:Q", title="loss under the target"),
+            alt.Tooltip("usual:Q", title="loss under the reference"),
+        ],
+    )
+    line = (
+        alt.Chart(alt.Data(values=[{}]))
+        .transform_calculate(at="share")
+        .mark_rule(color=drawing.INK, aria=False)
+        .encode(y=alt.Y("at:Q", scale=scale))
+    )
+    counted = dots.transform_calculate(
+        lt="datum.t < share ? 1 : 0",
+        lc="datum.c < share ? 1 : 0",
+        mt="datum.t < share && datum.who == 'member' ? 1 : 0",
+        mc="datum.c < share && datum.who == 'member' ? 1 : 0",
+    ).transform_aggregate(lt="sum(lt)", lc="sum(lc)", mt="sum(mt)", mc="sum(mc)")
+    lines = [
+        "'Members among those with the lowest loss: ' + datum.mt + ' of ' + datum.lt",
+        "'and among those with the lowest calibrated loss: ' + datum.mc + ' of ' + datum.lc",
+    ]
+    return alt.vconcat(
+        explore.words(counted, lines, width=420),
+        alt.layer(cloud, line).properties(width=420, height=400),
+        spacing=8,
+        datasets={"records": rows},
+    ).add_params(share)
+
+
+def figure_1(plays: Bank) -> Figure:
+    """Figure 1: the loss of members and non-members of all plays as a score, before and after calibration."""
+    scores, panel = study.scores(plays), {}
+    for attack, title in (
+        ("Orig", "before: minus the loss"),
+        ("Cal.", "after: less the reference's"),
+    ):
+        values = scores["loss", attack].ravel()
+        panel[title] = np.clip(values, *np.quantile(values, [0.01, 0.99])), plays.members.ravel()
+    return drawing.histograms(panel, xlabel="score in nats, ends clipped")
+
+
+def figure_2(plays: Bank) -> Figure:
+    """Figure 2: precision against recall of the loss, before and after calibration, means over plays."""
+    scores, members = study.scores(plays), plays.members
+    figure, (axis,) = drawing.panels(1, 4.0, width=5.8)
+    for attack in ATTACKS:
+        score, look = scores["loss", attack], drawing.style_of(attack)
+        axis.plot(
+            RECALLS,
+            study.precision_at_recall(score, members, 1, RECALLS).mean(0),
+            color=look["color"],
+            ls=look["linestyle"],
+            label=attack,
+        )
+        called = score >= study.best_thresholds(score, members)[:, None]
+        tpr, fpr = ((called & side).sum(1) / side.sum(1) for side in (members, ~members))
+        axis.plot(
+            tpr.mean(),
+            np.mean(metrics.precision(tpr, fpr, 0.5)),
+            "o",
+            ms=9,
+            mfc="none",
+            mew=2,
+            color=look["color"],
+        )
+    axis.axhline(0.5, **drawing.CHANCE)
+    axis.set(
+        xlim=(0, 1),
+        ylim=(0.4, 1.02),
+        xlabel="recall: share of the members that are called",
+        ylabel="precision: members among those called",
+    )
+    drawing.legend(figure, 3)
+    return figure
+
+
+def figure_3(frame: pd.DataFrame) -> Figure:
+    """Figure 3: AUC and accuracy of the loss against the size of the training set."""
+    rows = metrics.summary(frame, ["attack", "metric", "n"])
+    rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"}))
+    return drawing.lineplot(
+        rows,
+        "n",
+        "value",
+        by="attack",
+        panel="panel",
+        log=True,
+        percent=True,
+        chance=0.5,
+        xlabel="training records",
+        ylabel="rate",
+    )
+
+
+def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
+    """Figure 4: precision of the loss against recall with several non-members to each member, by the formula."""
+    scores = study.scores(plays)
+    figure, axes = drawing.panels(
+        [f"1 member : {ratio}" for ratio in ratios], 3.6, "precision", sharey=True
+    )
+    for axis, ratio in zip(axes, ratios, strict=True):
+        for attack in ATTACKS[:2]:
+            precision = study.precision_at_recall(
+                scores["loss", attack], plays.members, ratio, RECALLS
+            ).mean(0)
+            look = drawing.style_of(attack)
+            axis.plot(RECALLS, precision, color=look["color"], ls=look["linestyle"], label=attack)
+        axis.axhline(1 / (1 + ratio), **drawing.CHANCE)
+        axis.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall")
+    drawing.legend(figure, 2)
+    return figure
+
+
+def figure_5(frame: pd.DataFrame) -> Figure:
+    """AUC and TPR at 1 % FPR of the calibrated loss and of today's attacks against the number of
+    references, a row of panels for each bank."""
+    frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
+    rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
+    title = rows["metric"].map(TITLE_OF)
+    return drawing.lineplot(
+        rows.assign(panel=rows["data"] + ": " + title),
+        "references",
+        "value",
+        by="attack",
+        panel="panel",
+        log=True,
+        percent=True,
+        xlabel="reference models",
+        ylabel="rate",
+        sharey=False,
+        rows=rows["data"].nunique(),
+    )

@@ -1,0 +1,670 @@
+"""Results of the chapter on the inverse Hessian attack (Suri, Zhang and Evans 2024, section 4): tidy frames of what was
+measured.
+
+A row is an attack, a metric and a target. Target t is model 2t of its bank; neither it nor its partner, which was trained on
+the other half of the records, is among its references. The audit is told for each record whether its own gradient is in that
+of the training set, by flags [J]: membership in the paper's game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from mia_book.chapters.iha import theory
+from mia_book.chapters.iha.measure import square
+from mia_book.publishing.banks import where_measured
+from mia_lib import signals
+from mia_lib.attacks import baselines, iha, registry
+from mia_lib.data import sets
+from mia_lib.game import Game, View
+from mia_lib.metrics import auc, by_repetition, by_target
+from mia_lib.published import Bank
+
+LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
+FIXED, SELF, RMIA, ALONE = (
+    "LiRA, one spread",
+    "LiRA, the target among its references",
+    "RMIA",
+    "gradient alone",
+)
+FLAGS, NOTHING, CG, PAIR, DECAY = (
+    "IHA, random flags",
+    "IHA, told nothing",
+    "IHA (CG)",
+    "I1, I2",
+    "IHA with weight decay in I2",
+)
+TERMS = {
+    "I1": ("I1",),
+    "I2": ("I2",),
+    PAIR: ("I1", "I2"),
+    "I1, I2, I3, I4": ("I1", "I2", "I3", "I4"),
+    "loss, I1": ("loss", "I1"),
+    "loss, I2": ("loss", "I2"),
+    "loss, I1, I2": ("loss", "I1", "I2"),
+    "all": ("loss", "I1", "I2", "I3", "I4"),
+}  # rows of Table 4
+METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+RECORDS = (
+    "loss",
+    "newton",
+    "newton_mean",
+    "influence",
+    "newton_theta",
+    "inverse",
+    "inverse_mean",
+    "squares",
+    "along",
+    "members",
+    "correct",
+)  # arrays with a column a record
+POPULATION = 1000  # records with which RMIA compares
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Measurements on one data set.
+
+    Attributes:
+        name: used in tables. audit: of `measure.audits`, T targets.
+        bank: of `measure.answers`, M models; None if nothing is compared with LiRA.
+    """
+
+    name: str
+    audit: Bank
+    bank: Bank | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of records in the training set."""
+        return self.audit.parameters["records"] // 2
+
+    @property
+    def regime(self) -> dict[str, str | int]:
+        """Members, data set, architecture and epochs, from which a claim's regime is judged."""
+        known = self.audit.parameters
+        return {
+            "members": self.n,
+            **{name: known[name] for name in ("dataset", "architecture", "epochs")},
+        }
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Learning rate, momentum and weight decay of the recipe, which Eq. 8 needs."""
+        return {
+            name: self.audit.parameters[name]
+            for name in ("learning_rate", "momentum", "weight_decay")
+        }
+
+
+def kind_of(dataset: str, architecture: str) -> str:
+    """Kind of a measurement, by which it is named: "odd", "fashion" or "location"."""
+    return (
+        "odd"
+        if architecture == "sigmoid_regression"
+        else "location"
+        if dataset == "location30"
+        else "fashion"
+    )
+
+
+def name_of(dataset: str, architecture: str) -> str:
+    """Name of a data set as it is written in tables, which is the paper's."""
+    return sets.title(dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
+
+
+def measured(
+    targets: int, models: int = 0, few: bool = False, make: bool = True, **recipe
+) -> Case | None:
+    """The audits of a data set and, with `models`, its bank; published, cached or measured now.
+
+    Args:
+        targets: T. models: M.
+        few: whether to take the audits of fewer records, on which other epochs and sizes are
+            judged.
+        make: whether to measure what is not there; None is returned otherwise.
+        recipe: as for `measure.game`, and damping.
+    """
+    kind = kind_of(recipe["dataset"], recipe["architecture"])
+    of_bank = {name: value for name, value in recipe.items() if name != "damping"}
+    bank = where_measured(f"iha/{kind}-bank", models, make, **of_bank) if models else None
+    audit = where_measured(f"iha/{kind}-epochs" if few else f"iha/{kind}", targets, make, **recipe)
+    lacks = audit is None or (models and bank is None)
+    return None if lacks else Case(name_of(recipe["dataset"], recipe["architecture"]), audit, bank)
+
+
+# ------------------------------------------------------------------------------------------------------------- scores
+
+
+def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
+    """Forms that the scores of target t need: for all J records, with zeros for those that only the
+    first records have; or if `few`, for the first records."""
+    names = ("newton", "newton_mean", "inverse", "inverse_mean", "influence", "newton_theta")
+    count = audit.inverse.shape[1] if few else audit.newton.shape[1]
+    arrays = [square(getattr(audit, name)[t][:count]) for name in names]
+    zero = np.zeros(
+        count
+    )  # of what is of second order in the weight decay, and of what only the first records have
+    return iha.Forms(*(array if few or len(array) == count else zero for array in arrays), zero)
+
+
+def scores(
+    case: Case,
+    told: np.ndarray | float,
+    terms: str | Sequence[str] = "all",
+    few: bool = False,
+    stationary: bool = False,
+) -> np.ndarray:
+    """Scores of Eq. 8 for all targets, [T, J]. `told` is the membership that the audit is told, [T,
+    J], or 0 for none; `stationary` as for `attacks.iha.split`. Without `few` the terms I3 and I4
+    are left out."""
+    of_targets, sgd = [], iha.Sgd(**case.rates)
+    for t, loss in enumerate(square(case.audit.loss)):
+        of_target = forms(case.audit, t, few)
+        count = len(of_target.newton)
+        flags = told[t][:count] if isinstance(told, np.ndarray) else told
+        parts = iha.split(of_target, flags / case.n, case.n, sgd, stationary=stationary)
+        of_targets.append(iha.combine(loss[:count], parts, sgd, terms))
+    return np.stack(of_targets)
+
+
+def gradient_alone(case: Case) -> np.ndarray:
+    """Scores by the gradient alone, without a Hessian, [T, few]: with which training set is the
+    gradient, with that of the weight decay, smaller? See `attacks.iha.stationarity`."""
+    squares = square(case.audit.squares)
+    return iha.stationarity(
+        square(case.audit.along),
+        squares,
+        case.audit.members[:, : squares.shape[1]] / case.n,
+        case.n,
+    )
+
+
+def random_flags(members: np.ndarray) -> np.ndarray:
+    """Membership shuffled over the records of each target, bool [T, J]: flags that do not tell who
+    was trained on."""
+    return np.stack(
+        [np.random.default_rng([45, t]).permutation(row) for t, row in enumerate(members)]
+    )
+
+
+def lira_scores(case: Case) -> dict[str, np.ndarray]:
+    """Scores [T, J] of attacks that compare the target with other models of the bank."""
+    return game_of(case).scores(
+        {
+            LIRA: "LiRA, own spreads",
+            FIXED: "LiRA",
+            SELF: with_target_among_references,
+            RMIA: lambda view: registry.score("RMIA", view, gamma=1.0, population=POPULATION),
+        }
+    )
+
+
+def game_of(case: Case) -> Game:
+    """The game whose targets are the first models of the bank's pairs, each against all models of
+    other pairs; RMIA compares with the judged records."""
+    rows = np.arange(case.bank.members.shape[1])
+    return Game.on(case.bank, rows, rows, range(0, 2 * len(case.audit.loss), 2), len(case.bank) - 2)
+
+
+def with_target_among_references(view: View) -> np.ndarray:
+    """LiRA's score with the target among its own references, which tells the membership."""
+    log_odds, members = (
+        array[[view.target, *view.models]]
+        for array in (view.game.values[registry.LOG_ODDS], view.game.members)
+    )
+    return baselines.lira_online(log_odds[0], log_odds, members, own="keep")
+
+
+def self_references(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "self": AUC of LiRA without the target among its references and with it, by the number
+    of other `references`: of all pairs of the bank, of half of them, a quarter and an eighth."""
+    game = game_of(case)
+    counts = [
+        count
+        for count in ((len(case.bank) >> halvings) - 2 for halvings in (3, 2, 1, 0))
+        if count >= 4
+    ]
+    attacks = {LIRA: "LiRA, own spreads", SELF: with_target_among_references}
+    return concat_rows(
+        replace(game, references=count).frame(
+            attacks, METRICS[:1], draws, study="self", data=case.name, references=count
+        )
+        for count in counts
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- studies
+
+
+def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The frames that have rows, one under another; else an empty frame with the columns."""
+    kept = [frame for frame in frames if len(frame)]
+    return pd.concat(
+        kept or [pd.DataFrame(columns=["study", "data", "attack", "metric", "value"])],
+        ignore_index=True,
+    )
+
+
+def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
+    """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS
+    in each target; with the scores and the members."""
+    members, kind = (
+        case.audit.members,
+        "table" if case.audit.parameters["dataset"] == "location30" else "images",
+    )
+    attacks = {
+        LOSS: -square(case.audit.loss),
+        SIF: -square(case.audit.influence),
+        **lira_scores(case),
+        IHA: scores(case, members),
+    }
+    alike = np.array(
+        [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
+    )
+    frame = by_target(
+        attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind
+    )
+    correlation = by_repetition({SIF: {"rank correlation": alike}}, study="alike", data=case.name)
+    return concat_rows([frame, correlation]), attacks, members
+
+
+def control(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "told": AUC, `judged` by membership, of the audit that is told membership, random
+    flags, or nothing; and of the audit that is told random flags, judged by these."""
+    members = case.audit.members
+    flags, frames = random_flags(members), []
+    for told, given, judged in (
+        ("membership", members, "membership"),
+        ("random flags", flags, "flags"),
+        ("nothing", 0, "membership"),
+    ):
+        both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
+        frames.append(
+            by_target(
+                both,
+                flags if judged == "flags" else members,
+                METRICS[:1],
+                draws=draws,
+                study="told",
+                data=case.name,
+                told=told,
+                judged=judged,
+            )
+        )
+    return concat_rows(frames)
+
+
+def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay
+    where it belongs, with nothing taken out, and without a Hessian, on the first records."""
+    members = case.audit.members[:, : case.audit.inverse.shape[1]]
+    parts = {name: scores(case, members, terms, few=True) for name, terms in TERMS.items()}
+    parts |= {
+        DECAY: scores(case, members, few=True, stationary=True),
+        NOTHING: scores(case, 0, few=True),
+        ALONE: gradient_alone(case),
+    }
+    return by_target(parts, members, METRICS[:2], draws=draws, study="terms", data=case.name)
+
+
+def _joined(
+    loss: np.ndarray,
+    shift: np.ndarray,
+    alignment: np.ndarray,
+    taken_out: np.ndarray,
+    case: Case,
+    with_loss: bool = True,
+) -> np.ndarray:
+    """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`."""
+    terms = shift / case.n + 2 * alignment - 2 * taken_out * shift
+    return with_loss * loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
+
+
+def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "conditioning": AUC by `way` ("damping" or "low rank") and `epsilon`, Table 8, without
+    conditionings that leave a Hessian indefinite."""
+    ways = [
+        (way, epsilon)
+        for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
+        for epsilon in case.audit.parameters[name]
+    ]
+    shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
+    loss, members, frames = (
+        *(array[:, : shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)),
+        [],
+    )
+    for k, (way, epsilon) in enumerate(ways):
+        if np.isfinite(shift[:, k]).all():
+            both = {
+                name: _joined(
+                    loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA
+                )
+                for name in (IHA, "IHA without the loss")
+            }
+            frames.append(
+                by_target(
+                    both,
+                    members,
+                    METRICS[:1],
+                    draws=draws,
+                    study="conditioning",
+                    data=case.name,
+                    way=way,
+                    epsilon=epsilon,
+                )
+            )
+    return concat_rows(frames)
+
+
+def first_records(case: Case, count: int) -> Case:
+    """The case with the arrays of its first `count` records alone."""
+    arrays = {
+        name: array[:, :count] if name in RECORDS else array
+        for name, array in case.audit.arrays.items()
+    }
+    bank = case.bank and replace(
+        case.bank, arrays={name: array[:, :count] for name, array in case.bank.arrays.items()}
+    )
+    return Case(case.name, replace(case.audit, arrays=arrays), bank)
+
+
+def convergence(
+    case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe
+) -> pd.DataFrame:
+    """Study "epochs", by `epochs`: the audit after more and less training, on the first 1,000
+    records; without a row where no other epochs are measured.
+
+    Args:
+        counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
+        recipe: of the case, as for `measure.game`, and damping.
+    """
+    others = [
+        measured(len(case.audit.loss), 0, True, make, **recipe | {"epochs": count})
+        for count in counts
+    ]
+    cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
+    frames = []
+    for case in (
+        sorted(cases, key=lambda other: other.audit.parameters["epochs"]) if len(cases) > 1 else []
+    ):
+        own = {"study": "epochs", "data": case.name, "epochs": case.audit.parameters["epochs"]}
+        members, few = case.audit.members, case.audit.squares.shape[1]
+        flags = random_flags(members)
+        frames += [
+            by_target(
+                {LOSS: -square(case.audit.loss), IHA: scores(case, members)},
+                members,
+                METRICS[:1],
+                draws=draws,
+                **own,
+                told="membership",
+            ),
+            by_target(
+                {PAIR: scores(case, flags, TERMS[PAIR])},
+                flags,
+                METRICS[:1],
+                draws=draws,
+                **own,
+                told="random flags",
+            ),
+            by_target(
+                {
+                    ALONE: gradient_alone(case),
+                    DECAY: scores(case, members, few=True, stationary=True),
+                },
+                members[:, :few],
+                METRICS[:1],
+                draws=draws,
+                **own,
+                told="membership",
+            ),
+        ]
+    return concat_rows(frames)
+
+
+def sizes(
+    case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe
+) -> pd.DataFrame:
+    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7. Games of fewer records, whose models are
+    trained for as many steps, and the case itself, each with so many targets and twice as many models, judged on its first
+    1,000 records; without a row where no other size is measured.
+
+    Args:
+        counts: records of the other games. make, recipe: as for `convergence`.
+    """
+    batch, first = recipe["batch_size"], first_records(case, 1000)
+    steps = recipe["epochs"] * -(-case.n // batch)
+    games = [
+        measured(
+            targets,
+            2 * targets,
+            True,
+            make,
+            **recipe
+            | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000},
+        )
+        for count in counts
+    ]
+    games = [
+        *filter(None, games),
+        Case(
+            case.name,
+            *(
+                replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
+                for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
+            ),
+        ),
+    ]
+    frames = []
+    for game in games if len(games) > 1 else []:
+        each = {
+            LOSS: -square(game.audit.loss),
+            LIRA: lira_scores(game)[LIRA],
+            IHA: scores(game, game.audit.members),
+        }
+        frames.append(
+            by_target(
+                each,
+                game.audit.members,
+                METRICS[:2],
+                draws=draws,
+                study="sizes",
+                data=case.name,
+                size=game.n,
+            )
+        )
+    return concat_rows(frames)
+
+
+def partial_knowledge(
+    case: Case, fractions: Sequence[float], make: bool = True, draws: int = 60, /, **recipe
+) -> pd.DataFrame:
+    """Study "partial": the audit by somebody who knows a `fraction` of the training set, Table 9;
+    without a row where that is not measured. Arguments as for `convergence`.
+
+    By the `rule` "honest" a record's gradient is taken out if the record is known, with weight one
+    over the number of known records; by "as released" that of every member, with weight 1 / n.
+    """
+    kind = kind_of(recipe["dataset"], recipe["architecture"])
+    part = fractions and where_measured(
+        f"iha/{kind}-partial", len(case.audit.loss), make, fractions=list(fractions), **recipe
+    )
+    if not part:
+        return concat_rows([])
+    loss, shift, alignment = square(part.loss), square(part.shift), square(part.alignment)
+    few, rows = first_records(case, loss.shape[1]), []
+    for k, fraction in enumerate(fractions):
+        weights = {
+            "honest": part.known[:, k] / max(1, round(fraction * case.n)),
+            "as released": part.members / case.n,
+        }
+        rows += [
+            (fraction, rule, part.members, _joined(loss, shift[:, k], alignment[:, k], taken, case))
+            for rule, taken in weights.items()
+        ]
+    if 1.0 not in fractions:
+        rows += [
+            (1.0, rule, few.audit.members, scores(few, few.audit.members))
+            for rule in ("honest", "as released")
+        ]
+    return pd.concat(
+        [
+            by_target(
+                {IHA: score},
+                members,
+                METRICS[:1],
+                draws=draws,
+                study="partial",
+                data=case.name,
+                fraction=fraction,
+                rule=rule,
+            )
+            for fraction, rule, members, score in rows
+        ],
+        ignore_index=True,
+    )
+
+
+def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "solver": I1 and I2 by the exact inverse and by conjugate gradients, Table 3; their largest "distance" in standard
+    deviations of the score, and "iterations", means of each target; without a row where nothing was solved."""
+    if not case.audit.parameters["solved"]:
+        return concat_rows([])
+    count = case.audit.cg_newton.shape[1]
+    few, none, sgd = first_records(case, count), np.zeros(count), iha.Sgd(**case.rates)
+    exact, solved = scores(few, few.audit.members), []
+    for t, members in enumerate(few.audit.members):
+        own = iha.Forms(
+            square(case.audit.cg_newton[t]), square(case.audit.cg_newton_mean[t]), none, none, none
+        )
+        solved.append(
+            iha.combine(
+                square(few.audit.loss[t]), iha.split(own, members / case.n, case.n, sgd), sgd
+            )
+        )
+    distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
+    return pd.concat(
+        [
+            by_target(
+                {IHA: exact, CG: np.stack(solved)},
+                few.audit.members,
+                METRICS[:1],
+                draws=draws,
+                study="solver",
+                data=case.name,
+            ),
+            by_repetition(
+                {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}},
+                study="solver",
+                data=case.name,
+            ),
+        ],
+        ignore_index=True,
+    )
+
+
+def left_out(case: Case, references: Bank) -> pd.DataFrame:
+    """Study "left out": attacks that know all other records, on the same records (section 4.4); and
+    kappa, by how much they agree on the members that they call at 30 % FPR (Table 5): means over
+    pairs of attacks on "losses" and over pairs of one of these with IHA."""
+    from sklearn.metrics import cohen_kappa_score
+
+    by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
+    game = game_of(case)
+    for t, (place, members) in enumerate(zip(references.place, references.members, strict=True)):
+        own, others = (
+            array[t].astype(float) for array in (references.margin, references.reference_margin)
+        )
+        nobody = np.zeros(others.shape, bool)
+        few = {
+            LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
+            "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
+            "LiRA-L": baselines.lira_offline(own, others, nobody),
+            IHA: whole[t, place],
+        }
+        called = {
+            name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
+            for name, score in few.items()
+        }
+        rows.append(
+            {
+                name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
+                for name, score in few.items()
+            }
+        )
+        for kind, pairs in (
+            ("losses", combinations(by_losses, 2)),
+            ("IHA and losses", [(IHA, name) for name in by_losses]),
+        ):
+            rows[-1][kind] = {
+                "kappa": np.mean(
+                    [cohen_kappa_score(called[a][members], called[b][members]) for a, b in pairs]
+                )
+            }
+    return by_repetition(
+        {
+            name: {metric: np.array([row[name][metric] for row in rows]) for metric in of_attack}
+            for name, of_attack in rows[0].items()
+        },
+        study="left out",
+        data=case.name,
+    )
+
+
+def costs(case: Case, iterations: float) -> pd.DataFrame:
+    """Study "costs": counted operations (module `costs`) of attacks on 1,000 records of one target,
+    "once" and for "each" record, and those with the exact inverse as a share of LiRA's and of
+    conjugate gradients'. The latter take so many iterations for each system; rows without a number
+    are left out."""
+    from mia_book.chapters.iha import costs
+    from mia_lib import models
+    from mia_lib.training import TrainConfig
+
+    how, odd = case.audit.parameters, case.audit.parameters["architecture"] == "sigmoid_regression"
+    shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
+    config = TrainConfig(
+        how["architecture"],
+        epochs=how["epochs"],
+        batch_size=how["batch_size"],
+        loss="brier" if odd else "cross_entropy",
+    )
+    network = models.build(config.architecture, shape, classes, seed=0)
+    parameters, game = (
+        sum(w.numel() for w in network.parameters()),
+        (network, shape, case.n, config.loss),
+    )
+    spent = {
+        IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
+        CG: (0.0, 2 * iterations * costs.hessian_product(*game)),
+        LIRA: (128 * costs.training(config, shape, classes, case.n), 0.0),
+    }
+    whole = {name: once + 1000 * each for name, (once, each) in spent.items()}
+    made = {
+        name: {"once": once, "each": each, "1,000 records": whole[name]}
+        for name, (once, each) in spent.items()
+    }
+    made[IHA] |= {"share of LiRA": whole[IHA] / whole[LIRA], "share of CG": whole[IHA] / whole[CG]}
+    return by_repetition(made, study="costs", data=case.name).dropna(subset="value")
+
+
+def theorems(seed: int = 0) -> pd.DataFrame:
+    """Study "theory": largest distance of Eq. 7 from the log ratio of two laws, and the slope of
+    log variance on log curvature where SGD rests, in each of 20 groups of chains."""
+    rest = theory.spectrum(
+        theory.linear_regression(500, 6, noise=0.5, seed=seed), 32, 0.1, 0.9, seed=seed
+    )
+    slopes = [
+        np.polyfit(np.log(group["eigenvalue"]), np.log(group["simulated"]), 1)[0]
+        for _, group in rest.groupby("group")
+    ]
+    return by_repetition(
+        {"Theorem 3.2": {"distance": theory.worlds(200, seed)}, "SGD": {"slope": np.array(slopes)}},
+        study="theory",
+    )

@@ -1,0 +1,151 @@
+"""Notebooks that were handed in, marked with the book's own checks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from mia_book.course import child
+from mia_lib.errors import MiaError, is_full
+
+COLUMNS = ("file", "student", "exercise", "points", "of", "complaint")
+SECONDS = 300  # for one notebook; the slowest exercise takes a few
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Result of marking a notebook."""
+
+    path: Path
+    exercise: str = ""  # that it answers; "" where it was refused
+    right: int = 0  # checks that pass
+    of: int = 0  # checks that there are
+    remarks: tuple[str, ...] = ()  # what is wrong, or why it was refused
+
+    @property
+    def refused(self) -> bool:
+        """True if the notebook could not be checked at all."""
+        return not self.exercise
+
+
+def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECONDS) -> Mark:
+    """Run a student's notebook in a process of its own, in its folder, with the checks of the book in the place of the
+    student's.
+
+    Its code runs with the rights of whoever marks it, in the process that counts: code that was written to forge a mark can.
+
+    Args:
+        path: .ipynb or .py. root: of the book. seed: of the checks' data.
+        seconds: that the notebook may take.
+    """
+    command = [sys.executable, "-P", "-m", "checks", "--json", str(path.absolute())]
+    command += [] if seed is None else ["--seed", str(seed)]
+    try:
+        folder = path.parent if path.parent.is_dir() else Path.cwd()
+        done = child.run(command, folder, seconds, _environment(root))
+    except subprocess.TimeoutExpired:
+        return _refusal(
+            path,
+            f"{path} ran for more than {seconds:g} s. Is there a loop that never ends, or work outside the "
+            "functions?",
+        )
+    except OSError as error:
+        return _refusal(path, f"{path} cannot be run: {error}.")
+    try:
+        report = json.loads(done.printed)
+        if "refused" in report:
+            return _refusal(path, str(report["refused"]))
+        exercise, failed, results = (
+            report["exercise"],
+            [*map(str, report["failed"])],
+            [*map(str, report["said"])],
+        )
+        if len(results) != _count_checks(root, exercise):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return _refusal(
+            path,
+            f"{path} ended Python while it ran, or printed at its end what no check prints: "
+            f"{done.complaint or 'nothing was said'}",
+        )
+    wrong = [result for result in results if result != "right"]
+    remarks = dict.fromkeys(child.printable(remark) for remark in (*failed, *wrong))
+    return Mark(path, exercise, len(results) - len(wrong), len(results), tuple(remarks))
+
+
+def _refusal(path: Path, reason: str) -> Mark:
+    return Mark(path, remarks=(child.printable(reason),))
+
+
+def row(mark: Mark, root: Path) -> tuple:
+    """Values of `COLUMNS` for a mark. The student's name is what follows the exercise in the name
+    of the file, or else the name of its folder."""
+    stem = mark.path.stem
+    exercise = mark.exercise or max(
+        (name for name in _exercises(root) if stem.startswith(name)), key=len, default=""
+    )
+    student = stem.removeprefix(exercise).strip("_-+=@ ") or mark.path.absolute().parent.name
+    path, student = child.printable(str(mark.path)), child.printable(student)
+    return path, student, exercise, mark.right, mark.of, (*mark.remarks, "")[0]
+
+
+def record(to: Path, cells: Iterable, mode: str = "a") -> None:
+    """Write a line of a .csv at once; mode "x" writes the first one. A file that cannot be written
+    raises `MiaError`. What a spreadsheet would take for a formula gets an apostrophe before it."""
+    cells = [f"'{cell}" if str(cell).startswith(("=", "+", "-", "@")) else cell for cell in cells]
+    try:
+        with to.open(mode, newline="", encoding="utf-8") as out:
+            csv.writer(out).writerow(cells)
+    except OSError as error:
+        if mode == "x" and is_full(error):
+            to.unlink(missing_ok=True)
+        raise MiaError(
+            f"--to {to} cannot be written ({error.strerror}). Give a new name, in a folder that there is; marks "
+            "that were printed stand."
+        ) from error
+
+
+def _environment(root: Path) -> dict[str, str]:
+    """Environment variables for a process that is to find the book's checks."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(root / "course"), os.environ.get("PYTHONPATH", "")]
+        ).rstrip(os.pathsep),
+    }
+
+
+def _exercises(root: Path) -> list[str]:
+    return [path.stem for path in (root / "course" / "exercises").glob("*.py")]
+
+
+@lru_cache
+def _count_checks(root: Path, exercise: str) -> int:
+    """Number of checks that an exercise has, counted in a process in which no notebook ran.
+
+    Raises:
+        ValueError: there is no such exercise.
+    """
+    if exercise not in _exercises(root):
+        raise ValueError
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            "import checks, sys; print(len(checks.titles(sys.argv[1])))",
+            exercise,
+        ],
+        env=_environment(root),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)

@@ -1,0 +1,335 @@
+"""Claims of papers, judged by the results of a run. Verdicts are computed here and nowhere typed.
+
+The claims of a paper are in `mia_book/chapters/NAME/claims.yaml`, and nowhere else: the rule and the margins of each, and the
+paper's regime. A rule comes to one number, see `mia_book.evidence.rules`, of which the claim says that it is above zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import pandas as pd
+
+from mia_book import folders
+from mia_book.evidence import results
+from mia_lib import documents
+from mia_lib.errors import MiaError, check_choice
+from mia_lib.metrics.interval import Interval
+
+REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
+    "reproduced",
+    "contradicted",
+    "no difference",
+    "inconclusive",
+    "checked",
+    "not run",
+)
+OWN_DATA, STAND_IN = "the paper's data", "a stand-in"
+MIME = "application/vnd.mia.claims+json"
+NEEDED = {"id", "text", "exhibit", "evidence", "rule"}  # of a claim
+REMEDY = "Bring it back (in a clone: `git checkout -- mia_book/chapters`)."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim and the verdict on it.
+
+    Attributes:
+        paper, claim, text: for example "bayes", "C7", and the claim in our words.
+        verdict: one of `VERDICTS`.
+        estimate: the number and those of its cases, as text.
+        number: the mean over the cases of the claim, or the least of them, and of its parts; None where it was not run, for a
+            `reason`.
+        cases: name -> number of each case, where there are several.
+        points: whether numbers are shown in percentage points.
+        data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
+    """
+
+    paper: str
+    claim: str
+    text: str
+    verdict: str
+    estimate: str = ""
+    number: Interval | None = None
+    cases: Mapping[str, Interval] = field(default_factory=dict)
+    reason: str = ""
+    points: bool = False
+    data: str = ""
+
+    @property
+    def brief(self) -> str:
+        """The number as text, and in how many cases its whole interval is above zero."""
+        above = sum(case.sign > 0 for case in self.cases.values())
+        number = self.estimate.partition("; ")[0]
+        return (
+            f"{number}; wholly above zero in {above} of {len(self.cases)} cases"
+            if self.cases
+            else number
+        )
+
+    @property
+    def numbers(self) -> list[dict]:
+        """The number, part "", and those of the cases in the units in which they are printed: [{"part", "value", "low",
+        "high", "unit"}], where the unit is "points" or "", and ends are None where there is no interval."""
+        factor, unit = (100, "points") if self.points else (1, "")
+        named = {**({"": self.number} if self.number is not None else {}), **self.cases}
+        return [
+            {"part": part, **results.ends_of(factor * number), "unit": unit}
+            for part, number in named.items()
+        ]
+
+    def record(self) -> dict:
+        """The verdict as plain data, for the output of a notebook and the scorecard."""
+        claim = claims(self.paper)[self.claim]
+        return {
+            "paper": self.paper,
+            "claim": self.claim,
+            "text": self.text,
+            "exhibit": claim["exhibit"],
+            "kind": claim["kind"],
+            "verdict": self.verdict,
+            "estimate": self.estimate,
+            "brief": self.brief,
+            "data": self.data,
+            "evidence": claim["evidence"],
+            "rule": claim["rule"],
+            "same": _same(claim),
+            "reason": self.reason,
+            "numbers": self.numbers,
+        }
+
+
+@cache
+def _file(paper: str) -> dict:
+    known = folders.find("claims.yaml")
+    path = known[check_choice("paper", paper, sorted(known))]
+    content = documents.load(path, remedy=REMEDY)
+    listed = content.get("claims")
+    whole = isinstance(listed, list) and all(
+        isinstance(one, dict) and NEEDED <= one.keys() for one in listed
+    )
+    if not (
+        whole
+        and listed
+        and "title" in content
+        and len({str(one["id"]) for one in listed}) == len(listed)
+    ):
+        raise MiaError(
+            f"{path} needs a title, and claims, each with {', '.join(sorted(NEEDED))}, an id once. {REMEDY}"
+        )
+    return content
+
+
+@cache
+def claims(paper: str) -> dict[str, dict]:
+    """The claims of a paper, in its order: id -> {id, text, exhibit, evidence, rule, kind}, and margins where it has some.
+
+    `kind` is "paper" or "ours". Where the file's rule says "{name}", for a margin of that name, its number stands here.
+    """
+    of_paper = {}
+    for claim in _file(paper)["claims"]:
+        rule = claim["rule"]
+        for name, value in claim.get("margins", {}).items():
+            rule = rule.replace(f"{{{name}}}", f"{value:g}")
+        of_paper[claim["id"]] = {
+            **claim,
+            "paper": paper,
+            "kind": claim.get("kind", "paper"),
+            "rule": rule,
+        }
+    return of_paper
+
+
+def title(paper: str) -> str:
+    """Title of a paper, as its claims file has it."""
+    return _file(paper)["title"]
+
+
+def _same(claim: Mapping) -> float:
+    """Largest distance from zero at which a claim's number counts as none; 0 if the claim has no
+    such margin."""
+    return float(claim.get("margins", {}).get("same", 0))
+
+
+def judge(
+    paper: str,
+    claim_id: str,
+    number: Interval | None,
+    reason: str = "",
+    cases: Mapping[str, Interval] | None = None,
+    data: str = "",
+) -> Verdict:
+    """The verdict on a claim by its number.
+
+    - checked or contradicted: an identity, by its `rounding`; reproduced or contradicted: what has a `bound`, by that;
+    - no difference: the number has a width, and its whole interval is within the margin `same` of zero;
+    - reproduced: it is above zero; contradicted: it is below zero;
+    - inconclusive: anything else;
+    - not run: there is no number.
+
+    Args:
+        number: with its interval; None for what was not run, with the reason.
+        cases: name -> number of each case, for the reader. paper, claim_id, data: see `Verdict`.
+    """
+    known = claims(paper)
+    claim, cases = known[check_choice("claim_id", claim_id, known)], dict(cases or {})
+    points = claim.get("unit") == "points"
+    if number is None:
+        if not reason:
+            raise MiaError(
+                f"{paper} {claim_id}: reason is empty though the claim was not run. Say why."
+            )
+        return Verdict(
+            paper, claim_id, claim["text"], NOT_RUN, reason=reason, points=points, data=data
+        )
+    if "rounding" in claim:
+        verdict = CHECKED if number.value <= claim["rounding"] else CONTRADICTED
+        allowed = f", rounding allows {claim['rounding']:.0e}" if claim["rounding"] else ""
+        estimate = f"{claim.get('number', 'largest residual')}: {number.value:.1g}{allowed}"
+    elif "bound" in claim:
+        verdict = REPRODUCED if number.value <= claim["bound"] else CONTRADICTED
+        estimate = f"{claim['number']}: {number.value:.2g}, where {claim['bound']:g} is the most"
+    else:
+        if not number.degenerate and max(-number.low, number.high) < _same(claim):
+            verdict = NO_DIFFERENCE
+        else:
+            verdict = {1: REPRODUCED, 0: INCONCLUSIVE, -1: CONTRADICTED}[number.sign]
+        estimate = "; ".join(
+            (f"{name}: " if name else "") + (f"{100 * one:.1f} points" if points else f"{one:.3f}")
+            for name, one in {"": number, **cases}.items()
+        )
+    return Verdict(
+        paper, claim_id, claim["text"], verdict, estimate, number, cases, points=points, data=data
+    )
+
+
+def sentence(record: Mapping) -> str:
+    """Sentence of a page on a claim: text, verdict and numbers, from `Verdict.record`."""
+    number = (
+        f" ({record['brief']})"
+        if record["brief"]
+        else f": {record['reason']}"
+        if record["reason"]
+        else ""
+    )
+    verdict = {
+        REPRODUCED: "So it is here",
+        CONTRADICTED: "Here it is the other way round",
+        NO_DIFFERENCE: "Here there is no difference to speak of",
+        INCONCLUSIVE: "This run does not decide it",
+        CHECKED: "Checked",
+        NOT_RUN: "Not run",
+    }[record["verdict"]]
+    return f"*{record['text']}* {verdict}{number}."
+
+
+def show(paper: str, verdicts: Iterable[Verdict]) -> None:
+    """Display the claims of a paper, each with its verdict, and hand them to the scorecard. A claim without a verdict, or with
+    two, is an error; what could not be run is said with `judge(..., None, reason)`."""
+    verdicts = list(verdicts)
+    of_paper = {verdict.claim: verdict for verdict in verdicts if verdict.paper == paper}
+    missing = [claim for claim in claims(paper) if claim not in of_paper]
+    if missing or len(verdicts) != len(of_paper):
+        raise MiaError(
+            f"verdicts must hold each claim of {paper!r} once: missing {', '.join(missing) or 'none'}, "
+            f"of {len(verdicts)} given. Judge what was not run with number=None and a reason."
+        )
+    records = [of_paper[claim].record() for claim in claims(paper)]
+    whose = "this chapter" if {record["kind"] for record in records} == {"ours"} else "the paper"
+    caption = (
+        f"The claims of {whose} and what this run says of each, with confidence intervals in brackets where there "
+        f"was enough for one. {tally(records)}"
+    )
+    table = pd.DataFrame(
+        [
+            {
+                "claim": f"**{record['claim']}** {'(ours) ' if record['kind'] == 'ours' else ''}{record['text']}",
+                "exhibit": record["exhibit"],
+                "verdict": f"**{record['verdict']}**"
+                + (f" ({record['reason']})" if record["verdict"] == NOT_RUN else ""),
+                "ours": record["brief"].replace("; ", "\n") or results.DASH,
+                "paper": record["evidence"],
+            }
+            for record in records
+        ]
+    )
+    results.display_bundle(
+        {**results.bundle_of_table(table, f"tab-{paper}-claims", caption), MIME: records}
+    )
+    results.say(
+        "```{admonition} Every case of every claim, and the rule it is judged by\n:class: dropdown\n\n- "
+        + "\n- ".join(map(_in_full, records))
+        + "\n```"
+    )
+
+
+def _in_full(record: Mapping) -> str:
+    """A claim's rule, set as code if it is an expression, and every number of its cases."""
+    rule, same = record["rule"], ""
+    if rule.startswith(("{", "(", "least(", "most(", "abs(")):
+        rule = f"`{rule}`."
+    if record["same"]:
+        points = {number["unit"] for number in record["numbers"]} == {"points"}
+        same = f" *No difference:* within {record['same'] * (100 if points else 1):g}{' points' if points else ''} of zero."
+    return (
+        f"**{record['claim']}.** *Rule:* {rule}{same} *Found:* {record['estimate'] or 'not run'}."
+        + (f" *Not run:* {record['reason']}." if record["reason"] else "")
+    )
+
+
+def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
+    """Tell if a run is in the paper's own regime for an exhibit: its data set and architecture
+    family, members per model and epochs within a factor of two.
+
+    Args:
+        run: exhibit -> what was run in its place, such as {"dataset": "cifar10", "architecture": "tanh_cnn:8,16,64",
+            "members": 15000, "epochs": 25}.
+
+    Returns:
+        `OWN_DATA` if it is, `STAND_IN` if not, or "" for an exhibit that is about no data.
+    """
+    wanted, used = _file(paper).get("regimes", {}).get(exhibit), run.get(exhibit)
+    if wanted is None or used is None:
+        return ""
+
+    def alike(value, theirs) -> bool:
+        if isinstance(theirs, str):
+            return str(value).partition(":")[0] == theirs
+        return value is not None and theirs / 2 <= value <= 2 * theirs
+
+    return (
+        OWN_DATA
+        if all(alike(used.get(name), theirs) for name, theirs in wanted.items())
+        else STAND_IN
+    )
+
+
+def counts(records: Iterable[Mapping]) -> str:
+    """Number of claims by verdict: "9 reproduced, 1 contradicted, 2 inconclusive, 4 not run"."""
+    counted = Counter(record["verdict"] for record in records)
+    return (
+        ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS if counted[verdict])
+        or "no claim judged"
+    )
+
+
+def tally(records: Iterable[Mapping]) -> str:
+    """Counts of verdicts as sentences, apart for what does not add up: claims of the paper on its
+    own data and on stand-ins, claims that this book adds, and identities that were checked, which
+    no data could have refuted."""
+    records = list(records)
+    tried = [record for record in records if record["verdict"] != CHECKED]
+    theirs = [record for record in tried if record["kind"] == "paper"]
+    groups = {
+        "The paper's claims on its own data": [r for r in theirs if r["data"] == OWN_DATA],
+        "on other data": [r for r in theirs if r["data"] == STAND_IN],
+        "about no data set": [r for r in theirs if not r["data"]],
+        "This book's additions": [r for r in tried if r["kind"] == "ours"],
+    }
+    checked = len(records) - len(tried)
+    sentences = [f"{name}: {counts(group)}" for name, group in groups.items() if group]
+    sentences += [f"Proofs and identities: {checked} checked"] if checked else []
+    return ". ".join(text[0].upper() + text[1:] for text in sentences) + "." if sentences else ""

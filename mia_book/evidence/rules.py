@@ -1,0 +1,247 @@
+"""Rules of claims: expressions over a tidy frame of results, with one evaluator for all chapters.
+
+A rule in `mia_book/chapters/NAME/claims.yaml` names results in braces and says what the claim holds to be above zero::
+
+    rule: "{MATT | auc} - {MALT | auc}"           # attack | metric, and further columns: | n = 400, | n = first, | n = last
+    where: {study: table 1}                       # the rows that it is about
+    over: [n]                                     # columns whose values are its cases; the number is the mean over them,
+    combine: least                                # or the least of them, where the claim is about every case
+    about: MATT                                   # the attack that the claim is about, or several of them
+    margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
+
+Operators are + - * /, functions `abs`, and `least` and `most` of several: the claim then has several *parts*, such as
+a - b and a - c of a - most(b, c), all of which it holds to be above zero. A claim with `bound` says that its number, in every
+case, does not exceed that, and one with `rounding` is such an identity. One with `needs` is decided only where the run has
+these values, and says `otherwise` if not.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from mia_book.evidence import claims
+from mia_book.evidence.claims import NOT_RUN, Verdict
+from mia_lib.errors import MiaError
+from mia_lib.metrics import Interval
+from mia_lib.metrics.estimates import Estimate, estimate, mean
+
+LIMITS = {"rounding", "bound"}  # of claims that say that a number is no more than that
+LEAST = 8  # repetitions from which on an interval over them decides anything
+RESULT = re.compile(r"\{([^{}|]+)\|([^{}]+)\}")
+OPERATORS: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+FUNCTIONS = {"abs": 0, "least": -1, "most": 1}  # -> of several: the least, or the most
+
+
+def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimate]:
+    """The parts of a rule on the rows of one case. The rule's value is the least of them, or with
+    `most`, for a number that has a bound, the most.
+
+    Raises:
+        MiaError: a rule that is no expression as described above; a result that the frame does not have.
+    """
+    results: dict[str, Estimate] = {}
+    for attack, metric, further in named_results(rule):
+        where = {}
+        for column, value in further.items():
+            values = list(frame[column].dropna().unique())
+            ends = {"first": values[0], "last": values[-1]} if values else {}
+            where[column] = ends.get(
+                value, next((one for one in values if written(one) == value), value)
+            )
+        results[f"result_{len(results)}"] = estimate(frame, attack, metric, **where)
+    names = iter(results)
+    try:
+        tree = ast.parse(RESULT.sub(lambda match: next(names), rule), mode="eval").body
+    except SyntaxError as error:
+        raise MiaError(f"rule {rule!r} is no expression: {error.msg}.") from error
+
+    def parts(node: ast.AST) -> tuple[int, list]:
+        """The parts of an expression, after -1 if it is the least of them, 1 if the most, 0 if
+        there is one alone."""
+        if isinstance(node, ast.Name) and node.id in results:
+            return 0, [results[node.id]]
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return 0, [node.value]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            kind, operands = parts(node.operand)
+            return -kind, [-one for one in operands]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            (kind, left), (other, right) = parts(node.left), parts(node.right)
+            other = -other if isinstance(node.op, ast.Sub) else other
+            bad_factor = isinstance(node.op, ast.Mult | ast.Div) and not all(
+                isinstance(one, int | float) and one > 0
+                for one in (right if kind else left if other else [1])
+            )
+            if (
+                kind * other >= 0
+                and not bad_factor
+                and not (isinstance(node.op, ast.Div) and other)
+            ):
+                return kind or other, [OPERATORS[type(node.op)](a, b) for a in left for b in right]
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in FUNCTIONS
+            and not node.keywords
+        ):
+            kind, arguments = FUNCTIONS[node.func.id], [parts(argument) for argument in node.args]
+            if kind and {other for other, _ in arguments} <= {0, kind}:
+                return kind, [one for _, several in arguments for one in several]
+            if not kind and len(arguments) == 1 and not arguments[0][0]:
+                return 0, [abs(arguments[0][1][0])]
+        raise MiaError(
+            f"rule {rule!r}: {ast.unparse(node)!r} is neither a result, a number, one of + - * / nor one of "
+            f"{', '.join(FUNCTIONS)}; a least and a most cannot be joined, nor scaled but by a number above zero."
+        )
+
+    kind, of_rule = parts(tree)
+    if kind == (-1 if most else 1):
+        raise MiaError(
+            f"rule {rule!r} is the {'least' if most else 'most'} of several, and its claim is about the other end."
+        )
+    if not all(isinstance(part, Estimate) for part in of_rule):
+        raise MiaError(f"rule {rule!r}: a part of it is a number and no result.")
+    return of_rule
+
+
+def written(value) -> str:
+    """A value of a column as a rule writes it: 400 also where 400.0 stands in the column because
+    other rows have no value."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
+    """The results that a rule names, in its order: attack, metric, and further columns -> value as
+    the rule writes it."""
+    named = []
+    for attack, rest in RESULT.findall(rule):
+        metric, *further = (part.strip() for part in rest.split("|"))
+        # a metric has an equals sign of its own, "tpr_at_fpr=0.01"
+        named.append(
+            (
+                attack.strip(),
+                metric,
+                dict(tuple(map(str.strip, part.split("=", 1))) for part in further),
+            )
+        )
+    return named
+
+
+def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, list[Estimate]]:
+    """The parts of a claim's rule in each of its cases that has all results which the rule names:
+    "n = 400" -> estimates; "" -> estimates for a claim without columns `over`. The claim is one of
+    `claims.claims`, the frame has all results of a chapter."""
+    for column, value in claim.get("where", {}).items():
+        frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
+    over, named = list(claim.get("over", ())), named_results(claim["rule"])
+    pairs = pd.MultiIndex.from_frame(frame[["attack", "metric"]])
+    frame = frame[pairs.isin([(attack, metric) for attack, metric, _ in named])]
+    if not set(over) <= set(frame.columns):  # of studies that were not run
+        return {}
+    parts = frame.groupby(over, sort=False) if over else [((), frame)]
+    return {
+        ", ".join(
+            f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)
+        ): evaluate(claim["rule"], part, bool(LIMITS & claim.keys()))
+        for key, part in parts
+        if _has(part, named)
+    }
+
+
+def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> bool:
+    for attack, metric, further in named:
+        rows = (frame["attack"] == attack) & (frame["metric"] == metric)
+        for column, value in further.items() if rows.any() else ():
+            rows &= (
+                frame[column].notna()
+                if value in ("first", "last")
+                else frame[column].map(written) == value
+            )
+        if not rows.any():
+            return False
+    return True
+
+
+def combined(claim: Mapping, cases: Mapping[str, list[Estimate]]) -> list[Estimate]:
+    """The parts of a claim, each the mean over the cases; or, for a claim about every case, the
+    parts in all of them."""
+    if claim.get("combine") == "least" or LIMITS & claim.keys():
+        return [part for parts in cases.values() for part in parts]
+    return [mean(part) for part in zip(*cases.values(), strict=True)]
+
+
+def least(parts: Sequence[Estimate]) -> Interval:
+    """The least of several numbers, with an interval that is above zero only where the intervals of
+    all are. Where one of them has no spread, that of the least is not known either."""
+    of_parts = [part.interval() for part in parts]
+    first = min(of_parts, key=lambda one: one.value)
+    if any(one.degenerate for one in of_parts):
+        return replace(first, low=first.value, high=first.value)
+    low = float(np.min([one.low for one in of_parts]))
+    return first if low == first.low else replace(first, low=low, se=None, draws=None)
+
+
+def judge(
+    paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None
+) -> Verdict:
+    """The verdict on a claim by the number that its rule comes to, as `claims.judge` says; not run where there are no results,
+    fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
+
+    Args:
+        paper, claim_id: for example "bayes", "C7". frame: all results of the chapter, as `metrics.by_target` makes them.
+        run: exhibit -> what was run in its place, such as {"dataset": "cifar10", "members": 15000}.
+    """
+    claim = claims.claims(paper)[claim_id]
+    data = claims.regime(paper, claim["exhibit"], run or {})
+
+    def not_run(reason: str) -> Verdict:
+        return claims.judge(paper, claim_id, None, reason, data=data)
+
+    if not claim.get("needs", {}).items() <= (run or {}).get(claim["exhibit"], {}).items():
+        return not_run(claim["otherwise"])
+    cases = cases_of(claim, frame)
+    if not cases:
+        return not_run(claim.get("otherwise", "this run has no results of it"))
+    parts = combined(claim, cases)
+    if any(np.isnan(part.values).any() for part in parts):
+        return not_run("the non-members do not resolve so low a false positive rate")
+    if LIMITS & claim.keys():
+        largest = max(part.value for part in parts)
+        return claims.judge(
+            paper, claim_id, Interval(largest, largest, largest, exact=True), data=data
+        )
+    if (fewest := min(len(part.values) for part in parts)) < LEAST:
+        return not_run(f"{fewest} repetitions, and {LEAST} are needed for an interval over them")
+    of_cases = {case: least(of_case) for case, of_case in cases.items()} if len(cases) > 1 else {}
+    return claims.judge(paper, claim_id, least(parts), cases=of_cases, data=data)
+
+
+def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> float | str:
+    """The number of a claim for a sentence, in points where the claim has that unit, or with `sign`
+    -1 its negative; "not run" where a run has no results for it, or none that its records
+    resolve."""
+    claim = claims.claims(paper)[claim_id]
+    cases = cases_of(claim, frame)
+    number = min(part.value for part in combined(claim, cases)) if cases else np.nan
+    return (
+        NOT_RUN
+        if np.isnan(number)
+        else sign * number * (100 if claim.get("unit") == "points" else 1)
+    )
+
+
+def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:
+    """The verdicts on all claims of a paper, in its order; arguments as for `judge`."""
+    return [judge(paper, claim, frame, run) for claim in claims.claims(paper)]

@@ -1,1 +1,0 @@
-"""One folder for each paper: its theory, its notebook's study, and the exhibits it shows."""

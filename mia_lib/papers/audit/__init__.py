@@ -1,1 +1,0 @@
-"""Audit your own model: what the chapter runs, draws and judges."""

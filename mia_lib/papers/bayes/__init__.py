@@ -1,1 +1,0 @@
-"""Bayes-optimal membership inference (Sablayrolles et al. 2019): theory, study, exhibits."""

@@ -1,1 +1,0 @@
-"""Difficulty calibration (Watson et al. 2022): measurements, study, exhibits."""

@@ -1,1 +1,0 @@
-"""All attacks of the library on the same targets, records and references."""

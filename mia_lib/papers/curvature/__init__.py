@@ -1,1 +1,0 @@
-"""Input loss curvature (Ravikumar et al. 2024): theory, study, exhibits."""

@@ -1,1 +1,0 @@
-"""The inverse Hessian attack (Suri et al. 2024): theory, study, exhibits."""

@@ -1,1 +1,0 @@
-"""Quantile regression (Bertran et al. 2023): theory, study, exhibits."""

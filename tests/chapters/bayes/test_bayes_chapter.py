@@ -1,0 +1,317 @@
+"""The Bayes-optimal chapter: its games against loops and limits, its attacks on banks whose losses are made up."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mia_book.chapters.bayes import exhibits, measure, study, theory
+from mia_lib import membership, metrics, signals
+from mia_lib.attacks import baselines, bayes
+from mia_lib.errors import MiaError
+from mia_lib.game import Game
+from mia_lib.published import Bank
+
+RNG = np.random.default_rng(0)
+
+
+def bank_of(**arrays):
+    return Bank("toy", {}, arrays, [])
+
+
+def toy_bank(gap, models=12, n=400, seed=0, others=40):
+    """Log odds of members lie `gap` higher, on records of their own difficulty; the last records are in no model."""
+    rng = np.random.default_rng(seed)
+    members = np.zeros((models, n + others), bool)
+    members[:, :n] = membership.balanced_halves(n, models, seed)
+    margin = 2 * rng.normal(size=n + others) + 0.3 * rng.normal(size=members.shape) + gap * members
+    return bank_of(margin=margin.astype(np.float16), members=members, correct=margin > 0)
+
+
+def value(frame, attack, metric, **where):
+    return metrics.estimate(frame, attack, metric, **where).value
+
+
+def test_matt_is_the_linearised_calibrated_loss_and_zero_one_malt_with_the_threshold_log_two():
+    x, y = measure.design(RNG.normal(size=(200, 5))), RNG.integers(0, 2, 200)
+    theta0, step = RNG.normal(size=6), 1e-4 * RNG.normal(size=6)
+    gradients, loss = study.logistic_gradients(theta0, x, y), study.logistic_loss(theta0, x, y)
+    second_order = ((x @ step) ** 2).max() / 8  # the logistic loss bends by a quarter at most
+    difference = loss - study.logistic_loss(theta0 + step, x, y)
+    assert_allclose(
+        bayes.matt(theta0 + step, theta0, gradients), difference, rtol=0, atol=second_order
+    )
+    assert ((loss < np.log(2)) == ((x @ theta0 > 0) == y)).all()
+
+
+def test_logistic_solution_has_no_gradient_and_its_hessian_is_the_derivative():
+    x, y = measure.design(RNG.normal(size=(80, 4))), RNG.integers(0, 2, 80)
+    theta, h = measure.logistic(x, y, 10.0), 1e-5
+    assert_allclose(study.logistic_gradients(theta, x, y).sum(0) + theta / 10, 0, atol=1e-5)
+    for k, unit in enumerate(np.eye(5)):
+        right, left = (
+            study.logistic_gradients(theta + sign * h * unit, x, y).sum(0) for sign in (1, -1)
+        )
+        assert_allclose(
+            study.logistic_hessian(theta, x, 10.0)[:, k],
+            (right - left) / (2 * h) + unit / 10,
+            atol=1e-6,
+        )
+
+
+def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
+    parts = measure.three_way_split(100, 40, seed=1)
+    assert sorted(np.concatenate(parts)) == list(range(100)) and [len(p) for p in parts] == [
+        20,
+        20,
+        20,
+        40,
+    ]
+    with pytest.raises(MiaError, match="1.5 n = 150"):
+        measure.three_way_split(100, 100, seed=1)
+    with pytest.raises(MiaError, match="two different numbers from 0 to 9"):
+        measure.features(
+            range(1),
+            "fashion_mnist_20k",
+            [5, 5],
+            "other classes",
+            "tanh_cnn:2,4,8",
+            1,
+            0.002,
+            "none",
+        )
+    with pytest.raises(
+        MiaError, match="german_credit has 2 classes, so 0 besides .* Name a data set"
+    ):
+        measure.features(
+            range(1), "german_credit", [0, 1], "other classes", "mlp:2", 1, 0.002, "none"
+        )
+
+
+def test_features_of_a_table_of_the_users_own_are_extracted_without_augmentation(tmp_path):
+    np.savez(
+        tmp_path / "mine.npz", x=RNG.normal(size=(200, 6)).astype(np.float32), y=np.arange(200) % 5
+    )
+    found = measure.features(
+        range(1),
+        str(tmp_path / "mine.npz"),
+        [0, 1],
+        "other classes",
+        "mlp:4",
+        1,
+        0.002,
+        "flip_crop:4",
+    )
+    assert found["features"].shape == (1, 80, 4) and found["labels"].sum() == 40
+
+
+def toy_games(n=100, splits=10, records=300, c=10.0):
+    x = measure.design(RNG.normal(size=(records, 6)))
+    y = x[:, 0] + 0.3 * RNG.normal(size=records) > 0
+    fits = {"theta": [], "theta0": [], "c": np.full(splits, c)}
+    for split in range(splits):
+        inside, _, apart, _ = measure.three_way_split(records, n, split)
+        fits["theta"].append(measure.logistic(x[inside], y[inside], c))
+        fits["theta0"].append(measure.logistic(x[apart], y[apart], c))
+    return x[:, :-1], y, bank_of(**{name: np.array(array) for name, array in fits.items()})
+
+
+def test_the_games_of_table_one_hold_the_identities_of_the_paper():
+    features, y, fit = toy_games()
+    frame = study.table_1(features, y, {100: fit})
+
+    def values(attack, metric):
+        return metrics.estimate(frame, attack, metric, n=100).values
+
+    # Eq. 41: 0-1 is right about members with p_train, about the rest with 1 - p_test, here by hand for the first split
+    inside, outside, _, left = measure.three_way_split(300, 100, 0)
+    x = measure.design(features)
+    right = [np.mean((x[rows] @ fit.theta[0] > 0) == y[rows]) for rows in (inside, outside, left)]
+    assert values("0-1", "auc")[0] == pytest.approx(0.5 + 0.5 * (right[0] - right[1]))
+    assert (
+        values("model", "train_accuracy")[0] == right[0]
+        and values("model", "validation_accuracy")[0] == right[2]
+    )
+    # MATT is nearly the loss calibrated by its reference, and the peak is no less than any other accuracy
+    assert abs(values("MATT", "auc") - values("Calibrated loss", "auc")).max() < 0.08
+    assert (
+        values("MALT", "balanced_accuracy") >= values("MALT", "rehearsed_accuracy") - 1e-12
+    ).all()
+    assert (
+        values("MATT", "balanced_accuracy") >= values("MATT", "cross_validated_accuracy") - 1e-12
+    ).all()
+    assert values("Eq. 39", "auc") == pytest.approx(values("MATT", "auc"), abs=0.1)
+    assert len(values("MATT", "average_precision")) == 10
+    table = exhibits.table_one(
+        frame, {("0-1", "auc"): "0-1", ("noise", "balanced_accuracy"): "noise"}
+    )
+    assert list(table.columns) == ["0-1", "noise"]  # the paper has no n = 100
+
+
+def test_the_penalty_is_chosen_for_the_model_alone():
+    """Labels that a weak penalty cannot learn are better guessed with a strong one."""
+    x = measure.design(RNG.normal(size=(400, 30)))
+    y = RNG.random(400) < 0.5 + 0.3 * np.sign(x[:, 0])
+    assert measure.choose_c(x, y, 100) < 1e3
+
+
+@pytest.mark.parametrize("records, lead, truth", [(4000, 1.0, 0.691), (100, 0.0, 0.5)])
+def test_cross_validated_accuracy_is_near_the_truth_however_few_the_records(records, lead, truth):
+    """A threshold chosen on a hundred records that are judged gains four points of nothing; one from other folds none."""
+    rng, games = np.random.default_rng(0), 40_000 // records
+    members = np.repeat((np.arange(records) < records // 2)[None], games, 0)
+    scores = rng.normal(size=members.shape) + lead * members
+    assert study.cross_validated_accuracy(scores, members).mean() == pytest.approx(truth, abs=0.01)
+
+
+def test_the_peak_of_noise_is_above_one_half_where_a_rehearsed_accuracy_is_a_coin_flip_and_sees_nothing_of_its_own_game():
+    scores, members = RNG.normal(size=(200, 100)), np.repeat((np.arange(100) < 50)[None], 200, 0)
+    assert metrics.rehearsed_accuracy(scores, members).mean() == pytest.approx(0.5, abs=0.02)
+    peak = metrics.balanced_accuracy(scores, members).mean()
+    assert peak > 0.54 and study.peak_of_noise(100) == pytest.approx(peak, abs=0.01)
+    orders = np.array(
+        [np.isin(np.arange(6), inside) for inside in itertools.combinations(range(6), 3)]
+    )  # all there are
+    peaks = metrics.balanced_accuracy(np.tile(np.arange(6.0), (len(orders), 1)), orders)
+    assert study.peak_of_noise(6) == pytest.approx(peaks.mean(), rel=1e-12)
+    scores, members = RNG.normal(size=(3, 200)), RNG.random((3, 200)) < 0.5
+    turned = members ^ (np.arange(3) == 0)[:, None]
+    own, other = (metrics.rehearsed_accuracy(scores, one)[0] for one in (members, turned))
+    assert other == pytest.approx(1 - own)
+    with pytest.raises(MiaError, match="at least 2"):
+        metrics.rehearsed_accuracy(scores[:1], members[:1])
+
+
+# Banks
+
+
+def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
+    bank = toy_bank(1.0)
+    frame, scores = study.attack_bank(bank, 4, 8, draws=20)
+    trained, others, game = (
+        bank.trained,
+        membership.references_of(2, 12)[:8],
+        Game.of(bank, 4, 8, order="first"),
+    )
+    loss, members = signals.loss_of(bank.margin[:, trained]), bank.members[:, trained]
+    assert set(scores) == {"0-1", "MALT", *study.ESTIMATORS} and scores["MALT"].shape == (4, 400)
+    assert_allclose(scores["MALT"][1], bayes.malt(loss[2]))
+    for attack, how in study.ESTIMATORS.items():
+        assert_allclose(scores[attack][1], bayes.mast(loss[2], loss[others], members[others], how))
+        assert metrics.estimate(frame, attack, "auc").values[1] == pytest.approx(
+            metrics.auc(scores[attack][1], members[2])
+        )
+        called = scores[attack][1] >= study.thresholds(game, study.ATTACKS[attack])[1]
+        assert metrics.estimate(frame, attack, "accuracy").values[1] == pytest.approx(
+            metrics.auc(called, members[2])
+        )
+    correct = bank.correct[0, trained]
+    eq41 = 0.5 * correct[members[0]].mean() + 0.5 * (1 - correct[~members[0]].mean())
+    assert metrics.estimate(frame, "0-1", "accuracy").values[0] == pytest.approx(eq41)
+    assert value(frame, "MAST", "auc") > value(frame, "MALT", "auc") + 0.1
+    for targets, references in ((7, 8), (4, 12)):
+        with pytest.raises(MiaError, match="of 12 models 6 can be attacked"):
+            study.attack_bank(bank, targets, references)
+    table = exhibits.table_two(frame)
+    assert str(table.loc["MAST", "accuracy, paper"]) == "77.6"
+    assert table.loc["MAST", "AUC"].value == pytest.approx(100 * value(frame, "MAST", "auc"))
+
+
+def test_calls_are_near_the_best_ones_and_use_no_membership_of_the_target():
+    bank = toy_bank(1.0, n=4000, others=0)
+    flipped = bank.members.copy()
+    flipped[:2] = ~flipped[:2]  # the target and its complement
+    games = [
+        Game.of(Bank("toy", {}, bank.arrays | {"members": members}, []), 1, 10)
+        for members in (bank.members, flipped)
+    ]
+    for attack in study.ATTACKS.values():
+        threshold, of_others = (study.thresholds(game, attack) for game in games)
+        [score] = games[0].scores({"attack": attack})["attack"]
+        peak = metrics.balanced_accuracy(score, bank.members[0])
+        assert 0.55 < metrics.auc(score >= threshold, bank.members[0]) <= peak + 1e-12
+        assert threshold == of_others
+    with pytest.raises(MiaError, match="at least 4"):
+        study.thresholds(Game.of(bank, 1, 2), "MALT")
+
+
+def test_counting_references_finds_everybody_with_the_complement_and_nobody_without():
+    """Whatever the losses: a member of the target is out of its complement, and every pair holds a record once."""
+    frame = study.complement(toy_bank(0.0), 6, draws=20)
+    assert value(frame, "counting", "auc", complement="kept") == 1
+    assert value(frame, "counting", "auc", complement="put aside") == 0.5
+    assert len(exhibits.complement(frame).axes[0].collections) >= 3  # a row an attack
+
+
+def test_shadow_models_stand_beside_malt_and_zero_one_on_the_same_records():
+    bank = toy_bank(1.5, n=400)
+    score = np.where(bank.members[0:8:2, :200], 0.8, 0.2).astype(np.float32)
+    frame = study.shadow_attack(
+        bank, bank_of(score=score, members=bank.members[0:8:2, :200]), draws=20
+    )
+    assert value(frame, "Shadow models", "accuracy") == 1
+    expected = metrics.auc(baselines.gap(bank.correct[2, :200]), bank.members[2, :200])
+    assert metrics.estimate(frame, "0-1", "accuracy").values[1] == pytest.approx(expected)
+
+
+def test_table_three_judges_each_network_with_a_threshold_from_the_others():
+    banks = {
+        ("net", strength): toy_bank(gap, models=8, seed=3)
+        for strength, gap in zip(study.PAPER_AUGMENTATIONS, (2, 1, 0), strict=True)
+    }
+    frame = study.table_3(banks, draws=20)
+    means = [
+        value(frame, "MALT", "accuracy", augmentation=one) for one in study.PAPER_AUGMENTATIONS
+    ]
+    assert means[0] > means[1] > means[2]
+    # Without a leak and with the same losses under all models the complement's membership would push this below one half.
+    still = bank_of(
+        **{
+            **toy_bank(0, models=8).arrays,
+            "margin": np.tile(toy_bank(0, models=8).margin[0], (8, 1)),
+        }
+    )
+    assert value(
+        study.table_3({("net", "none"): still}, draws=20), "MALT", "accuracy"
+    ) == pytest.approx(0.5, abs=1e-12)
+    assert [str(cell) for cell in exhibits.table_three(frame)["MALT, paper"]] == [
+        "90.4",
+        "77.4",
+        "68.0",
+    ]
+
+
+def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
+    bank = toy_bank(2.0)
+    losses = study.mean_losses(bank)
+    assert len(losses) == 400 and (losses["inside"] < losses["outside"]).mean() > 0.95
+    apart = exhibits.told_apart(losses, 0.5)
+    assert (apart == ((losses["inside"] < 0.5) & (losses["outside"] > 0.5))).all() and apart.any()
+    assert [len(line.get_xdata()) for line in exhibits.idea(losses, 0.5).axes[0].lines[:2]] == [
+        (~apart).sum(),
+        apart.sum(),
+    ]
+    assert (
+        len(exhibits.idea_chart(bank, losses, 0.5, records=50).to_dict()["datasets"]["records"])
+        == 50
+    )
+
+
+def test_theorems_hold_to_rounding_and_the_remark_on_heat_is_no_theorem():
+    frame, errors = study.theorems(seed=1, worlds=60)
+    of_theory = frame[frame["study"] == "theory"].set_index(["attack", "metric"])["value"]
+    assert (
+        of_theory["Theorem 2", "largest error"] < 1e-12
+        and of_theory["Theorem 2", "wrong signs"] == 0
+    )
+    assert (
+        of_theory["Property 1", "largest excess"] < 1e-12
+        and of_theory["Property 2", "largest excess"] < 1e-12
+    )
+    assert of_theory["best rule", "largest rise with temperature"] > 0
+    left, right = exhibits.figure_one(theory.gaussian_games(n=40, d=500, games=20, seed=1)).axes
+    assert left.get_xlim() == right.get_xlim()
+    assert (errors[["Theorem 1", "Theorem 2"]] < 1e-12).all().all() and (
+        errors["as printed"] > 1e-3
+    ).all()

@@ -1,0 +1,180 @@
+"""What differential privacy lets a score reveal, against enumeration, integration and mechanisms made by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import rel_entr
+
+from mia_book.chapters.curvature import theory
+from mia_lib.errors import MiaError
+
+EPSILONS = (0.0, 0.05, 0.5, 1.0, 3.0, 20.0)
+
+
+def kl(p, q):
+    return rel_entr(p, q).sum(-1)
+
+
+def stochastic(rng, rows, columns):
+    matrix = rng.dirichlet(np.full(columns, rng.choice([0.1, 1.0, 10.0])), rows)
+    matrix[:, rng.random(columns) < 0.2] = 0
+    matrix[:, 0] += 1e-3
+    return matrix / matrix.sum(1, keepdims=True)
+
+
+def private(rng, epsilon, outputs):
+    """Two laws of a random epsilon-private mechanism: randomised response or the exponential mechanism, post-processed."""
+    if rng.random() < 0.5:
+        laws = theory.randomised_response(epsilon, int(rng.integers(2, 6)))[:2]
+    else:
+        weights = np.exp(rng.uniform(0, epsilon / 2, (2, 7))) * rng.dirichlet(np.ones(7))
+        laws = weights / weights.sum(1, keepdims=True)
+    return laws @ stochastic(rng, laws.shape[1], outputs)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_randomised_response_is_private_with_exactly_its_epsilon_and_attains_the_kl_cap_with_two_labels_only(
+    epsilon, classes
+):
+    matrix = theory.randomised_response(epsilon, classes)
+    assert matrix.shape == (classes, classes)
+    assert_allclose(matrix.sum(1), 1, rtol=1e-12)
+    assert_allclose(np.log(matrix[:, None] / matrix).max(), epsilon, atol=1e-12)
+    assert (matrix.argmax(1) == np.arange(classes)).all() or epsilon == 0
+    divergence, cap = kl(matrix[0], matrix[1]), theory.kl_cap(epsilon)
+    assert divergence == pytest.approx(
+        epsilon * np.expm1(epsilon) / (np.exp(epsilon) + classes - 1)
+    )  # by hand
+    assert divergence == pytest.approx(cap) if classes == 2 or epsilon == 0 else divergence < cap
+
+
+def test_randomised_response_and_the_cap_by_hand():
+    assert_allclose(
+        theory.randomised_response(np.log(3), 3),
+        [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]],
+    )
+    assert_allclose(theory.randomised_response(2000.0, 4), np.eye(4))
+    epsilon = np.linspace(0, 30, 200)
+    assert (theory.kl_cap(epsilon) <= epsilon).all() and (np.diff(theory.kl_cap(epsilon)) > 0).all()
+    assert theory.kl_cap(0.0) == 0 and theory.kl_cap(2000.0) == 2000
+    assert theory.kl_cap(1.0) == pytest.approx(0.46212, abs=1e-5)
+
+
+@settings(deadline=None, max_examples=100)
+@given(epsilon=st.floats(0, 8), seed=st.integers(0, 2**32 - 1), outputs=st.integers(2, 9))
+def test_no_score_of_a_private_mechanism_exceeds_the_cap(epsilon, seed, outputs):
+    rng = np.random.default_rng(seed)
+    p, q = private(rng, epsilon, outputs)
+    for _ in range(2):  # a score of the output, then a score of that score
+        assert kl(p, q) <= theory.kl_cap(epsilon) + 1e-9
+        p, q = np.stack([p, q]) @ stochastic(rng, len(p), 4)
+
+
+def worlds(count, seed=0):
+    """Random constants with epsilon: some flat in m, some with thresholds beyond any data set, many that need none."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        loss_bound, gamma, bias, rho, alpha, sigma = 10 ** rng.uniform(-2, 2, 6) * np.array(
+            [1, 0.01, 0.01, 0.1, 1, 30]
+        )
+        gamma, bias, rho = (value * (rng.random() < 0.7) for value in (gamma, bias, rho))
+        yield (
+            theory.CurvatureWorld(loss_bound, gamma, bias, rho, alpha, sigma),
+            rng.uniform(0.01, 10),
+            rng,
+        )
+
+
+WORLD = theory.CurvatureWorld(
+    loss_bound=2.0, gamma=0.1, bias=0.3, hessian_lipschitz=1.5, alpha_cubed=4.0, sigma=8.0
+)
+
+
+def test_curvature_world_by_hand_and_of_arrays():
+    assert WORLD.c(5) == pytest.approx(19 * 0.1 + 8 * 0.3 + 1.0 + 2.0)  # Eq. 9: 7.3
+    assert WORLD.mean_bound(5, np.log(2)) == pytest.approx(
+        2 * (5 * 0.5 + 1) + 7.3 - 2
+    )  # Eq. 15: 12.3
+    assert WORLD.kl_bound(5, np.log(2)) == pytest.approx(12.3**2 / 128)
+    m, epsilon = np.array([1, 10, 100]), np.array([[0.0], [1.0]])
+    for method in (WORLD.mean_bound, WORLD.kl_bound):
+        assert_allclose(
+            method(m, epsilon), [[method(int(a), float(e[0])) for a in m] for e in epsilon]
+        )
+
+
+def test_theorem_4_2_holds_of_means_between_zero_and_the_bound_and_not_below():
+    for world, epsilon, rng in worlds(300):
+        m = int(rng.integers(1, 1000))
+        limit, cap = world.mean_bound(m, epsilon), world.kl_bound(m, epsilon)
+        means = np.c_[limit * rng.random((2, 50)), [0.0, limit], [-0.1 * limit, limit]]
+        divergence = (means[0] - means[1]) ** 2 / (
+            2 * world.sigma**2
+        )  # of two normal laws with one standard deviation
+        assert (divergence[:-2] <= cap * (1 + 1e-12)).all() and divergence[-2] == pytest.approx(cap)
+        assert divergence[-1] > cap  # a Hessian need not be positive
+
+
+def test_the_bound_leaves_behind_what_privacy_allows():
+    """Gap G1: curvature is a score of the model, so its divergence obeys `kl_cap`, however many records there are."""
+    for world, epsilon, _ in worlds(100, seed=2):
+        sizes = np.geomspace(1, 1e9, 200)
+        beyond = world.kl_bound(sizes, epsilon) > epsilon  # from some size on
+        assert (
+            beyond[-1]
+            and (np.diff(beyond.astype(int)) >= 0).all()
+            and epsilon > theory.kl_cap(epsilon)
+        )
+
+
+@settings(deadline=None, max_examples=200)
+@given(epsilon=st.floats(0, 6), seed=st.integers(0, 2**32 - 1))
+def test_step_five_of_lemma_a_1_private_training_is_stable(epsilon, seed):
+    rng = np.random.default_rng(seed)
+    laws = private(rng, epsilon, 6)
+    gap = np.abs((laws[0] - laws[1]) @ (3.0 * rng.random((6, 40)))).max()
+    assert gap <= 3.0 * -np.expm1(-epsilon) + 1e-12
+    assert gap <= 3.0 * np.tanh(epsilon / 2) + 1e-12  # the sharp form
+
+
+def test_lemma_a_1_as_printed_fails_in_one_dimension_and_corrected_holds():
+    """Every model has the loss x^2 (1 - |x|); records -1, 0 and 1. No risk, no gap, no dependence on the data."""
+    x = np.linspace(-1, 1, 200_001)
+    loss = x**2 * (1 - np.abs(x))
+    second = np.gradient(np.gradient(loss, x), x)[2:-2]
+    curvature, rho = second[len(second) // 2], np.abs(np.diff(second)).max() / (x[1] - x[0])
+    assert (
+        curvature == pytest.approx(2, abs=1e-3)
+        and loss.min() == 0
+        and rho == pytest.approx(6, rel=0.05)
+    )
+    world = theory.CurvatureWorld(loss.max(), 0.0, 0.0, 6.0, 1.0, 1.0)
+    assert world.mean_bound(3, 0.0) == pytest.approx(1 + 4 / 27)
+    assert world.mean_bound(3, 0.0) < curvature < 2 * world.mean_bound(3, 0.0)
+
+
+def test_random_mechanisms_are_private_and_randomised_response_attains_the_cap():
+    found = theory.mechanisms(200, seed=4)
+    assert (found["kl"] <= theory.kl_cap(found["epsilon"]) + 1e-9).all() and len(found) == 240
+    attained = found[found["kind"] == "randomised response"]
+    assert_allclose(attained["kl"], theory.kl_cap(attained["epsilon"]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "call,named",
+    [
+        (lambda: theory.randomised_response(-1.0, 2), "epsilon"),
+        (lambda: theory.randomised_response(1.0, 1), "classes"),
+        (lambda: theory.kl_cap([1.0, -1.0]), "epsilon"),
+        (lambda: WORLD.c(0), "m = "),
+        (lambda: WORLD.mean_bound(1, -1), "epsilon"),
+        (lambda: theory.CurvatureWorld(0.0, 0, 0, 0, 0, 1), "loss_bound"),
+        (lambda: theory.CurvatureWorld(1.0, 0, np.inf, 0, 0, 1), "bias"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, named):
+    with pytest.raises(MiaError, match=named):
+        call()

@@ -1,0 +1,437 @@
+"""What the chapter on the inverse Hessian attack measures and shows: beside plain matrices, and beside the paper."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from mia_book.chapters.iha import costs, exhibits, measure, study
+from mia_book.chapters.iha.measure import root, square
+from mia_book.publishing import catalogue
+from mia_lib import data, membership, metrics, models, signals, training
+from mia_lib.attacks import baselines
+from mia_lib.published import Bank
+from mia_lib.signals import hessian
+
+GAME = {
+    "dataset": "fashion_mnist_20k",
+    "architecture": "mlp:2",
+    "records": 120,
+    "epochs": 12,
+    "batch_size": 20,
+    "learning_rate": 0.05,
+    "momentum": 0.8,
+    "weight_decay": 0.01,
+    "seed": 0,
+}
+RATES = {name: GAME[name] for name in ("learning_rate", "momentum", "weight_decay")}
+ASKED = {
+    "damping": 2.0,
+    "inner": 120,
+    "dampings": [0.01, 2.0, 4.0],
+    "thresholds": [0.02],
+    "swept": 90,
+    "solved": 12,
+    "tolerance": 1e-6,
+    "judged": 100,
+}
+TARGETS, MODELS = 3, 8
+
+
+def bank_of(name, models, **parameters):
+    measurement = catalogue()[name]
+    whole = measurement.complete(parameters)
+    return Bank(name, whole, measurement.function(range(models), **whole), [])
+
+
+@pytest.fixture(scope="module")
+def case():
+    audit = bank_of("iha/fashion", TARGETS, **GAME, **ASKED)
+    return study.Case("a set", audit, bank_of("iha/fashion-bank", MODELS, **GAME, judged=100))
+
+
+@pytest.fixture(scope="module")
+def frames(case):
+    table, scores, members = study.table_2(case, draws=10)
+    return {
+        "table": table,
+        "scores": scores,
+        "members": members,
+        "told": study.control(case, 10),
+        "parts": study.table_4(case, 10),
+        "swept": study.conditioning(case, 10),
+        "solved": study.conjugate(case, 10),
+    }
+
+
+@pytest.fixture(scope="module")
+def less(case):
+    return bank_of(
+        "iha/fashion-partial", TARGETS, **GAME, damping=2.0, judged=100, fractions=[0.5, 1.0]
+    )
+
+
+@pytest.fixture(scope="module")
+def partial(case, less):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "where_measured", lambda *_, **__: less)
+        return study.partial_knowledge(case, [0.5, 1.0], True, 10, **GAME)
+
+
+@cache
+def matrices(target: int) -> "Matrices":
+    return Matrices(target)
+
+
+class Matrices:
+    """Hessian, gradients and parameters of a target, without any of the chapter's shortcuts."""
+
+    def __init__(self, target, known=None):
+        models, pool, rows = measure.targets(range(target, target + 1), **GAME, judged=100)
+        network, inside = models.model(0), models.members[0] if known is None else known
+        self.inside, self.rows, self.n = models.members[0], rows, inside.sum()
+        self.hessian = hessian.exact(network, pool.x[inside], pool.y[inside], dtype="float64")
+        self.gradients = np.concatenate(
+            list(signals.record_gradients(network, pool.x, pool.y, dtype="float64"))
+        )
+        self.mean = self.gradients[inside].mean(0)
+        self.loss = signals.loss(models, pool)[0].astype(float)
+        self.theta = np.concatenate(
+            [p.detach().numpy().ravel() for p in network.parameters()]
+        ).astype(float)
+
+    def score(self, told, inverse, decay=0.0, loss=True):
+        """Eq. 8, a record at a time."""
+        rate, momentum, alpha = RATES.values()
+        a, found, steps = rate / (1 + momentum), [], self.gradients[self.rows] @ inverse
+        whole = inverse @ (self.mean + decay * self.theta)
+        flags = np.broadcast_to(told, len(self.rows))
+        for z, flag, x, further in zip(self.rows, flags, steps, steps @ inverse, strict=True):
+            x0 = whole - flag * x / self.n  # of the other records
+            terms = (
+                (1 - a * alpha) * x @ x / self.n
+                + 2 * (1 - a * alpha) * x0 @ x
+                + alpha / (2 * self.n) * (2 - a * alpha) * x @ further
+                + alpha * (2 - a * alpha) * x0 @ further
+            )
+            found.append(loss * self.loss[z] / (1 + momentum) - terms / rate)
+        return np.array(found)
+
+
+def damped(matrices, epsilon):
+    return np.linalg.inv(matrices.hessian + epsilon * np.eye(len(matrices.hessian)))
+
+
+def near(found, wanted):
+    """To a thousandth of the spread of the scores, which are kept in half precision."""
+    assert_allclose(found, wanted, rtol=2e-3, atol=4e-3 * np.std(wanted))
+
+
+def test_the_audit_is_what_matrices_say(case):
+    for t in range(TARGETS):
+        by_hand, members = matrices(t), case.audit.members
+        inside = by_hand.inside[by_hand.rows]
+        assert (members[t] == inside).all()
+        inverse = damped(by_hand, 2.0)
+        near(study.scores(case, members, few=True)[t], by_hand.score(inside, inverse))
+        near(study.scores(case, 0, few=True)[t], by_hand.score(0, inverse))
+        flags = study.random_flags(members)
+        near(study.scores(case, flags, few=True)[t], by_hand.score(flags[t], inverse))
+        own, left = by_hand.gradients[by_hand.rows], by_hand.mean + 0.01 * by_hand.theta
+        near(square(case.audit.influence[t]), ((own @ inverse) * own).sum(1))
+        rest = left - inside[:, None] * own / by_hand.n
+        near(
+            study.gradient_alone(case)[t], (rest**2).sum(1) - ((rest + own / by_hand.n) ** 2).sum(1)
+        )
+        assert case.audit.norm[t] == pytest.approx(np.linalg.norm(left), rel=1e-5)
+
+
+def test_terms_add_up_to_the_score_and_the_weight_decay_joins_the_gradient_of_the_others(case):
+    """In I2; in I4 it would be of second order and is left out."""
+    by_hand, members = matrices(0), case.audit.members
+    whole = study.scores(case, members, few=True)
+    parts = [
+        study.scores(case, members, (term,), few=True) for term in ("loss", "I1", "I2", "I3", "I4")
+    ]
+    assert_allclose(sum(parts), whole, rtol=1e-9, atol=1e-9 * np.std(whole))
+    a, inverse = RATES["learning_rate"] / 1.8, damped(by_hand, 2.0)
+    plain = by_hand.score(members[0], inverse)
+    added = (
+        2
+        * (1 - a * 0.01)
+        * 0.01
+        * by_hand.gradients[by_hand.rows]
+        @ inverse
+        @ (inverse @ by_hand.theta)
+    )
+    near(
+        study.scores(case, members, few=True, stationary=True)[0],
+        plain - added / RATES["learning_rate"],
+    )
+
+
+def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indefinite(case, frames):
+    solved, audit, by_hand = frames["solved"], case.audit, matrices(1)
+    assert (
+        metrics.estimate(solved, "IHA (CG)", "distance").value < 0.02
+    )  # of conjugate gradients from the inverse
+    assert 1 <= metrics.estimate(solved, "IHA (CG)", "iterations").value <= 40
+    assert np.isnan(audit.swept_shift[:, 0]).any() == (audit.least < -0.01).any()
+    members = audit.members[:, :90]
+    swept = frames["swept"]
+    assert set(swept[swept["way"] == "damping"]["epsilon"]) <= {0.01, 2.0, 4.0}
+    values, vectors = np.linalg.eigh(by_hand.hessian)
+    kept = np.abs(values) > 0.02
+    low_rank = vectors[:, kept] / values[kept] @ vectors[:, kept].T
+    for way, epsilon, inverse in (
+        ("damping", 4.0, damped(by_hand, 4.0)),
+        ("low rank", 0.02, low_rank),
+    ):
+        found = metrics.estimate(
+            swept, "IHA without the loss", "auc", way=way, epsilon=epsilon
+        ).values[1]
+        by_matrix = by_hand.score(by_hand.inside[by_hand.rows], inverse, loss=False)[:90]
+        assert found == pytest.approx(metrics.auc(by_matrix, members[1]), abs=0.01)
+
+
+def test_who_knows_a_part_has_hessian_and_gradient_of_that_part(case, less, partial):
+    models, pool, rows = measure.targets(range(TARGETS), **GAME, judged=100)
+    assert (
+        sorted(partial["fraction"].unique()) == [0.5, 1.0]
+        and not (less.known[:, 0] & ~less.known[:, 1]).any()
+    )
+    assert (less.known[:, 1] == less.members).all()
+    order = np.random.default_rng([37, 0, 0]).permutation(np.flatnonzero(models.members[0]))[:30]
+    known = np.isin(np.arange(len(pool)), order)
+    assert (known[rows] == less.known[0, 0]).all()
+    by_hand = Matrices(0, known)
+    for rule, flags in (("honest", known[rows]), ("as released", by_hand.inside[rows] * 30 / 60)):
+        wanted = metrics.auc(by_hand.score(flags, damped(by_hand, 2.0)), less.members[0])
+        assert metrics.estimate(partial, "IHA", "auc", fraction=0.5, rule=rule).values[
+            0
+        ] == pytest.approx(wanted, abs=0.01)
+    whole = metrics.auc(study.scores(case, case.audit.members), case.audit.members)
+    assert_allclose(
+        metrics.estimate(partial, "IHA", "auc", fraction=1.0, rule="honest").values[:TARGETS],
+        whole,
+        atol=0.01,
+    )
+
+
+def test_a_target_among_few_references_lifts_lira_most(case):
+    frame = study.self_references(case, draws=10)
+    most = len(case.bank) - 2
+    assert list(frame["references"].unique())[-1] == most
+    for attack, scores in study.lira_scores(case).items():
+        if attack in (study.LIRA, study.SELF):
+            found = metrics.estimate(frame, attack, "auc", references=most).values
+            assert_allclose(found, metrics.auc(scores, case.audit.members))
+    assert len(exhibits.self_figure(frame).axes) == 1
+
+
+def test_references_know_all_records_but_one(case, monkeypatch):
+    seen, real = [], training.train
+    monkeypatch.setattr(
+        training,
+        "train",
+        lambda pool, members, *recipe, **how: (
+            seen.append((members, how)) or real(pool, members, *recipe, **how)
+        ),
+    )
+    found = bank_of("iha/fashion-left-out", 1, **GAME, judged=100, count=6, references=2)
+    sets, inside = (
+        next(members for members, how in seen if how["label"].startswith("leave")),
+        matrices(0).inside,
+    )
+    chosen = matrices(0).rows[found.place[0]]
+    assert (
+        len(sets) == 2 * (3 + 1)
+        and found.members[0].sum() == 3
+        and found.reference_margin.shape == (1, 2, 6)
+    )
+    for k, record in enumerate(
+        chosen[found.members[0]]
+    ):  # the members' own, and then one for all others
+        assert all(
+            np.flatnonzero(one != inside).tolist() == [record] for one in sets[2 * k : 2 * k + 2]
+        )
+    assert (sets[-2:] == inside).all()
+    frame = study.left_out(case, found)
+    assert set(frame["attack"]) == {"LiRA", "L-attack", "LiRA-L", "IHA", "losses", "IHA and losses"}
+    assert metrics.estimate(frame, "losses", "kappa").value <= 1
+
+
+def test_half_precision_keeps_values_to_a_thousandth_over_twelve_decades():
+    values = np.concatenate([[0.0], 10.0 ** np.linspace(-8, 9, 200)])
+    for sign in (1, -1):
+        assert_allclose(square(root(sign * values)), sign * values, rtol=2e-3)
+    assert np.isfinite(root(np.array([1e12]))).all() and root(values).dtype == np.float16
+
+
+def test_odd_classes_are_told_from_even_ones_by_the_squared_error():
+    models, pool, rows = measure.game(
+        range(2), **GAME | {"architecture": "sigmoid_regression"}, judged=10
+    )
+    images = data.load("fashion_mnist_20k").as_table()
+    chosen = np.random.default_rng([17, 0]).permutation(images.n_train)[:120]
+    assert (
+        pool.classes == ("even", "odd")
+        and (pool.y == images.y[chosen] % 2).all()
+        and len(rows) == 10
+    )
+    assert models.config.loss == "brier" and (models.members[0] != models.members[1]).all()
+    assert (
+        study.name_of("mnist", "sigmoid_regression") == "MNIST-Odd"
+        and study.kind_of("mnist", "mlp:6") == "fashion"
+    )
+
+
+def test_references_are_neither_the_target_nor_its_partner(case, frames):
+    margin, members = case.bank.margin.astype(float), case.bank.members
+    for t in range(TARGETS):
+        others = [m for m in range(MODELS) if m not in (2 * t, 2 * t + 1)]
+        assert others == list(membership.references_of(2 * t, MODELS))
+        lira = baselines.lira_online(margin[2 * t], margin[others], members[others])
+        assert_allclose(frames["scores"]["LiRA"][t], lira)
+        alone = [2 * t, *others]
+        itself = baselines.lira_online(margin[2 * t], margin[alone], members[alone], own="keep")
+        assert_allclose(frames["scores"][study.SELF][t], itself)
+    assert (frames["members"] == members[: 2 * TARGETS : 2]).all()
+
+
+def test_frames_have_the_metrics_of_their_scores(case, frames):
+    table, members, told = frames["table"], frames["members"], frames["told"]
+    for name, score in frames["scores"].items():
+        assert_allclose(
+            metrics.estimate(table, name, "auc", study="attacks").values,
+            metrics.auc(score, members),
+        )
+    assert 0 < metrics.estimate(table, "SIF", "rank correlation").value <= 1
+    same = metrics.estimate(told, "IHA", "auc", told="membership").values
+    assert_allclose(same, metrics.estimate(table, "IHA", "auc", study="attacks").values)
+    flags = study.random_flags(members)
+    assert (flags.sum(1) == members.sum(1)).all() and (flags != members).any(1).all()
+    found = metrics.estimate(told, "IHA", "auc", told="random flags", judged="flags").values
+    assert_allclose(found, metrics.auc(study.scores(case, flags), flags))
+
+
+def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has_measured_is_left_out(
+    monkeypatch, case
+):
+    """Smaller games train for as many steps: 60 members are 3 batches of 20, twelve times; 20 members one, 36 times."""
+    recipe = GAME | {"damping": 2.0}
+    assert study.measured(2, 6, make=False, **recipe) is None
+    assert (
+        study.partial_knowledge(case, [0.5], False, **recipe).empty
+        and study.partial_knowledge(case, [], **recipe).empty
+    )
+    assert (
+        study.convergence(case, [9], False, **recipe).empty
+        and study.sizes(case, [40], 2, False, **recipe).empty
+    )
+    asked = []
+
+    def measured(targets, models, few, make, **how):
+        asked.append((targets, models, how["records"], how["epochs"]))
+        bank = models and Bank(
+            "x", how, {name: array[:models] for name, array in case.bank.arrays.items()}, []
+        )
+        arrays = {name: array[:targets] for name, array in case.audit.arrays.items()}
+        audit = Bank("x", case.audit.parameters | how, arrays, [])
+        return None if how["epochs"] == 7 else study.Case("a set", audit, bank or None)
+
+    monkeypatch.setattr(study, "measured", measured)
+    trained = study.convergence(case, [9, 2, 7], True, 10, **GAME, damping=2.0)
+    assert trained["epochs"].unique().tolist() == [2, 9, 12] and {
+        models for _, models, _, _ in asked
+    } == {0}
+    assert set(trained["told"].dropna()) == {"membership", "random flags"}
+    sized = study.sizes(case, [40], 3, True, 10, **GAME, damping=2.0)
+    assert asked[-1] == (3, 6, 40, 36) and sized["size"].unique().tolist() == [20, 60]
+    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA"} and {
+        len(number.values) for number in sized["estimate"]
+    } == {3}
+    assert len(exhibits.epochs_figure(trained).axes) == 1 and len(exhibits.table_7(sized)) == 6
+
+
+def test_the_stationary_law_and_the_odds_have_their_rows_and_costs_are_counted_of_the_case(
+    monkeypatch,
+):
+    spectrum = study.theory.spectrum
+    monkeypatch.setattr(
+        study.theory, "spectrum", lambda *given, seed: spectrum(*given, groups=8, seed=seed)
+    )
+    frame = study.theorems()
+    assert metrics.estimate(frame, "Theorem 3.2", "distance").value < 1e-9
+    assert abs(metrics.estimate(frame, "SGD", "slope").value) < 0.15
+    parameters = catalogue()["iha/fashion"].complete({})
+    paper = study.Case("FashionMNIST", Bank("x", parameters, {}, []))
+    frame, network = study.costs(paper, 20), models.build("mlp:6", (784,), 10, seed=0)
+    cost = {
+        name: metrics.estimate(frame, name, "1,000 records").value
+        for name in ("IHA", "IHA (CG)", "LiRA")
+    }
+    assert (
+        metrics.estimate(frame, "IHA", "each").value == 4 * 4780**2
+    )  # two rotations of a gradient of 4,780 numbers
+    assert cost["IHA"] == pytest.approx(
+        metrics.estimate(frame, "IHA", "once").value + 1000 * 4 * 4780**2
+    )
+    assert cost["IHA (CG)"] == 1000 * 40 * costs.hessian_product(
+        network, (784,), 30_000, "cross_entropy"
+    )
+    assert metrics.estimate(frame, "IHA", "share of LiRA").value == pytest.approx(
+        cost["IHA"] / cost["LiRA"]
+    )
+
+
+def test_tables_stand_beside_the_papers(frames, partial):
+    named = {
+        name: frame.assign(data="MNIST-Odd")
+        for name, frame in frames.items()
+        if isinstance(frame, pd.DataFrame)
+    }
+    table = exhibits.table_2(named["table"])
+    assert str(table.loc[("MNIST-Odd", "IHA"), "AUC, paper"]) == "54.2" and len(table) == 7
+    assert str(table.loc[("MNIST-Odd", "IHA"), "TPR at 0.1 %"]) == "below resolution"
+    assert (
+        str(exhibits.table_3(named["solved"]).loc[("MNIST-Odd", "IHA (CG)"), "AUC, paper"])
+        == "54.1"
+    )
+    assert str(exhibits.table_4(named["parts"]).loc["all", "Purchase-100(S): AUC, paper"]) == "79.1"
+    swept = exhibits.table_8(
+        named["swept"].assign(epsilon=named["swept"]["epsilon"].replace(4.0, 0.2))
+    )
+    assert str(swept.loc[("damping", 0.2), "MNIST-Odd: IHA, paper"]) == "54.2"
+    assert str(exhibits.table_9(partial).iloc[1]["Purchase-100(S): as released, paper"]) == "79.1"
+    told = exhibits.told_figure(
+        pd.concat([frames["table"], frames["told"]]).assign(data="FashionMNIST")
+    )
+    assert len(told.axes[0].containers) == 4
+    assert (
+        len(exhibits.roc({name: (frames["scores"], frames["members"]) for name in "ab"}).axes) == 2
+    )
+    assert set(exhibits.access_table()["attack"]) >= {"IHA", "L-attack"}
+    assert (
+        len(
+            exhibits.table_6(
+                study.costs(
+                    study.Case("x", Bank("x", catalogue()["iha/odd"].complete({}), {}, [])), 6
+                )
+            )
+        )
+        == 3
+    )
+
+
+def test_ends_of_sgd_lie_about_their_own_minimum():
+    found = exhibits.idea(data.load("german_credit"), (1, 12), chains=60)
+    assert found.ends.shape == (2, 60, 2) and (found.nearer > 0.8).all()
+    assert_allclose(
+        found.ends.mean(1),
+        found.minima,
+        atol=0.2 * np.linalg.norm(found.minima[0] - found.minima[1]),
+    )
+    assert len(exhibits.idea_figure(found).axes) == 2

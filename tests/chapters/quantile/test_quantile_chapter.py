@@ -1,0 +1,265 @@
+"""The quantile chapter: how records are dealt, scores and thresholds against plain loops, the reading of its frame."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtri
+
+from mia_book.chapters.quantile import exhibits, measure, study
+from mia_book.chapters.quantile.study import LIRA, MARGINAL, ONE, XY, X
+from mia_lib import membership, metrics
+from mia_lib.errors import MiaError
+from mia_lib.published import Bank
+
+POOL, FRESH, HELD, JUDGED = 1200, 600, 200, 400
+
+
+def toy_case(gap, spread=1.0, count=24, targets=8, seed=0, name="toy"):
+    """Log odds of members lie `gap` higher, on records of their own difficulty; the regression knows half of it, and gives
+    `spread` times the right spread of what is left."""
+    rng = np.random.default_rng(seed)
+    members = np.zeros((count, POOL + FRESH), bool)
+    members[:, :POOL] = membership.balanced_halves(POOL, count, seed)
+    kind, own = rng.normal(size=(2, POOL + FRESH))
+    margin = kind + own + gap * members + 0.5 * rng.normal(size=members.shape)
+    parts = [measure.split(members[t], POOL, t, JUDGED, HELD) for t in range(0, 2 * targets, 2)]
+    rows = np.stack([np.r_[part.judged, part.held] for part in parts])
+    told = {"mean": kind[rows], "log_spread": np.full(rows.shape, np.log(spread * np.sqrt(1.25)))}
+    blind = {"mean": np.zeros(rows.shape), "log_spread": np.full(rows.shape, np.log(1.5))}
+    return study.Case(
+        name,
+        "images",
+        Bank("toy", {}, {"margin": margin, "members": members}, []),
+        targets,
+        POOL,
+        {XY: Bank("toy", {}, told, []), X: Bank("toy", {}, blind, [])},
+        None,
+        JUDGED,
+        HELD,
+    )
+
+
+CASE = toy_case(1.0, count=24)
+FRAME, SCORES, MEMBERS = study.attacks(CASE, [2, 8, 20], 20)
+BEHIND = study.thresholds(CASE, [8, 20], 20)
+
+
+of = metrics.estimate
+
+
+def test_records_are_dealt_as_the_paper_deals_them():
+    members = membership.balanced_halves(1000, 2, 0)
+    whole = np.hstack([members, np.zeros((2, 300), bool)])
+    part = measure.split(whole[0], 1000, 0, 10_000, 100)
+    assert (part.judged[part.inside] == np.flatnonzero(members[0])).all()  # its members
+    assert (part.judged[~part.inside] == np.arange(1000, 1300)).all()  # the records after the pool
+    assert len(part.held) == 100 and not members[0][np.r_[part.held, part.fitted]].any()
+    assert sorted(np.r_[part.held, part.fitted]) == list(
+        np.flatnonzero(~members[0])
+    )  # the other half, once each
+    assert (measure.split(whole[0], 1000, 0, 50, 100).judged[:50] == part.judged[:50]).all()
+    with pytest.raises(MiaError, match="held"):
+        measure.split(whole[0], 1000, 0, 50, 490)
+
+
+def test_counting_references_says_nothing_and_what_is_kept_is_near():
+    """A record counts as trained on in one of each pair of models, of the pool and after it."""
+    assert (CASE.dealt[0::2] ^ CASE.dealt[1::2]).all()
+    assert (CASE.dealt[:, :POOL] == CASE.bank.members[:, :POOL]).all()
+    others = CASE.game.references_of(4, 20)
+    assert (CASE.dealt[others].sum(0) == 10).all() and not {4, 5} & {*others}
+    values = np.random.default_rng(0).normal(0, 5, 1000)
+    assert np.abs(measure.coarse(values) - values).max() <= 0.5 / measure.GRAIN + 1e-9
+
+
+def test_scores_are_those_of_a_plain_loop():
+    for t, target in enumerate(CASE.targets):
+        part = CASE.split(target)
+        assert (MEMBERS[t] == part.inside).all()
+        for i in range(0, len(part.judged), 97):
+            record, fitted = part.judged[i], CASE.regressions[XY]
+            own = CASE.margin[target, record]
+            assert SCORES[MARGINAL, 0][t, i] == own
+            wanted = (own - fitted.mean[t, i]) / np.exp(fitted.log_spread[t, i])
+            assert SCORES[XY, 1][t, i] == pytest.approx(wanted, rel=1e-6)
+    difference = CASE.margin[0, CASE.split(0).judged] - CASE.margin[1, CASE.split(0).judged]
+    order = np.argsort(difference, kind="stable")
+    assert (
+        np.diff(SCORES[ONE, 1][0][order]) >= 0
+    ).all()  # one reference: the difference of two scores
+    for t, target in enumerate(CASE.targets):
+        for which, side in (("members", MEMBERS[t]), ("others", ~MEMBERS[t])):
+            found = of(FRAME[FRAME["study"] == "model"], "model", which).values[t]
+            assert found == pytest.approx(
+                (CASE.margin[target, CASE.split(target).judged[side]] > 0).mean()
+            )
+
+
+def test_one_reference_is_ahead_of_the_regression_and_many_of_one_but_not_where_nothing_leaks():
+    tpr = {
+        key: of(FRAME, key[0], "auc", n=key[1]).value
+        for key in SCORES
+        if key[0] in (MARGINAL, X, XY, ONE, LIRA)
+    }
+    assert tpr[MARGINAL, 0] < tpr[XY, 1] < tpr[ONE, 1] < tpr[LIRA, 20]
+    assert tpr[X, 1] == pytest.approx(tpr[MARGINAL, 0], abs=1e-3)  # it knows nothing here
+    assert {n for name, n in SCORES if name == "RMIA, offline"} == {8}
+    frame = study.attacks(toy_case(0.0, count=16), [2, 8], 20)[0]
+    auc = frame[frame["metric"] == "auc"].groupby(["attack", "n"])["value"].mean()
+    assert (abs(auc - 0.5) < 0.05).all(), auc
+
+
+def test_loss_and_rate_of_a_threshold_by_hand():
+    part, level = CASE.split(6), ndtri(0.99)
+    fitted = CASE.regressions[XY]
+    bar = fitted.mean[3] + level * np.exp(fitted.log_spread[3])
+    score = np.r_[CASE.margin[6, part.judged], CASE.margin[6, part.held]]
+    fresh = ~part.inside
+    pairs = zip(bar[:-HELD][fresh], score[:-HELD][fresh], strict=True)
+    loss = np.mean([max(0.01 * (q - s), 0.99 * (s - q)) for q, s in pairs])
+    found = of(BEHIND, XY, "pinball=0.01", protocol="as fitted").values[3]
+    assert found == pytest.approx(loss, rel=1e-6)
+    rate = (score[:-HELD][fresh] >= bar[:-HELD][fresh]).mean()
+    assert of(BEHIND, XY, "fpr=0.01", protocol="as fitted").values[3] == pytest.approx(rate)
+    shift = np.quantile(score[-HELD:] - bar[-HELD:], 0.99)
+    rate = (score[:-HELD][fresh] >= bar[:-HELD][fresh] + shift).mean()
+    assert of(BEHIND, XY, "fpr=0.01", protocol="moved").values[3] == pytest.approx(rate)
+
+
+def test_moving_thresholds_mends_a_wrong_spread_and_explained_is_a_share_of_the_variance():
+    wrong = study.thresholds(toy_case(1.0, spread=0.5, count=24), [], 20)
+    rates = [
+        of(wrong, XY, "fpr=0.01", protocol=protocol).value for protocol in ("as fitted", "moved")
+    ]
+    losses = [
+        of(wrong, XY, "pinball=0.01", protocol=protocol).value
+        for protocol in ("as fitted", "moved")
+    ]
+    assert rates[0] > 0.05 and rates[1] < 0.03 and losses[1] < losses[0]
+    right = of(BEHIND, XY, "fpr=0.01", protocol="as fitted")
+    assert 0.004 < right.value < 0.02 and right.interval().low < right.value < right.interval().high
+    shares = {
+        attack: of(BEHIND, attack, "explained", n=n).value
+        for attack, n in ((MARGINAL, 0), (X, 1), (XY, 1), (LIRA, 20))
+    }
+    assert abs(shares[MARGINAL]) + abs(shares[X]) < 1e-9 and 0.3 < shares[XY] < 0.6 < shares[LIRA]
+
+
+def test_the_lower_loss_goes_with_more_members_or_not():
+    rows = []
+    for attack, n, loss, tpr in (
+        (XY, 1, 0.5, 0.03),
+        (LIRA, 4, 0.7, 0.02),
+        (LIRA, 8, 0.4, 0.02),
+        (LIRA, 16, 0.6, 0.05),
+    ):
+        for study_of, metric, value, protocol in (
+            ("pinball", "pinball=0.01", loss, "as fitted"),
+            ("pinball", "pinball=0.001", loss, "as fitted"),
+            ("attacks", "tpr_at_fpr=0.01", tpr, None),
+            ("attacks", "tpr_at_fpr=0.001", np.nan, None),
+        ):
+            rows.append(
+                metrics.by_repetition(
+                    {attack: {metric: np.full(8, value)}},
+                    study=study_of,
+                    data="toy",
+                    kind="images",
+                    n=n,
+                    protocol=protocol,
+                )
+            )
+    found = study.pairs(pd.concat(rows, ignore_index=True), [4, 8, 16, 32])
+    assert of(found, "pairs", "agreement=0.01").value == pytest.approx(
+        1 / 3
+    )  # with the first alone
+    assert set(found["metric"]) == {"agreement=0.01"}  # of the other rate nothing is resolved
+    assert study.pairs(pd.concat(rows, ignore_index=True).query("attack != @XY"), [4]).empty
+
+
+def test_quarters_share_one_threshold():
+    frame = study.quarters(CASE)
+    assert set(frame["quarter"]) == {1, 2, 3, 4} and len(exhibits.quarters_figure(frame).axes) == 1
+    assert frame.loc[frame["attack"] == LIRA, "n"].unique() == [8]
+    for attack in (MARGINAL, XY, LIRA):
+        rates = (
+            frame[(frame["attack"] == attack) & (frame["metric"] == "fpr")]
+            .groupby("quarter")["value"]
+            .mean()
+        )
+        assert rates.mean() == pytest.approx(0.01, abs=0.002)
+        if attack == MARGINAL:
+            assert rates.loc[1] == 0 and rates.loc[4] > 0.03  # it calls what is easy
+
+
+def test_references_of_another_architecture():
+    other = toy_case(1.0, count=24, seed=0, name="another")
+    other.bank.arrays["margin"] = CASE.margin + np.random.default_rng(9).normal(
+        0, 2, CASE.margin.shape
+    )
+    frame = study.mismatched("small", CASE, other, [8], 20)
+    own, wrong = (of(frame, LIRA, "auc", references=which).value for which in ("own", "other"))
+    assert own == pytest.approx(of(FRAME, LIRA, "auc", n=8).value) and wrong < own
+    with pytest.raises(MiaError, match="other halves"):
+        study.mismatched("small", CASE, toy_case(1.0, count=24, seed=3), [8], 20)
+
+
+def test_costs_by_hand_and_theorems(monkeypatch):
+    frame = study.costs(CASE, {"epochs": 4}, {"epochs": 10})
+    fitted = POOL // 2 - HELD
+    assert of(frame, XY, "passes").value == pytest.approx(2 * fitted * 10 / 1e6)
+    assert of(frame, XY, "references").value == pytest.approx(2 * fitted * 10 / (POOL // 2 * 4))
+    groups = study.theory.groups
+    monkeypatch.setattr(study.theory, "groups", lambda seed: groups(seed, n=1000, fresh=1000))
+    frame = study.theorems(seed=2).set_index("attack")["value"]
+    assert (frame.loc[["Theorem 1", "Theorem 2"]] <= 1e-9).all() and frame["Lemma 3"] <= 1e-12
+
+
+def test_too_many_targets_and_no_fitting_references_are_refused_and_a_regression_not_published_is_left_out():
+    with pytest.raises(MiaError, match="targets = 5"):
+        study.image_case("cifar10", 8, 5, 100, 50, {}, {})
+    with pytest.raises(
+        MiaError,
+        match=f"Give one from 2 to {len(CASE.bank) - 2}, the models but the target and its partner",
+    ):
+        study.attacks(CASE, [])
+    assert study.where_measured("quantile/cifar10-small", 32, judged=77) is None
+    case = study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {})
+    assert {XY, X} <= set(case.regressions) and len(case.bank) == 4
+
+
+def test_precisions_of_the_paper_are_rates():
+    assert exhibits.tpr_of(np.array([50.0, 80.0]), 0.01) == pytest.approx([0.01, 0.04])
+    rows = exhibits.printed("table1").set_index(["data", "attack", "n", "metric"])["value"]
+    assert rows["CIFAR-10, ResNet-9", XY, 1, "tpr_at_fpr=0.01"] == pytest.approx(1.699, abs=1e-3)
+    assert rows["ImageNet", LIRA, 8, "tpr_at_fpr=0.001"] == pytest.approx(7.77, abs=0.01)
+    assert exhibits.printed_pairs() == {0.01: (32, 32), 0.001: (28, 32)}
+    assert exhibits.table_2().shape == (8, 4)
+
+
+def test_tables_stand_beside_the_papers():
+    frame = FRAME.assign(data="CIFAR-10, small CNNs")
+    table = exhibits.table_1(frame, ["CIFAR-10, small CNNs"], [2, 8])
+    assert str(table.loc[("CIFAR-10, small CNNs", XY, 1), "TPR at 1 %, paper"]) == "1.7"
+    assert str(table.loc[("CIFAR-10, small CNNs", XY, 1), "TPR at 0.1 %"]) == "below resolution"
+    losses = exhibits.pinball_table(pd.concat([FRAME, BEHIND]), ["toy"], [8])
+    assert len(losses) == 4 and float(losses.iloc[0]["loss at 1 %, as fitted"]) > 0
+    assert len(exhibits.rates_table(BEHIND)) == 5 and len(exhibits.table_3(frame)) > 0
+    told = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "", "toy", 8)
+    assert (
+        told[0][0]["large-xy-tpr"] == "an unknown share" and "large-explained" not in told[3][0]
+    ), "no ResNet-9 was attacked"
+    beside = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "toy", "toy", 8)
+    assert (
+        beside[0][0]["large-xy-tpr"] == beside[0][0]["xy-tpr"] and "large-explained" in beside[3][0]
+    )
+    named = {name: value for values, _ in told for name, value in values.items()}
+    assert (
+        named["xy-tpr"].value == of(FRAME, XY, "tpr_at_fpr=0.01", n=1).value and named["most"] == 20
+    )
+    assert (
+        len(exhibits.cost_figure(pd.concat([FRAME, frame]), ["toy", "CIFAR-10, small CNNs"]).axes)
+        == 2
+    )
+    assert len(exhibits.roc_figure(SCORES, MEMBERS, "CIFAR-10, ResNet-9").axes[0].lines) > 4
+    assert "hard-xy" not in named and "passes" not in named  # of studies that were not run
