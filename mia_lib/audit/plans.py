@@ -108,8 +108,8 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     """
     records, minutes, most = (
         len(inputs.pool),
-        float(inputs.options.minutes),
-        int(inputs.options.references),
+        inputs.options.minutes,
+        inputs.options.references,
     )
     without, outputs = inputs.options.without, costs.answer * records
     control = 0.0 if CONTROL in without else 3 + 5e-4 * min(records, MOST_RECORDS)

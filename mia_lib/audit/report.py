@@ -405,10 +405,9 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
-        "seed": int(options.seed),
-        "minutes": float(options.minutes),
-        "confidence": float(options.confidence),
-        "delta": float(options.delta),
+        "seed": options.seed,
+        "confidence": options.confidence,
+        "delta": options.delta,
         "versions": {"mia_lib": __version__, "python": platform.python_version()}
         | {package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
         "code": store.code_of(("attacks", "audit", "metrics")),
@@ -424,7 +423,7 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
                 }
             },
         }
-    return general | describe_inputs(inputs)
+    return general | {"minutes": options.minutes} | describe_inputs(inputs)
 
 
 def describe_inputs(inputs: AuditInputs) -> dict:

@@ -36,9 +36,9 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from mia_lib import documents
 from mia_lib.data import sets
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, validated
 from mia_lib.publish.outputs import TABLE, VEGA_LITE, displayed, render
-from mia_lib.publish.parameters import PUBLISHED, find_root, validate, validated
+from mia_lib.publish.parameters import PUBLISHED, find_root, validate
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
@@ -484,7 +484,7 @@ def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise MiaError(f"{where}there is no quiz {name!r}: {QUIZZES} has {known}.")
     return [
-        validated(Question, question, f"{where}{path.name}, question {number}")
+        validated(Question, question, f"{where}{path.name}, question {number}: ")
         for number, question in enumerate(
             documents.load(path, list, "Write a list of questions."), 1
         )

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from mia_lib import LIBRARY, audit, metrics
 from mia_lib.audit import execution, statistics
 from mia_lib.audit import report as reporting
-from mia_lib.audit.one_run import run_canaries
+from mia_lib.audit.command import audit_canaries
 from mia_lib.errors import MiaError
 from mia_lib.publish.cli import app
 
@@ -327,4 +327,4 @@ def test_canaries_of_one_run_have_a_bound_with_its_conditions_also_from_a_table(
     with pytest.raises(MiaError, match="fair coins"):
         audit.canaries(np.r_[scores[coins], scores[:5]], np.r_[coins[coins], coins[:5]])
     with pytest.raises(MiaError, match="no such file"):
-        run_canaries("nowhere.csv", "score", "member", 0.0, 0.95, 0)
+        audit_canaries("nowhere.csv", "score", "member", 0.0, 0.95, 0)
