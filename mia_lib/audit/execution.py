@@ -74,13 +74,11 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     """
     begun = time.perf_counter()
     table = check_scores(scores, members, ScoreOptions(**options))
-    by_name = {"score": table.scores}
     return Report(
         table,
         None,
         {},
-        by_name,
-        statistics.judge(table, by_name),
+        statistics.judge(table, {"score": table.scores}),
         [],
         None,
         None,
@@ -171,7 +169,6 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         inputs,
         plan,
         minutes,
-        scores,
         result,
         prices or [],
         accuracy,
