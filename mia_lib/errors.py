@@ -69,6 +69,41 @@ def brief(value) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+@contextmanager
+def refusals(model: type, where: str = "") -> Iterator[None]:
+    """Within the block, what a pydantic model refuses is a `MiaError`: of the first field that cannot be used the name, what
+    was given, what is allowed and the field's description.
+
+    Args:
+        model: the pydantic model. where: how the message begins, such as "entry 2 of queue.yaml: ".
+    """
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = list(first["loc"])
+        if first["type"] == "extra_forbidden" and len(place) == 1:
+            check_choice(f"{where}field", place[0], model.model_fields)
+        while place and isinstance(place[-1], int):  # items of a list are shown themselves
+            place.pop()
+        text = str(first.get("ctx", {}).get("error", first["msg"])).rstrip(".")
+        name = ".".join(map(str, place))
+        if name and not text.startswith(f"{name} = "):
+            given = "" if first["type"] == "missing" else f" = {brief(first['input'])}"
+            text = f"{name}{given}: {text}"
+        field = model.model_fields.get(place[0]) if place else None
+        meaning = f" {field.description}" if field and field.description else ""
+        raise MiaError(f"{where}{text}.{meaning}") from error
+
+
+def validated(model: type, values, where: str = ""):
+    """`values` as an instance of a pydantic model; what it refuses raises `MiaError`, see `refusals`."""
+    with refusals(model, where):
+        return model.model_validate(values)
+
+
 def check_type(argument: str, value, kind: type, remedy: str = ""):
     """Return `value` when it is of a type; otherwise a `MiaError` says which one is needed, and then the remedy."""
     if not isinstance(value, kind):

@@ -370,7 +370,6 @@ OPTIONS["audit.audit_scores"] = (
         "members": np.tile(MEMBERS, 2),
         "fpr": 0.1,
         "groups": None,
-        "deduplicate": False,
         "seed": 0,
     },
 )

@@ -212,6 +212,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         MiaError: a page names what no run has, or lacks the mark where its generated part belongs.
     """
     from mia_book.chapters.primer import charts as primer  # draws, and what draws is slow to load
+    from mia_lib.audit import report
 
     for name, notebook in executed.items():
         runner.check_title(notebook, name)
@@ -241,6 +242,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
             {"notebook": name, "preset": runs[name].preset, **verdict} for verdict in shown.claims
         ]
         deals += shown.deals
+    files["book/_static/audit.schema.json"] = json.dumps(report.schema(), indent=1).encode()
     files[sync.FINDINGS] = sync.findings({name: runs[name] for name in executed}, verdicts)
     card = pages.scorecard_rows(verdicts) if "book/scorecard.md" in files else []
     files |= {pages.SCORECARD: (json.dumps(card, indent=1) + "\n").encode()} if card else {}

@@ -11,9 +11,10 @@ if sys.version_info < (3, 11):  # noqa: UP036 - said plainly, before any import 
     )
 
 import errno
+import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
@@ -22,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from mia_book.course import cli as course
 from mia_book.pages.parameters import PRESETS, PUBLISHED
 from mia_lib import environment
+from mia_lib.audit.options import AuditOptions
 from mia_lib.errors import FAILURES, MiaError, is_full
 
 STOPPED = "Stopped. Finished models are kept in the store; the same command goes on from there."
@@ -244,29 +246,46 @@ def sweep(
     typer.echo(grids.run(name, _pairs(name, parameter), preset, output))
 
 
-def _refuse_unused(ctx: typer.Context, modes: Mapping[str, str]) -> None:
-    """Refuse what was given and is not used in the mode of a command, which the first option of `modes` that was given makes;
-    "" is that without any. Values name what is used in each."""
-    names = [
-        max(one.opts, key=len) if one.opts[0].startswith("-") else one.opts[0].upper()
+def _run_way(ctx: typer.Context, ways: Mapping[str, Callable]):
+    """Call the way into a command that was asked for, and return what it returns.
+
+    Args:
+        ctx: of the command, with a value for each parameter of each way.
+        ways: name of a parameter of the command -> function that is called if it was given, the first that was; "" -> the
+            function that is called otherwise. Functions take parameters of the command by name, or a pydantic model, whose
+            fields are such parameters.
+
+    Raises:
+        MiaError: an option that was given and that the function does not take.
+    """
+    given = {
+        name
+        for name, value in ctx.params.items()
+        if ctx.get_parameter_source(name).name == "COMMANDLINE"
+        and value is not None  # where a callback has used it
+    }
+    asked = next((name for name in ways if name in given), "")
+    parameters = inspect.signature(ways[asked], eval_str=True).parameters
+    arguments = {name: ctx.params[name] for name in parameters if name in ctx.params}
+    used = {asked, *arguments}
+    for name, parameter in parameters.items():
+        if name not in ctx.params:
+            fields = parameter.annotation.model_fields.keys() - arguments.keys()
+            arguments[name] = parameter.annotation(
+                **{field: ctx.params[field] for field in fields & given}
+            )
+            used |= fields
+    spelt = {
+        one.name: max(one.opts, key=len) if one.opts[0].startswith("-") else one.name.upper()
         for one in ctx.command.params
-        if ctx.get_parameter_source(one.name).name == "COMMANDLINE"
-    ]
-    mode = next((mode for mode in modes if mode in names), "")
-    without = f"{ctx.info_name} without {' or '.join(filter(None, modes))}"
-    if useless := [name for name in names if name not in (mode, *modes[mode].split())]:
+    }
+    if useless := [text for name, text in spelt.items() if name in given - used]:
+        others = " or ".join(spelt[name] for name in ways if name)
+        way = spelt.get(asked, f"{ctx.info_name} without {others}")
         raise MiaError(
-            f"{mode or without} makes no use of {', '.join(useless)}: "
-            f"leave {'them' if useless[1:] else 'it'} out."
+            f"{way} makes no use of {', '.join(useless)}: leave {'them' if useless[1:] else 'it'} out."
         )
-
-
-PUBLISH_USES = {
-    "--list": "--device",
-    "--next": "--minutes --device --cluster",
-    "--index": "NAME --parameter --device --cluster",
-    "": "NAME --models --parameter --device --cluster",
-}
+    return ways[asked](**arguments)
 
 
 @app.command(cls=WithPairs)
@@ -293,35 +312,60 @@ def publish(
     cluster: str | None = CLUSTER,
 ) -> None:
     """Measure what takes long once, and keep it in data/published/ for every reader."""
-    _refuse_unused(ctx, PUBLISH_USES)
+    _run_way(
+        ctx,
+        {
+            "listed": _list_published,
+            "next_": _publish_next,
+            "index": _publish_index,
+            "": _publish_models,
+        },
+    )
+
+
+def _list_published() -> None:
     from mia_book.publishing import queue
 
-    if listed:
-        frame = queue.table()
-        frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
-        _show(
-            frame,
-            frame.itertuples(index=False),
-            "Published, and still to be measured",
-            min_width=27,
-        )  # the longest name
-    elif next_:
-        failed = False
-        for line in queue.next_of_queue(minutes):
-            typer.echo(line)
-            failed |= line.startswith(queue.FAILED)
-        if failed:
-            raise typer.Exit(1)
-    elif name is None:
+    frame = queue.table()
+    frame["measurement"] += frame.pop("parameters").map(lambda text: text and f"\n{text}")
+    longest = 27  # letters of a name
+    title = "Published, and still to be measured"
+    _show(frame, frame.itertuples(index=False), title, min_width=longest)
+
+
+def _publish_next(minutes: float) -> None:
+    from mia_book.publishing import queue
+
+    failed = False
+    for line in queue.next_of_queue(minutes):
+        typer.echo(line)
+        failed |= line.startswith(queue.FAILED)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _publish_models(name: str | None, models: int, parameter: list[str]) -> None:
+    from mia_book.publishing import queue
+
+    _publish(name, range(queue.check_models(models)), parameter)
+
+
+def _publish_index(name: str | None, index: str, parameter: list[str]) -> None:
+    from mia_book.publishing import queue
+
+    _publish(name, queue.numbers(index), parameter)
+
+
+def _publish(name: str | None, models: range, parameter: list[str]) -> None:
+    """Publish these models, by number, of the measurement `name`."""
+    from mia_book.publishing import queue
+
+    if name is None:
         raise MiaError(
             "Say what to publish: `mia publish NAME --models 16`; `mia publish --list` says what there is."
         )
-    else:
-        wanted = queue.numbers(index) if index else range(queue.check_models(models))
-        written = queue.find(name).publish(wanted, queue.read_values(_pairs(name, parameter)))
-        typer.echo(
-            "\n".join(map(str, written)) or f"{name}: all {len(wanted)} models are published"
-        )
+    written = queue.find(name).publish(models, queue.read_values(_pairs(name, parameter)))
+    typer.echo("\n".join(map(str, written)) or f"{name}: all {len(models)} models are published")
 
 
 def _show(columns, rows, title: str | None = None, caption: str | None = None, **first) -> None:
@@ -368,18 +412,9 @@ AUDIT_CODES = (
     "refused or cannot decide what --fail-on names."
 )
 
-
-PLAN_USES = (
-    "MODEL --members --non-members --public --state --trust --outputs --columns --scaling --recipe --minutes --fpr "
-    "--groups --references --queries --without --deduplicate --delta --confidence --name --seed --output --device "
-    "--cluster"
-)
-AUDIT_USES = {
-    "--test": "--device --cluster",
-    "--canaries": "--score --member --delta --confidence --seed",
-    "--scores": "--score --member --fpr --groups --fail-on --delta --confidence --name --seed --output",
-    "--plan": PLAN_USES,
-    "": f"{PLAN_USES} --fail-on",
+AUDIT = {
+    name: typer.Option(field.default, f"--{name}", help=field.description)
+    for name, field in AuditOptions.model_fields.items()
 }
 
 
@@ -398,54 +433,40 @@ def audit(
     trust: bool = typer.Option(
         False, "--trust", help="Read a program, which is code: its maker's, run in your name."
     ),
-    outputs: str = typer.Option(
-        "logits", help="Its outputs: logits, probabilities or labels (predicted classes)."
-    ),
-    columns: str | None = typer.Option(
-        None, help="Classes of its columns, as a,b,c, where they are not all in order."
-    ),
-    scores: str | None = typer.Option(
-        None, help="In the place of a model: .csv or .npz, a row a record; see --score."
-    ),
-    score: str = typer.Option("score", help="Its column of scores, higher for members."),
-    member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
-    scaling: str | None = typer.Option(None, help="Of pixels: '0 to 1', '-1 to 1' or '0 to 255'."),
     recipe: str | None = typer.Option(
         None, help="How it was trained: YAML or JSON of TrainConfig's names."
     ),
-    minutes: float = typer.Option(10.0, help="What all may take."),
-    fpr: list[float] = typer.Option(
-        [], help="A false positive rate that must be resolved; repeat."
+    groups: str | None = typer.Option(
+        None, help="Name of an array in both files, or a column of --scores: the groups."
+    ),
+    scores: str | None = typer.Option(
+        None, help="In the place of a model: .csv or .npz, a row a record; see --score."
     ),
     canaries: str | None = typer.Option(
         None,
         help="Epsilon from one training run: .csv or .npz, a row a canary with "
         "its --score and, as --member, its coin.",
     ),
-    groups: str | None = typer.Option(
-        None, help="Name of an array in both files, or a column of --scores: the groups."
-    ),
-    references: int = typer.Option(64, help="Reference models at most."),
-    queries: int = typer.Option(
-        16,
-        help="Predictions for each record that an attack may ask for; 16 of curvature, 2500 "
-        "of the label-only distance, 0 of outputs alone.",
-    ),
-    without: list[str] = typer.Option(
-        [], help="An attack or another step of the plan that is left out; repeat."
-    ),
-    deduplicate: bool = typer.Option(
-        False, "--deduplicate", help="Leave out records that are there before."
-    ),
+    score: str = typer.Option("score", help="Its column of scores, higher for members."),
+    member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
+    outputs: str = AUDIT["outputs"],
+    columns: str | None = AUDIT["columns"],
+    scaling: str | None = AUDIT["scaling"],
+    minutes: float = AUDIT["minutes"],
+    references: int = AUDIT["references"],
+    queries: int = AUDIT["queries"],
+    without: list[str] = AUDIT["without"],
+    deduplicate: bool = AUDIT["deduplicate"],
+    fpr: list[float] = AUDIT["fpr"],
+    delta: float = AUDIT["delta"],
+    confidence: float = AUDIT["confidence"],
+    name: str = AUDIT["name"],
+    seed: int = AUDIT["seed"],
     fail_on: list[str] = typer.Option(
         [],
         help="leak, or a bound: auc=0.6, tpr=0.05 (at the highest --fpr), epsilon=1; "
         "repeat. What exceeds it ends the command with exit code 3.",
     ),
-    delta: float = typer.Option(0.0, help="Of the lower bound on epsilon."),
-    confidence: float = typer.Option(0.95, help="Of intervals, tests and bounds."),
-    name: str = typer.Option("model", help="What the page calls it."),
-    seed: int = typer.Option(0, help="Of everything random."),
     output: Path = typer.Option(
         Path("audit"),
         "-o",
@@ -460,53 +481,16 @@ def audit(
     cluster: str | None = CLUSTER,
 ) -> None:
     """Audit a model of your own: all attacks that what you have permits, within a budget."""
-    _refuse_unused(ctx, AUDIT_USES)
-    if test:
-        from mia_lib.audit import rehearse
+    from mia_lib.audit import command
 
-        rehearsal = rehearse()
-        typer.echo(rehearsal)
-        if not rehearsal.good:
-            raise typer.Exit(1)
-        return
-    if canaries:
-        from mia_lib.audit.one_run import run_canaries
-
-        typer.echo(run_canaries(canaries, score, member, delta, confidence, seed))
-        return
-    from mia_lib.audit.command import run_command
-
-    paths = {
-        "MODEL": model,
-        "members": members,
-        "non-members": non_members,
-        "public": public,
-        "state": state,
-        "recipe": recipe,
-        "scores": scores,
-        "groups": groups,
-    }
-    text, code = run_command(
-        paths,
-        output,
-        plan,
-        fail_on,
-        score,
-        member,
-        trust,
-        outputs=outputs,
-        scaling=scaling,
-        columns=columns.split(",") if columns else None,
-        minutes=minutes,
-        fpr=tuple(fpr) or None,
-        references=references,
-        queries=queries,
-        without=without,
-        deduplicate=deduplicate,
-        delta=delta,
-        confidence=confidence,
-        name=name,
-        seed=seed,
+    text, code = _run_way(
+        ctx,
+        {
+            "test": command.rehearse,
+            "canaries": command.audit_canaries,
+            "scores": command.audit_scores,
+            "": command.audit_model,
+        },
     )
     typer.echo(text)
     if code:

@@ -39,7 +39,7 @@ from typing import Annotated
 
 from mia_book import folders
 from mia_lib import custom, documents
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, check_choice, validated
 
 PUBLISHED, QUICK = "published", "quick"
 PRESETS = {  # what each is for; a notebook may have others
@@ -237,7 +237,7 @@ def validate(name: str, given: dict, preset: str | None = None, root: Path | Non
 
 def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "") -> dict:
     """The defaults and over them what was given; `where` begins a refusal."""
-    from pydantic import create_model
+    from pydantic import Field, create_model
 
     known = {p.name: p for p in declarations}
     elsewhere = {
@@ -254,9 +254,12 @@ def _checked(declarations: Sequence[Parameter], given: Mapping, where: str = "")
         model = create_model(
             "Parameters",
             __config__={"protected_namespaces": ()},
-            **{p.name: (_annotation(p, values), ...) for p in declarations},
+            **{
+                p.name: (_annotation(p, values), Field(description=_meaning(p)))
+                for p in declarations
+            },
         )
-        return validated(model, values, where, known).__dict__
+        return validated(model, values, where).__dict__
     except MiaError as error:
         raise MiaError(f"{error}{whose}") from error
 
@@ -272,28 +275,12 @@ def where_own(declarations: Sequence[Parameter]) -> str:
     )
 
 
-def validated(model: type, values, where: str, declared: Mapping[str, Parameter] | None = None):
-    """Values as a pydantic model has them, or a `MiaError` of what it refuses first, after `where` and its place, such as
-    "entry 2: minutes.cpu: Input should be greater than 0"; where its fields are `declared` parameters, with the meaning."""
-    from pydantic import ValidationError
-
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = str(first.get("ctx", {}).get("error", first["msg"])).rstrip(".")
-        if not declared:
-            place = ".".join(map(str, first["loc"]))
-            raise MiaError(": ".join(filter(None, [where, place, problem]))) from error
-        parameter = declared[first["loc"][0]]
-        given = f"{parameter.name} = {first['input']!r}"
-        text = problem if problem.startswith(given) else f"{given}: {problem}"
-        text += f". It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(
-            parameter.allowed
-        )
-        if parameter.is_list:
-            text += ". Items are parted by commas; by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"
-        raise MiaError(f"{where}{text}.") from error
+def _meaning(parameter: Parameter) -> str:
+    """Sentence that says what a parameter means and what is allowed."""
+    text = f"It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(parameter.allowed)
+    if parameter.is_list:
+        text += ". Items are parted by commas; by semicolons, 'a,b;c' or 'a,b;', where one has a comma itself"
+    return f"{text}."
 
 
 def _annotation(parameter: Parameter, values: Mapping):

@@ -36,10 +36,10 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from mia_book import folders
 from mia_book.pages.outputs import TABLE, VEGA_LITE, displayed, render
-from mia_book.pages.parameters import PUBLISHED, find_root, validate, validated
+from mia_book.pages.parameters import PUBLISHED, find_root, validate
 from mia_lib import documents
 from mia_lib.data import sets
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, check_choice, validated
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
@@ -486,7 +486,7 @@ def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list
     known = folders.find("quiz.yaml", find_root(root))
     path = known[check_choice(f"{where}quiz", name, known)]
     return [
-        validated(Question, question, f"{where}quiz {name}, question {number}")
+        validated(Question, question, f"{where}quiz {name}, question {number}: ")
         for number, question in enumerate(
             documents.load(path, list, "Write a list of questions."), 1
         )

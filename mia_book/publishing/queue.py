@@ -22,10 +22,9 @@ from pydantic import (
 )
 
 from mia_book import publishing
-from mia_book.pages.parameters import validated
 from mia_book.publishing import Measurement, writing
 from mia_lib import documents, published
-from mia_lib.errors import MiaError, attempt, check_choice, check_count, explain
+from mia_lib.errors import MiaError, attempt, check_choice, check_count, explain, validated
 from mia_lib.progress import duration
 from mia_lib.published import pieces
 
@@ -132,7 +131,7 @@ def queue() -> list[Entry]:
     remedy = "Write a list of entries, as `- measurement: bank/cifar10-small`; [] is an empty one."
     entries = documents.load(path, list, remedy) if os.path.lexists(path) else []
     return [
-        validated(Entry, entry, f"entry {number} of {path}")
+        validated(Entry, entry, f"entry {number} of {path}: ")
         for number, entry in enumerate(entries, 1)
     ]
 

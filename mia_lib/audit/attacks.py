@@ -146,7 +146,7 @@ def _obstacle_of_boundary(inputs: AuditInputs) -> str:
     if obstacle := _lack_of_steps(inputs):
         return obstacle
     try:
-        boundary.check_budget(int(inputs.options.queries), math.prod(inputs.pool.shape))
+        boundary.check_budget(inputs.options.queries, math.prod(inputs.pool.shape))
     except MiaError as problem:
         return str(problem).rstrip(".")
     return ""
@@ -264,7 +264,7 @@ def _boundary_distance(view: AuditSignals) -> np.ndarray:
         return torch.from_numpy(inputs.target.ask(points.numpy()).argmax(1))
 
     return boundary.hop_skip_jump(
-        predict, torch.tensor(pool.x), pool.y, int(options.queries), seed=options.seed, signed=True
+        predict, torch.tensor(pool.x), pool.y, options.queries, seed=options.seed, signed=True
     ).distance
 
 
@@ -338,7 +338,7 @@ MADE_HERE = {
             (),
             _boundary_distance,
             obstacle=_obstacle_of_boundary,
-            queries=lambda inputs: int(inputs.options.queries),
+            queries=lambda inputs: inputs.options.queries,
             seconds=lambda inputs, costs: costs.answer * inputs.options.queries * len(inputs.pool),
         ),
         Attack(

@@ -1,10 +1,15 @@
-"""`mia audit` on a command line: names are checked before PyTorch is imported."""
+"""The ways in of `mia audit`: names on a command line are checked before PyTorch is imported.
+
+Each returns what to print, and the exit code: 3 where something that `fail_on` names was found, else 1 where a step failed,
+else 0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
 from mia_lib import documents
 from mia_lib.audit.options import (
@@ -13,89 +18,143 @@ from mia_lib.audit.options import (
     NUMBERS,
     PAGE,
     AuditOptions,
+    ScoreOptions,
     check_folder,
     check_gates,
 )
 from mia_lib.errors import MiaError
 
+if TYPE_CHECKING:
+    from mia_lib.audit.report import Report
 
-def run_command(
-    paths: Mapping[str, str | None],
+
+def audit_model(
+    options: AuditOptions,
+    model: str | None,
+    members: str | None,
+    non_members: str | None,
     output: Path,
-    only_plan: bool = False,
-    fail_on: Sequence[str] = (),
-    score: str = "score",
-    member: str = "member",
+    public: str | None = None,
+    state: str | None = None,
+    recipe: str | None = None,
+    groups: str | None = None,
     trust: bool = False,
-    **options,
+    plan: bool = False,
+    fail_on: Sequence[str] = (),
 ) -> tuple[str, int]:
-    """Run an audit from names on a command line, see `files`.
+    """Audit a model that a file or a module has.
 
     Args:
-        paths: what MODEL, members, non-members, public, state, recipe, scores and groups name, None where nothing was given:
-            files, but for the model and for groups, an array in both files or a column of the scores.
-        output: folder for the page. only_plan: whether to stop behind the plan. fail_on: as for `check_gates`.
-        score, member: columns of a table of scores. trust: whether a program may be read, which is code.
-        options: attributes of `AuditOptions`.
-
-    Returns:
-        what to print, and the exit code: 3 where something that `fail_on` names was found, else 1 where a step failed, else 0.
+        model, members, non_members, public, state, recipe: names of files, the first also of a function, see `files`.
+        groups: name of an array in the files of members and of non-members. output: folder for the page.
+        trust: whether a program may be read, which is code. plan: whether to stop behind the plan.
+        fail_on: as for `check_gates`.
 
     Raises:
-        MiaError: as `audit`; files that are missing or not safe to read, an output folder that holds something or cannot be
-            written (in the end with what was found), or a `fail_on` that cannot be decided.
+        MiaError: as `execution.audit`; files that are missing or not safe to read, an output folder that holds something or
+            cannot be written (in the end with what was found), or a `fail_on` that cannot be decided.
     """
-    AuditOptions(**options)
-    gates, scores = check_gates(fail_on), paths.get("scores")
-    if missing := [
-        name
-        for name in ("MODEL", "members", "non-members")
-        if paths.get(name) is None and scores is None
-    ]:
-        raise MiaError(
-            f"{'' if missing[0] == 'MODEL' else '--'}{missing[0]} is missing: `mia audit MODEL --members M.npz "
-            "--non-members N.npz`; `mia audit --scores table.csv` judges scores that are there; `mia audit --test` "
-            "tests the audit itself."
-        )
-    for name, path in paths.items():
-        if (
-            path is not None
-            and name not in ("MODEL", "groups")
-            and not Path(path).expanduser().is_file()
-        ):
-            raise MiaError(f"--{name} {path}: there is no such file.")
-    folder = check_folder(output)
-    page = folder / PAGE
-    if not only_plan:
-        if page.exists() and _retried(folder) is None:
+    gates = check_gates(fail_on)
+    if plan and gates:
+        raise MiaError("--plan makes no use of --fail-on: leave it out.")
+    needed = {"MODEL": model, "--members": members, "--non-members": non_members}
+    for name, path in needed.items():
+        if path is None:
             raise MiaError(
-                f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
-                f"it is not lost; without its {PAGE} it would go on from the answers and scores that it kept."
+                f"{name} is missing: `mia audit MODEL --members M.npz --non-members N.npz`; `mia audit --scores "
+                "table.csv` judges scores that are there; `mia audit --test` tests the audit itself."
             )
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            TemporaryFile(dir=folder).close()
-        except OSError as error:
-            raise MiaError(
-                f"-o {folder} cannot be written ({error.strerror}): give another folder."
-            ) from error
-    if options.get("name", AuditOptions.name) == AuditOptions.name:  # nobody named it
-        options["name"] = Path(scores).name if scores is not None else str(paths["MODEL"])
-    from mia_lib import store
+    paths = {
+        "members": members,
+        "non-members": non_members,
+        "public": public,
+        "state": state,
+        "recipe": recipe,
+    }
+    _check_files(paths)
+    folder = check_folder(output) if plan else _new_folder(output)
     from mia_lib.audit import execution, files
 
-    if scores is not None:
-        values, inside, options["groups"] = files.score_table(
-            scores, score, member, paths.get("groups")
+    sets, more = files.read(paths | {"groups": groups})
+    target = files.model(model, state, trust)
+    asked = {"name": model, **options.model_dump(exclude_unset=True)}
+    asked |= more | {"keep": folder / ANSWERS}
+    if plan:
+        return str(execution.plan(target, *sets, **asked)), 0
+    return _save(execution.audit(target, *sets, **asked), folder, gates)
+
+
+def audit_scores(
+    options: ScoreOptions,
+    scores: str,
+    score: str,
+    member: str,
+    output: Path,
+    groups: str | None = None,
+    fail_on: Sequence[str] = (),
+) -> tuple[str, int]:
+    """Judge the scores of a table: `scores` names its file, `score`, `member` and `groups` its columns; see `audit_model`."""
+    gates = check_gates(fail_on)
+    _check_files({"scores": scores})
+    folder = _new_folder(output)
+    from mia_lib.audit import execution, files
+
+    values, inside, of_records = files.score_table(scores, score, member, groups)
+    asked = {"name": Path(scores).name, **options.model_dump(exclude_unset=True)}
+    return _save(execution.audit_scores(values, inside, **asked, groups=of_records), folder, gates)
+
+
+def audit_canaries(
+    canaries: str, score: str, member: str, delta: float, confidence: float, seed: int
+) -> tuple[str, int]:
+    """Bound epsilon by the canaries of one training run: `canaries` names the file of a table with a row each, `score` and
+    `member` its columns; delta, confidence, seed and what is refused as for `one_run.canaries`."""
+    _check_files({"canaries": canaries})
+    from mia_lib.audit import files, one_run
+
+    scores, coins, _ = files.score_table(canaries, score, member, None)
+    return str(one_run.canaries(scores, coins, delta, confidence, seed)), 0
+
+
+def rehearse() -> tuple[str, int]:
+    """Test the audit itself, see `rehearsal.rehearse`; the exit code is 1 where it failed."""
+    from mia_lib.audit import rehearsal
+
+    result = rehearsal.rehearse()
+    return str(result), 0 if result.good else 1
+
+
+def _check_files(paths: Mapping[str, str | None]) -> None:
+    """Refuse a file that is not there, by the option that names it."""
+    for name, path in paths.items():
+        if path is not None and not Path(path).expanduser().is_file():
+            raise MiaError(f"--{name} {path}: there is no such file.")
+
+
+def _new_folder(output: Path) -> Path:
+    """The folder of an audit, made where it is not there; that of one that was finished, and one that cannot be written,
+    raise `MiaError`."""
+    folder = check_folder(output)
+    if (folder / PAGE).exists() and _retried(folder) is None:
+        raise MiaError(
+            f"-o {folder} holds an audit that was finished: give a new folder, such as -o {folder}_2, so that "
+            f"it is not lost; without its {PAGE} it would go on from the answers and scores that it kept."
         )
-        report = execution.audit_scores(values, inside, **options)
-    else:
-        sets, more = files.read(paths)
-        target = files.model(paths["MODEL"], paths.get("state"), trust)
-        options |= more | {"keep": str(folder / ANSWERS)}
-        if only_plan:
-            return str(execution.plan(target, *sets, **options)), 0
-        report = execution.audit(target, *sets, **options)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise MiaError(
+            f"-o {folder} cannot be written ({error.strerror}): give another folder."
+        ) from error
+    return folder
+
+
+def _save(report: Report, folder: Path, gates: Mapping[str, float | None]) -> tuple[str, int]:
+    """Write a report into its folder; what to print, and the exit code."""
+    from mia_lib import store
+
+    page = folder / PAGE
     try:
         with store.lock(
             {"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"

@@ -22,7 +22,7 @@ from mia_lib.audit.inputs import (
     references,
     score_inputs,
 )
-from mia_lib.audit.options import CONTROL, FAILED, REFERENCES, RETRAINED, AuditOptions
+from mia_lib.audit.options import CONTROL, FAILED, REFERENCES, RETRAINED, AuditOptions, ScoreOptions
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS, TOO_DEAR, Plan, Step
 from mia_lib.audit.report import Report, describe_inputs, describe_provenance
 from mia_lib.data import Dataset
@@ -47,7 +47,7 @@ def audit(model, members: Dataset, non_members: Dataset, **options) -> Report:
             Curvature asks a function in float64, and is left out where that is refused.
         members: records that it was trained on, all or a sample. non_members: others of the same distribution, as many as can
             be had: their number is what rates of false positives are resolved by.
-        options: attributes of `AuditOptions` by name.
+        options: fields of `AuditOptions` by name.
 
     Returns:
         a report; `save(folder)` writes audit.html and audit.json. Its `leak` is None where the control tells members from
@@ -67,20 +67,18 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
 
     Args:
         scores: [N], higher for members. members: bool [N], who was trained on.
-        options: attributes of `AuditOptions` by name: fpr, groups (an array [N]), delta, confidence, name, seed.
+        options: fields of `ScoreOptions` by name.
 
     Raises:
         MiaError: whatever cannot be used.
     """
     begun = time.perf_counter()
-    table = check_scores(scores, members, AuditOptions(**options))
-    by_name = {"score": table.scores}
+    table = check_scores(scores, members, ScoreOptions(**options))
     return Report(
         table,
         None,
         {},
-        by_name,
-        statistics.judge(table, by_name),
+        statistics.judge(table, {"score": table.scores}),
         [],
         None,
         None,
@@ -171,7 +169,6 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         inputs,
         plan,
         minutes,
-        scores,
         result,
         prices or [],
         accuracy,
@@ -188,9 +185,9 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
         return attacks.score(attack, view)
     spec = {
         "attack": attack.name,
-        "seed": int(inputs.options.seed),
-        "queries": int(inputs.options.queries),
-        "references": [int(inputs.options.references), 0 if models is None else len(models)],
+        "seed": inputs.options.seed,
+        "queries": inputs.options.queries,
+        "references": [inputs.options.references, 0 if models is None else len(models)],
         "scaling": inputs.target.scaling,
         "code": store.code_of(store.STUDIES),
         **described,
@@ -210,7 +207,7 @@ def train_references(
 ) -> tuple[Ensemble | None, Plan]:
     """References, as many as the seconds that are `left()` allow, each kept as it is finished, or
     None if these are too few; and the plan as corrected by the time that they took."""
-    models, done = references(inputs, int(inputs.options.references) // 2 * 2), 0
+    models, done = references(inputs, inputs.options.references // 2 * 2), 0
     why, state = "for which there was time", TOO_DEAR
     while done < plan.references:
         upto = min(

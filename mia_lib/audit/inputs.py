@@ -18,7 +18,7 @@ from scipy import stats
 
 from mia_lib import membership, training
 from mia_lib import models as architectures
-from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.options import AuditOptions, ScoreOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
 from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers, check_order
 from mia_lib.data import Dataset
@@ -87,7 +87,7 @@ class ScoreTable:
     inside: np.ndarray  # bool [N], who is a member
     rows: np.ndarray  # where each stood in what was given, int [N]
     groups: np.ndarray | None  # of each record, text [N]
-    options: AuditOptions
+    options: ScoreOptions
     class_names = None
 
 
@@ -148,7 +148,7 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     return inputs
 
 
-def check_scores(scores, members, options: AuditOptions) -> ScoreTable:
+def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
     """A table of scores [N], members bool [N] and `options.groups` [N], checked: scores that are no finite numbers, other
     shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
     check_order(scores=scores, members=members, groups=options.groups)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from mia_lib import metrics
-from mia_lib.errors import MiaError
 
 CONDITIONS = """It holds if
 - a fair coin of its own decided of each canary whether it was in, and all are here, those that were left out as well;
@@ -59,22 +57,3 @@ def canaries(
     """
     bound = metrics.epsilon_one_run(scores, coins, None, delta, confidence, seed)
     return CanaryAudit(bound, int(sum(map(bool, coins))))
-
-
-def run_canaries(
-    path: str, score: str, member: str, delta: float, confidence: float, seed: int
-) -> str:
-    """Text that `mia audit --canaries` prints.
-
-    Args:
-        path: of a table with a row a canary. score, member: names of its columns. delta, confidence, seed: as for `canaries`.
-
-    Raises:
-        MiaError: as `canaries`; a file that is not there or cannot be read.
-    """
-    if not Path(path).expanduser().is_file():
-        raise MiaError(f"--canaries {path}: there is no such file.")
-    from mia_lib.audit import files  # which needs PyTorch
-
-    scores, coins, _ = files.score_table(path, score, member, None)
-    return str(canaries(scores, coins, delta, confidence, seed))

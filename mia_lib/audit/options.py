@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, Literal
 
-import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from mia_lib.checks import check_flag
-from mia_lib.errors import MiaError, check_choice, check_range, check_whole, list_few
+from mia_lib.errors import MiaError, check_choice, check_range, list_few, refusals
 
-if TYPE_CHECKING:
-    from mia_lib.data import Dataset
-    from mia_lib.training import TrainConfig
-
-OUTPUTS = ("logits", "probabilities", "labels")
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
 ATTACKS = (
     "MALT",
@@ -47,128 +40,157 @@ RATES = (0.01, 0.001)  # false positive rates that are looked at unless others a
 GATES = {"auc": (0.5, 1.0), "tpr": (0.0, 1.0), "epsilon": (0.0, None)}  # bounds of `--fail-on`
 
 
-@dataclass(frozen=True, eq=False)
-class AuditOptions:
-    """Options of an audit, checked as far as no record is needed for it.
+class ScoreOptions(BaseModel):
+    """Options of an audit of scores; a value that cannot be used raises `MiaError`."""
 
-    Attributes:
-        outputs: "logits", "probabilities" or "labels", the predicted classes of a function, by number or by name as text.
-        columns: names of the classes of the model's columns, in their order, where it lacks some of the records' classes or
-            has another order; of a method of a scikit-learn estimator its `classes_` are taken.
-        scaling: of uint8 images for a network or a program from elsewhere, see `models.to_input`.
-        public: further records of the distribution, for attacks that learn from them; none may be among those judged.
-        recipe: how the model was trained, as far as it can be said; references are trained by it.
-        minutes: that the whole audit may take.
-        groups: a pair of arrays, the group of each member and of each non-member.
-        fpr: false positive rates that must be resolved; without it 1 % and 0.1 % are looked at, and the page says where they
-            are not resolved.
-        references: how many to train at most.
-        queries: predictions for each record that an attack may ask for besides the outputs: curvature of a function takes 16,
-            the label-only distance of any model to its decision boundary all of them, of which 2,500 are usual.
-        without: names of attacks and of other steps that are left out, as the plan calls them.
-        deduplicate: whether records that are there before, by content, are left out: of members, of non-members those that are
-            members, too, and of public records those that are judged. They are refused otherwise.
-        delta, confidence: of the lower bound on epsilon; confidence is that of all intervals and tests, too.
-        name: what the page calls the model.
-        seed: of everything random.
-        keep: folder for the answers of a function, and for the scores of each attack. A call that was stopped goes on from
-            there.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, str_strip_whitespace=True
+    )
 
-    Raises:
-        MiaError: a value that cannot be used.
-    """
+    fpr: tuple[Annotated[float, Field(gt=0, lt=1)], ...] | None = Field(
+        None,
+        min_length=1,
+        description="False positive rates that must be resolved, such as 0.01. Without any, 1 % and 0.1 % are looked "
+        "at, and the page says where they are not resolved.",
+    )
+    groups: Any = Field(
+        None,
+        description="The group of each record: an array for scores; of a model a pair, the groups of members and of "
+        "non-members.",
+    )
+    delta: float = Field(0.0, ge=0, le=1, description="The delta of the lower bound on epsilon.")
+    confidence: float = Field(
+        0.95,
+        ge=0.5,
+        lt=1,
+        description="Confidence of all intervals, tests and bounds, such as 0.95.",
+    )
+    name: str = Field("model", min_length=1, description="What the page calls the model.")
+    seed: int = Field(0, ge=0, description="Seed of everything random.")
 
-    outputs: str = "logits"
-    columns: Sequence | None = None
-    scaling: str | tuple | None = None
-    public: Dataset | None = None
-    recipe: TrainConfig | None = None
-    minutes: float = 10.0
-    groups: tuple | None = None
-    fpr: float | Sequence[float] | None = None
-    references: int = 64
-    queries: int = 16
-    without: Sequence[str] = ()
-    deduplicate: bool = False
-    delta: float = 0.0
-    confidence: float = 0.95
-    name: str = "model"
-    seed: int = 0
-    keep: str | Path | None = None
+    def __init__(self, **options):
+        with refusals(type(self)):
+            super().__init__(**options)
 
-    def __post_init__(self):
-        check_choice("outputs", self.outputs, OUTPUTS)
-        if self.outputs == "labels" and self.columns is not None:
-            raise MiaError(
-                f"columns = {self.columns!r}, but outputs = 'labels' are predicted classes, which have no columns: "
-                "leave it out."
-            )
-        if isinstance(self.scaling, str):
-            check_choice("scaling", self.scaling, SCALINGS)
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise MiaError(
-                f"name = {self.name!r}: a text is needed, what the page calls the model."
-            )
-        if not 0 < check_range("minutes", self.minutes) < 1e9:
-            raise MiaError(f"minutes = {self.minutes!r}: a budget above 0 is needed.")
-        for argument in ("seed", "references", "queries"):
-            check_whole(argument, getattr(self, argument), 0)
-        if isinstance(self.without, str) or not isinstance(self.without, Sequence):
-            raise MiaError(
-                f"without = {self.without!r}: a list of names of steps is needed, such as ['curvature']."
-            )
-        base_attack = "0-1" if self.outputs == "labels" else "MALT"
-        steps = [name for name in (*ATTACKS, CONTROL, REFERENCES, RETRAINED) if name != base_attack]
-        for step in self.without:
-            check_choice("without", step, steps)
-        check_flag("deduplicate", self.deduplicate)
-        check_range("delta", self.delta, 0, 1)
-        if not 0.5 <= check_range("confidence", self.confidence) < 1:
-            raise MiaError(
-                f"confidence = {self.confidence!r} is out of range: allowed is from 0.5 to below 1, such as 0.95."
-            )
-        if not self.rates:
-            raise MiaError(
-                "fpr is empty: give at least one false positive rate, such as 0.01, or leave it out."
-            )
-        for rate in self.rates:
-            if not 0 < check_range("fpr", rate) < 1:
-                raise MiaError(
-                    f"fpr = {rate!r} is out of range: a rate above 0 and below 1 is needed, such as 0.01 for 1 %."
-                )
-        if (
-            not isinstance(self.keep, str | Path | None)
-            or self.keep is not None
-            and Path(self.keep).expanduser().is_file()
-        ):
-            raise MiaError(
-                f"keep = {str(self.keep)!r}: the name of a folder for the answers is needed, and no file."
-            )
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value, field):
+        """Numbers and arrays of NumPy as Python's, except for groups, and one rate as a tuple of it."""
+        if hasattr(value, "tolist") and field.field_name != "groups":
+            value = value.tolist()
+        if field.field_name == "fpr" and value is not None:
+            return tuple(value) if isinstance(value, list | tuple) else (value,)
+        return value
 
     @property
     def rates(self) -> tuple[float, ...]:
         """False positive rates, the highest first, each once."""
-        if self.fpr is None:
-            return RATES
-        given = self.fpr.tolist() if isinstance(self.fpr, np.ndarray) else self.fpr
-        rates = (
-            tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-        )
-        return (
-            tuple(sorted(set(rates), reverse=True))
-            if all(isinstance(rate, Real) for rate in rates)
-            else rates
-        )
+        return RATES if self.fpr is None else tuple(sorted(set(self.fpr), reverse=True))
 
     def check_resolved(self, others: int) -> None:
         """Refuse rates that were asked for and that so many non-members do not resolve."""
         for rate in self.rates if self.fpr is not None else ():
             if rate * others < 1 - 1e-9:
+                needed = math.ceil(min(1 / rate, 1e18) - 1e-9)
                 raise MiaError(
                     f"fpr = {rate:g} is below the resolution: of {others} non-members one is {1 / others:.2g}. "
-                    f"Give at least {np.ceil(1 / rate - 1e-9):.15g} non-members, or a higher fpr; without fpr the "
-                    "page says where it resolves nothing."
+                    f"Give at least {needed} non-members, or a higher fpr; without fpr the page says where "
+                    "it resolves nothing."
                 )
+
+
+class AuditOptions(ScoreOptions):
+    """Options of an audit of a model; a value that cannot be used raises `MiaError`."""
+
+    outputs: Literal["logits", "probabilities", "labels"] = Field(
+        "logits",
+        description="What the model returns: logits, probabilities, or labels, the classes that a function predicts, "
+        "by number or by name.",
+    )
+    columns: Sequence | None = Field(
+        None,
+        description="Names of the classes of the model's columns, as a,b,c, where it lacks some of the records' "
+        "classes or has another order. Of a method of a scikit-learn estimator its `classes_` are read.",
+    )
+    scaling: Any = Field(
+        None,
+        description=f"Scaling of pixels for a model from elsewhere: {', '.join(map(repr, SCALINGS))}, or in Python "
+        "numbers, see `models.to_input`.",
+    )
+    public: Any = Field(
+        None,
+        description="Further records of the distribution, a `data.Dataset`, for attacks that learn from them; none of "
+        "them may be judged.",
+    )
+    recipe: Any = Field(
+        None,
+        description="How the model was trained, a `training.TrainConfig`, as far as it can be said; references are "
+        "trained by it.",
+    )
+    minutes: float = Field(10.0, gt=0, lt=1e9, description="Minutes that the whole audit may take.")
+    references: int = Field(64, ge=0, description="Reference models at most.")
+    queries: int = Field(
+        16,
+        ge=0,
+        description="Predictions for each record that an attack may ask for besides the outputs: 16 of curvature, 2500 "
+        "of the label-only distance to the decision boundary, 0 of neither.",
+    )
+    without: Sequence[str] = Field(
+        (), description="Attacks and other steps that are left out, by their names in the plan."
+    )
+    deduplicate: bool = Field(
+        False,
+        description="Leave out records that are there before, by content: of members, of non-members those that are "
+        "members, too, and of public records those that are judged. They are refused otherwise.",
+    )
+    keep: Path | None = Field(
+        None,
+        description="Folder for the answers of a function and the scores of each attack, from which a call that was "
+        "stopped goes on.",
+    )
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _split(cls, columns):
+        return columns.split(",") if isinstance(columns, str) else columns
+
+    @field_validator("scaling")
+    @classmethod
+    def _known_scaling(cls, scaling):
+        return check_choice("scaling", scaling, SCALINGS) if isinstance(scaling, str) else scaling
+
+    @field_validator("without")
+    @classmethod
+    def _known_steps(cls, without, others):
+        base_attack = "0-1" if others.data.get("outputs") == "labels" else "MALT"
+        steps = [name for name in (*ATTACKS, CONTROL, REFERENCES, RETRAINED) if name != base_attack]
+        for step in without:
+            check_choice("without", step, steps)
+        return without
+
+    @field_validator("keep", mode="before")
+    @classmethod
+    def _folder(cls, keep):
+        if keep is None:
+            return None
+        if not isinstance(keep, str | Path) or Path(keep).expanduser().is_file():
+            raise ValueError("the name of a folder is needed, and no file")
+        return Path(keep).expanduser()
+
+    @model_validator(mode="after")
+    def _labels_have_no_columns(self):
+        if self.outputs == "labels" and self.columns is not None:
+            raise MiaError(
+                f"columns = {self.columns!r}, but outputs = 'labels' are predicted classes, which have no columns: "
+                "leave it out."
+            )
+        return self
+
+
+for _options in (ScoreOptions, AuditOptions):
+    _options.__doc__ += "\n\nAttributes:\n" + "\n".join(
+        f"    {name}: {field.description}" for name, field in _options.model_fields.items()
+    )
 
 
 def check_folder(folder: str | Path) -> Path:

@@ -21,9 +21,9 @@ from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
+from mia_lib.audit.numbers import Interval, result
 from mia_lib.audit.options import CONTROL, FAILED, LEFT_OUT, REFERENCES, RETRAINED
 from mia_lib.errors import MiaError, first_line
-from mia_lib.metrics import Interval
 from mia_lib.training import TrainConfig, pool, private
 
 STARTING = 5.0  # seconds until the processes that train are there
@@ -108,8 +108,8 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     """
     records, minutes, most = (
         len(inputs.pool),
-        float(inputs.options.minutes),
-        int(inputs.options.references),
+        inputs.options.minutes,
+        inputs.options.references,
     )
     without, outputs = inputs.options.without, costs.answer * records
     control = 0.0 if CONTROL in without else 3 + 5e-4 * min(records, MOST_RECORDS)
@@ -354,17 +354,23 @@ class Change:
     privacy: private.Privacy | None = None  # of DP-SGD
 
 
-@dataclass(frozen=True)
+@result
 class Price:
     """Effect of a change of the recipe on accuracy and on the leak."""
 
-    name: str  # of the change
-    accuracy: Interval | None = None  # on the non-members
-    auc: Interval | None = None  # of the loss as an attack
-    less: Interval | None = None  # AUC of the recipe as it is, less this one
-    price: Interval | None = None  # accuracy of the recipe as it is, less this one
-    failed: str = ""  # why it could not be trained
-    alike: bool = True  # False of the recipe as it is where it makes a model unlike the audited one
+    name: str
+    accuracy: Interval | None = None
+    """Accuracy on the non-members of a model that was trained with the change."""
+    auc: Interval | None = None
+    """AUC of the loss as an attack on that model."""
+    less: Interval | None = None
+    """AUC of the recipe as it is, less this one; null of the recipe as it is."""
+    price: Interval | None = None
+    """Accuracy of the recipe as it is, less this one; null of the recipe as it is."""
+    failed: str = ""
+    """Why it could not be trained."""
+    alike: bool = True
+    """False of the recipe as it is where it makes a model unlike the audited one."""
 
     @property
     def effect(self) -> str:

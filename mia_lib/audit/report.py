@@ -1,6 +1,6 @@
 """Report of an audit: one HTML page that opens offline, and JSON of the same numbers.
 
-The sentences are blocks of `report.html`. The JSON is as `book/_static/audit.schema.json` says, of version `SCHEMA`.
+The sentences are blocks of `report.html`. The JSON is an `AuditNumbers`, of which the book has the JSON Schema.
 """
 
 from __future__ import annotations
@@ -13,21 +13,37 @@ import platform
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from pydantic import BaseModel, Field
 
 from mia_lib import __version__, drawing, store, templates
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.inputs import AuditInputs, ScoreTable, accuracies_differ
+from mia_lib.audit.numbers import CONFIG, Number, Schema, result
 from mia_lib.audit.options import NUMBERS, PAGE, check_folder
 from mia_lib.audit.plans import Plan, Price
-from mia_lib.audit.statistics import ALONE, SEVERITIES, AuditResult, Rate, detectable_auc
+from mia_lib.audit.statistics import (
+    ALONE,
+    SEVERITIES,
+    AttackResult,
+    AuditResult,
+    BestAttack,
+    ExposedRecords,
+    GroupResult,
+    InputOnlyCheck,
+    LabelCheck,
+    Rate,
+    detectable_auc,
+)
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.progress import duration
@@ -47,14 +63,103 @@ DARK = {
 }
 
 
+@result
+class StepNumbers:
+    """A step of the plan."""
+
+    step: str
+    estimated_minutes: Number | None
+    """Minutes as they were planned; null of a step that was not possible."""
+    minutes: Number | None
+    """Minutes that it took; null of a step that did not run."""
+    state: str
+    why: str
+    """Why it did not run, or how it did."""
+
+
+@result
+class Sides:
+    """Shares of members and of non-members."""
+
+    members: Number
+    non_members: Number
+
+
+@result
+class ReferenceNumbers:
+    """Reference models."""
+
+    count: int
+    records: int
+    """How many records each was trained on."""
+    like_the_model: bool | None
+    """Whether their accuracy is like the model's; null without references."""
+    accuracy: Sides | None
+    """Their average accuracy on records that they were trained on, and on others; null without references."""
+
+
+OfModel = partial(Field, None, json_schema_extra=lambda schema: schema.pop("default"))
+
+
+class AuditNumbers(BaseModel):
+    """Numbers of an audit, rounded to six digits; null is what is no finite number. Properties that are not required are there
+    where a model was audited, and not of scores alone."""
+
+    model_config = CONFIG | {"json_schema_serialization_defaults_required": False}
+
+    format: Literal[SCHEMA] = Field(alias="schema")
+    """Version of this schema, which is raised where a name goes or means something else."""
+    name: str
+    """What the page calls the model."""
+    answer: str
+    """What was found, in sentences, warnings first."""
+    leak: bool | None
+    """Whether any attack found more than chance; null where members and non-members differ without the model."""
+    severity: Literal[*SEVERITIES] | None
+    """How much the attack that speaks finds; null without a leak."""
+    warnings: list[str]
+    """Sentences that the answer begins with."""
+    apart_without_the_model: bool
+    """Whether members and non-members differ without the model."""
+    headline: BestAttack
+    control: InputOnlyCheck | None
+    """The classifier that never sees the model; null where it did not run."""
+    right_about_members: LabelCheck | None
+    attacks: tuple[AttackResult, ...]
+    groups: tuple[GroupResult, ...]
+    """Classes, and groups that were given."""
+    exposed: ExposedRecords
+    shows: list[str]
+    """What the audit shows and what not, in sentences."""
+    provenance: dict
+    """Versions, fingerprints, seed and date."""
+    accuracy: Sides = OfModel()
+    """Accuracy of the model."""
+    prices: Sequence[Price] = OfModel()
+    """What was tried against the leak; the recipe as it is comes first."""
+    left_out: dict[str, int] = OfModel()
+    """Records that were there before, by the set that they were left out of."""
+    queries: int = OfModel()
+    """Records that the model was asked about, each as often as it was."""
+    plan: list[StepNumbers] = OfModel()
+    """What was planned, and what became of it."""
+    references: ReferenceNumbers = OfModel()
+
+
+def schema() -> dict:
+    """The JSON Schema of audit.json."""
+    return {"$schema": Schema.schema_dialect} | AuditNumbers.model_json_schema(
+        schema_generator=Schema, mode="serialization"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Findings of an audit; as text, its answer.
 
     Attributes:
         inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
-        scores: attack -> float64 [N], members first, higher for members. result: what they say. prices: of changes of the
-            recipe.
+        result: what the scores say. prices: of changes of the recipe.
         accuracy: of the model on members and on non-members, None of scores alone. reference_accuracy: on average on what each
             reference was trained on, and on the rest; None without. provenance: plain data.
     """
@@ -62,7 +167,6 @@ class Report:
     inputs: AuditInputs | ScoreTable = field(repr=False)
     plan: Plan | None = field(repr=False)
     minutes: Mapping[str, float] = field(repr=False)
-    scores: Mapping[str, np.ndarray] = field(repr=False)
     result: AuditResult = field(repr=False)
     prices: Sequence[Price] = field(repr=False)
     accuracy: tuple[float, float] | None
@@ -88,6 +192,11 @@ class Report:
         no proof of safety. None if members and non-members differ without the model, so that
         nothing can be said about it."""
         return self.result.leak
+
+    @property
+    def scores(self) -> dict[str, np.ndarray]:
+        """Scores by attack, float64 [N], members first, higher for members."""
+        return {attack.name: attack.scores for attack in self.result.attacks}
 
     @property
     def members(self) -> np.ndarray:
@@ -144,7 +253,7 @@ class Report:
     def _values(self) -> dict:
         """Values by the names that the template uses."""
         result, members, others = self.result, int(self.members.sum()), int((~self.members).sum())
-        plain = sum(not attack.audits for attack in result.attacks)
+        plain = sum(not attack.audit_tool for attack in result.attacks)
         return {
             "report": self,
             "inputs": self.inputs,
@@ -161,75 +270,47 @@ class Report:
         }
 
     def data(self) -> dict:
-        """All numbers as plain data, as audit.json has them; "leak" is null where `leak` is None, and "warnings" are those
-        that the answer begins with."""
-        inputs, plan, result, names = (
-            self.inputs,
-            self.plan,
-            to_plain(self.result),
-            to_plain(self.inputs.class_names),
-        )
-        for attack in result["attacks"]:
-            attack |= {
-                "audit_tool": attack.pop("audits"),
-                "scores": to_plain(self.scores[attack["name"]]),
-                "source": ATTACKS[attack["name"]].citation if attack["name"] in ATTACKS else "",
-            }
-            if attack["epsilon"]:
-                del attack["epsilon"]["threshold"], attack["epsilon"]["splits"]
-        exposed = result["exposed"]
-        rows = zip(exposed.pop("index"), exposed.pop("score"), exposed.pop("rate"), strict=True)
-        exposed["records"] = [
-            {
-                "index": int(inputs.rows[i]),
-                "class": names and names[i],
-                "score": score,
-                "rate": rate,
-            }
-            for i, score, rate in rows
-        ]
+        """All numbers as plain data, as audit.json has them, see `AuditNumbers`."""
+        inputs, plan, found = self.inputs, self.plan, self.result
         numbers = {
             "schema": SCHEMA,
             "name": inputs.options.name,
             "answer": self.answer,
-            "leak": result["leak"],
-            "severity": self.result.best.severity if self.leak else None,
+            "leak": found.leak,
+            "severity": found.best.severity if self.leak else None,
             "warnings": self.text("warnings"),
-            "apart_without_the_model": self.result.differ,
-            "headline": result["best"],
-            "control": result["control"],
-            "right_about_members": result["label_check"],
-            "attacks": result["attacks"],
-            "groups": result["groups"],
-            "exposed": exposed,
+            "apart_without_the_model": found.differ,
+            "headline": found.best,
+            "control": found.control,
+            "right_about_members": found.label_check,
+            "attacks": found.attacks,
+            "groups": found.groups,
+            "exposed": found.exposed,
             "shows": self.text("shows"),
             "provenance": dict(self.provenance),
         }
-        if plan is None:
-            return numbers
-        sides, accuracy = ("members", "non_members"), self.reference_accuracy
-        return numbers | {
-            "accuracy": dict(zip(sides, self.accuracy, strict=True)),
-            "prices": to_plain(self.prices),
-            "left_out": dict(inputs.left_out),
-            "queries": inputs.target.queries.records,
-            "plan": [
-                {
-                    "step": step.name,
-                    "estimated_minutes": step.minutes,
-                    "minutes": self.minutes.get(step.name),
-                    "state": step.state,
-                    "why": step.why,
-                }
+        if plan is not None:
+            accuracy = self.reference_accuracy
+            steps = [
+                StepNumbers(
+                    step.name, step.minutes, self.minutes.get(step.name), step.state, step.why
+                )
                 for step in plan.steps
-            ],
-            "references": {
-                "count": plan.references,
-                "records": len(self.members) // 2 if plan.references else 0,
-                "like_the_model": None if accuracy is None else not self.strange_references,
-                "accuracy": accuracy and dict(zip(sides, accuracy, strict=True)),
-            },
-        }
+            ]
+            numbers |= {
+                "accuracy": Sides(*self.accuracy),
+                "prices": self.prices,
+                "left_out": dict(inputs.left_out),
+                "queries": inputs.target.queries.records,
+                "plan": steps,
+                "references": ReferenceNumbers(
+                    plan.references,
+                    len(self.members) // 2 if plan.references else 0,
+                    None if accuracy is None else not self.strange_references,
+                    None if accuracy is None else Sides(*accuracy),
+                ),
+            }
+        return AuditNumbers(**numbers).model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def html(self) -> str:
         """The page, which needs nothing beside it."""
@@ -329,7 +410,7 @@ def roc_figure(report: Report) -> Figure:
     )
     low = min(1 / members, 1 / others) / 1.5
     figure, [ax] = drawing.panels(1, 5.9, width=5.4)
-    plain = [attack for attack in report.result.attacks if not attack.audits]
+    plain = [attack for attack in report.result.attacks if not attack.audit_tool]
     for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[
         :LINES
     ]:
@@ -383,31 +464,15 @@ def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
 # ------------------------------------------------------------------------------------------------------------------- numbers
 
 
-def to_plain(value):
-    """Dataclasses, intervals and arrays as data for JSON: six digits, None for what is no finite number."""
-    if is_dataclass(value):
-        return {
-            part.name: to_plain(getattr(value, part.name)) for part in fields(value) if part.compare
-        }
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return [to_plain(part) for part in value]
-    if isinstance(value, float | np.floating):
-        return float(f"{value:.6g}") if np.isfinite(value) else None
-    return value
-
-
 def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
     """Provenance of an audit, as plain data: versions, fingerprints, seed, date."""
     options = inputs.options
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
-        "seed": int(options.seed),
-        "minutes": float(options.minutes),
-        "confidence": float(options.confidence),
-        "delta": float(options.delta),
+        "seed": options.seed,
+        "confidence": options.confidence,
+        "delta": options.delta,
         "versions": {"mia_lib": __version__, "python": platform.python_version()}
         | {package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
         "code": store.code_of(("attacks", "audit", "metrics")),
@@ -423,7 +488,7 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
                 }
             },
         }
-    return general | describe_inputs(inputs)
+    return general | {"minutes": options.minutes} | describe_inputs(inputs)
 
 
 def describe_inputs(inputs: AuditInputs) -> dict:

@@ -12,14 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 from scipy import stats
 from scipy.special import betaincinv, ndtr, ndtri
 
 from mia_lib import metrics
-from mia_lib.metrics import EpsilonBound, Interval
+from mia_lib.audit.attacks import ATTACKS
+from mia_lib.audit.numbers import EpsilonBound, Interval, Number, Rows, Scores, result
 
 if TYPE_CHECKING:
     from mia_lib.audit.inputs import AuditInputs, ScoreTable
@@ -37,44 +39,54 @@ SEVERITIES = {
 }  # from which AUC on, or rates over chance
 
 
-@dataclass(frozen=True)
+@result
 class Rate:
     """True positive rate at a false positive rate, `metrics.conformal_tpr_at_fpr`: its chance level is that rate itself,
     however few non-members there are, and records that tie are called by lot."""
 
-    fpr: float  # asked for
+    fpr: Number
+    """The false positive rate that was asked for."""
     tpr: Interval
-    resolved: bool  # whether there are non-members enough
+    resolved: bool
+    """Whether there are non-members enough for this rate."""
 
 
-@dataclass(frozen=True, eq=False)
+@result
 class AttackResult:
     """Results of one attack."""
 
     name: str
-    audits: bool  # whether it is told who is a member
+    audit_tool: bool
+    """Whether the attack is told who is a member."""
+    source: str
+    """The paper that it is from; empty of scores that were made elsewhere."""
+    scores: Scores
+    """The score of each record, members first, higher for members."""
     auc: Interval
-    rates: tuple[Rate, ...]  # at each false positive rate
-    curve: tuple[Rate, ...]  # the ROC with a pointwise band
-    p: (
-        float | None
-    )  # of no leak, by this attack's two tests, corrected for all attacks and tests; None of an audit tool
-    epsilon: (
-        EpsilonBound | None
-    )  # at a confidence at which those of all attacks hold together; None of an audit tool
+    rates: tuple[Rate, ...]
+    """Its rates at each false positive rate that was looked at."""
+    curve: tuple[Rate, ...]
+    """The ROC with a pointwise band."""
+    p: Number | None
+    """p-value of no leak, by this attack's two tests, corrected for all attacks and tests; null of an audit tool."""
+    epsilon: EpsilonBound | None
+    """A bound at a confidence at which those of all attacks hold together; null of an audit tool."""
 
 
-@dataclass(frozen=True, eq=False)
+@result
 class BestAttack:
     """The attack that was chosen on one half of the records, with its results on the other; a
     single attack, with its results on all records."""
 
     attack: str
-    chosen: bool  # whether there was a choice
-    judged_on: np.ndarray  # rows of the records that judge
+    chosen: bool
+    """Whether there was a choice."""
+    judged_on: Rows
+    """Numbers of the records that judge, members first."""
     auc: Interval
     rates: tuple[Rate, ...]
-    p: float  # of no leak in these records, by the rank test alone
+    p: Number
+    """p-value of no leak in these records, by the rank test alone."""
 
     @property
     def severity(self) -> str:
@@ -97,58 +109,75 @@ class BestAttack:
         ][-1]
 
 
-@dataclass(frozen=True)
+@result
 class GroupResult:
     """Records of one group or class, on the half that judges. The level of `auc` is that at which the intervals of all groups
     of this kind would hold together, were each exact, which the bootstrap of few records is not."""
 
-    kind: str  # "class" or "group"
+    kind: Literal["class", "group"]
     name: str
     members: int
     non_members: int
-    auc: Interval | None  # None where there are too few records
-    p: float | None = (
-        None  # of no leak in it, by a rank test, corrected for all groups of this kind that are judged
-    )
+    auc: Interval | None
+    """The AUC in this group; null where there are too few records."""
+    p: Number | None
+    """p-value of no leak in it, by a rank test, corrected for all groups of this kind that are judged."""
 
 
-@dataclass(frozen=True, eq=False)
+@result
+class ExposedRecord:
+    """A member that the best attack finds easily."""
+
+    index: int
+    """Number of the record in the members, or the table, as they were given."""
+    label: Annotated[str | None, Field(serialization_alias="class")]
+    """Name of its class; null of scores alone."""
+    score: Number
+    """Its score by the best attack."""
+    rate: Number
+    """The share of the non-members that score as high, counting one more: a p-value."""
+
+
+@result
 class ExposedRecords:
     """Members by how exposed they are to the best attack, the most exposed first."""
 
-    index: np.ndarray  # into the members, [E]
-    score: np.ndarray  # of the attack, [E]
-    rate: (
-        np.ndarray
-    )  # share of the non-members that score as high, counting one more, [E]: a p-value
-    level: float  # rate at which records are counted
-    called: int  # members at most there
-    expected: float  # how many that would be without a leak
-    tied: int  # members with the score of the last one, where not all of them are here
+    level: Number
+    """The rate at which records are counted."""
+    called: int
+    """How many members have at most that rate."""
+    expected: Number
+    """How many that would be without a leak."""
+    tied: int
+    """Members with the score of the last record, where not all of them are here."""
+    records: tuple[ExposedRecord, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@result
 class InputOnlyCheck:
-    """The control: members told from non-members by the records alone."""
+    """The control: members told from non-members by the records alone, without the model."""
 
     auc: Interval
-    p: float  # of no difference
+    p: Number
+    """p-value of no difference."""
     differ: bool
-    beyond: (
-        Interval | None
-    )  # AUC of the best attack less this one, on the same records; None where they do not differ
+    """Whether members and non-members differ by themselves."""
+    beyond: Interval | None
+    """AUC of the best attack less this one, on the same records; null where they do not differ."""
 
 
-@dataclass(frozen=True)
+@result
 class LabelCheck:
     """Check that the model is right about its own members more often than a guess is."""
 
     count: int
-    by_a_guess: (
-        float  # count that labels drawn at random from those of the pool would give on average
-    )
-    p: float  # of as many by such a draw
-    guessed: bool  # whether they are no more than that
+    """Members about which it is right."""
+    by_a_guess: Number
+    """The count that labels drawn at random from those of all records would give on average."""
+    p: Number
+    """p-value of as many by such a draw."""
+    guessed: bool
+    """Whether they are no more than that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,7 +407,7 @@ def judge_rates(
         count = drawn.value * members
         low = betaincinv(count, members - count + 1, tail) if count > 0 else 0.0
         high = betaincinv(count + 1, members - count, 1 - tail) if count < members else 1.0
-        tpr = Interval(
+        tpr = metrics.Interval(
             drawn.value,
             min(float(low), drawn.low),
             max(float(high), drawn.high),
@@ -401,7 +430,9 @@ def _judge_attack(
     auc = metrics.bootstrap(
         "auc", score, inside, draws=DRAWS, level=options.confidence, seed=options.seed
     )
-    return AttackResult(name, p is None, auc, rates[:-POINTS], rates[-POINTS:], p, epsilon)
+    source = ATTACKS[name].citation if name in ATTACKS else ""
+    curve = rates[-POINTS:]
+    return AttackResult(name, p is None, source, score, auc, rates[:-POINTS], curve, p, epsilon)
 
 
 def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[GroupResult, ...]:
@@ -460,12 +491,16 @@ def _find_exposed(inputs, score: np.ndarray) -> ExposedRecords:
     chance = math.floor(level * (others + 1) + 1e-9) / (others + 1)
     last = score[:members] == score[order[-1]]
     tied = int(last.sum()) if last.sum() > last[order].sum() else 0
+    classes = inputs.class_names
     return ExposedRecords(
-        order,
-        score[order],
-        rate[order],
         level,
         int((rate <= level + 1e-12).sum()),
-        float(chance * members),
+        chance * members,
         tied,
+        tuple(
+            ExposedRecord(
+                int(inputs.rows[i]), None if classes is None else str(classes[i]), score[i], rate[i]
+            )
+            for i in order
+        ),
     )

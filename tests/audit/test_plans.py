@@ -14,7 +14,7 @@ from mia_lib.audit.plans import CONTROL, FAILED, IMPOSSIBLE, REFERENCES, RETRAIN
 
 def told(had: inputs.AuditInputs, **options) -> inputs.AuditInputs:
     """The same inputs, told otherwise."""
-    return replace(had, options=replace(had.options, **options))
+    return replace(had, options=had.options.model_copy(update=options))
 
 
 def test_more_minutes_and_a_cluster_give_more_references(had, monkeypatch):

@@ -20,7 +20,7 @@ from torch import nn
 
 from mia_lib import audit, models
 from mia_lib.audit import files, inputs, options
-from mia_lib.audit.command import run_command
+from mia_lib.audit.command import audit_model
 from mia_lib.audit.options import AuditOptions
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -197,15 +197,19 @@ CASES = {  # what is given differently, and what the message says
         "model was trained with scaling = '0 to 1', and recipe.scaling = '0 to 255'",
     ),
     # numbers
-    "no minutes": ({"minutes": 0}, "a budget above 0"),
+    "no minutes": ({"minutes": 0}, "minutes = 0: Input should be greater than 0"),
     "too few minutes": ({"minutes": 0.001}, "too small for anything"),
-    "confidence in percent": ({"confidence": 95}, "confidence = 95 is out of range"),
-    "no name": ({"name": " "}, "what the page calls the model"),
+    "confidence in percent": (
+        {"confidence": 95},
+        "confidence = 95: Input should be less than 1. Confidence of all",
+    ),
+    "no name": ({"name": " "}, "What the page calls the model"),
     "an unresolved rate": ({"fpr": 0.001}, "Give at least 1000 non-members"),
-    "a rate of 0": ({"fpr": 0}, "above 0 and below 1"),
-    "delta above 1": ({"delta": 2}, "delta = 2 is out of range"),
-    "no rate": ({"fpr": ()}, "fpr is empty"),
+    "a rate of 0": ({"fpr": 0}, "fpr = 0: Input should be greater than 0"),
+    "delta above 1": ({"delta": 2}, "delta = 2: Input should be less than or equal to 1"),
+    "no rate": ({"fpr": ()}, "fpr = (): Tuple should have at least 1 item"),
     "no such attack": ({"without": ["curvatur"]}, "Did you mean 'curvature'"),
+    "no such option": ({"minuts": 5}, "field = 'minuts' is not known. Did you mean 'minutes'"),
     "labels without the attack on them": (
         {"outputs": "labels", "without": ["0-1"]},
         "without = '0-1' is not known",
@@ -223,7 +227,7 @@ CASES = {  # what is given differently, and what the message says
         "a training.TrainConfig is needed",
     ),
     "keep is a number": ({"keep": 5}, "the name of a folder"),
-    "keep is a file": ({"keep": __file__}, "a folder for the answers"),
+    "keep is a file": ({"keep": __file__}, "the name of a folder"),
 }
 
 
@@ -435,17 +439,17 @@ def test_too_few_references_are_none_the_plan_says_why_and_a_rate_twice_is_one()
 def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     paths = {
-        "MODEL": f"{__name__}:logits",
+        "model": f"{__name__}:logits",
         "members": saved(tmp_path, "m.npz", MEMBERS),
-        "non-members": saved(tmp_path, "n.npz", OTHERS),
+        "non_members": saved(tmp_path, "n.npz", OTHERS),
     }
-    run_command(paths, Path("found"), minutes=1)
-    run_command(paths, Path("found"), only_plan=True, minutes=1)
+    audit_model(AuditOptions(minutes=1), **paths, output=Path("found"))
+    audit_model(AuditOptions(minutes=1), **paths, output=Path("found"), plan=True)
     before = (tmp_path / "found" / "audit.json").read_bytes()
     with pytest.raises(
         MiaError, match="holds an audit that was finished: give a new folder, such as -o found_2"
     ):
-        run_command(paths, Path("found"), minutes=1)
+        audit_model(AuditOptions(minutes=1), **paths, output=Path("found"))
     assert (tmp_path / "found" / "audit.json").read_bytes() == before
 
 
@@ -454,42 +458,51 @@ def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_c
 ):
     monkeypatch.chdir(tmp_path)
     paths = {
-        "MODEL": f"{__name__}:logits",
+        "model": f"{__name__}:logits",
         "members": saved(tmp_path, "m.npz", MEMBERS),
-        "non-members": saved(tmp_path, "n.npz", OTHERS),
+        "non_members": saved(tmp_path, "n.npz", OTHERS),
     }
     with monkeypatch.context() as patch:
         patch.setattr("mia_lib.audit.execution.score_inputs", lambda *given: {}["a worker died"])
-        text, code = run_command(paths, Path("found"), minutes=1, without=["curvature"])
+        text, code = audit_model(
+            AuditOptions(minutes=1, without=["curvature"]), **paths, output=Path("found")
+        )
         assert (
             code == 1
             and "control without the model failed: KeyError: 'a worker died'.\nThe same command tries"
             in text
         )
-        text, code = run_command(
-            paths, Path("left_out"), minutes=1, without=["curvature", "control without the model"]
+        text, code = audit_model(
+            AuditOptions(minutes=1, without=["curvature", "control without the model"]),
+            **paths,
+            output=Path("left_out"),
         )
         assert code == 0 and "failed" not in text
     other = {**paths, "members": saved(tmp_path, "other.npz", PUBLIC)}
     with pytest.raises(
         MiaError, match="This could not be saved: another audit finished in found meanwhile"
     ):
-        run_command(other, Path("found"), minutes=1, without=["curvature"])
-    assert run_command(paths, Path("found"), minutes=1, without=["curvature"])[1] == 0
+        audit_model(AuditOptions(minutes=1, without=["curvature"]), **other, output=Path("found"))
+    assert (
+        audit_model(AuditOptions(minutes=1, without=["curvature"]), **paths, output=Path("found"))[
+            1
+        ]
+        == 0
+    )
     with pytest.raises(MiaError, match="holds an audit that was finished"):
-        run_command(paths, Path("found"), minutes=1, without=["curvature"])
+        audit_model(AuditOptions(minutes=1, without=["curvature"]), **paths, output=Path("found"))
 
 
 def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path, monkeypatch):
     """The numbers may be there, or a part of a file, but not the page, which comes last."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mia_lib.audit.options.AuditOptions.without", ["curvature"])
+    asked = AuditOptions(minutes=1, without=["curvature"])
     paths = {
-        "MODEL": f"{__name__}:logits",
+        "model": f"{__name__}:logits",
         "members": saved(tmp_path, "m.npz", MEMBERS),
-        "non-members": saved(tmp_path, "n.npz", OTHERS),
+        "non_members": saved(tmp_path, "n.npz", OTHERS),
     }
-    text, _ = run_command(paths, Path("found"), minutes=1)
+    text, _ = audit_model(asked, **paths, output=Path("found"))
     assert (
         "Send on audit.html alone" in text
         and "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
@@ -500,7 +513,7 @@ def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path,
         patch.setattr(
             "mia_lib.audit.attacks.score", lambda *given: pytest.fail("its scores are kept")
         )
-        run_command(paths, Path("found"), minutes=1)
+        audit_model(asked, **paths, output=Path("found"))
     assert {path.name for path in (tmp_path / "found").iterdir()} == {
         "answers",
         "audit.html",
@@ -524,15 +537,15 @@ def saved(folder, name: str, of: Dataset, **more):
 
 FILES = {  # what the command line names, made in a folder, and what the message says
     "no members": (lambda f: {"members": None}, "--members is missing"),
-    "a model without a function": (lambda f: {"MODEL": "numpy"}, "write my_module:factory"),
+    "a model without a function": (lambda f: {"model": "numpy"}, "write my_module:factory"),
     "no such module": (
-        lambda f: {"MODEL": "no_such_module_here:predict"},
+        lambda f: {"model": "no_such_module_here:predict"},
         "there is no module no_such_module_here",
     ),
-    "no such function": (lambda f: {"MODEL": "numpy:lingspace"}, "Did you mean 'linspace'?"),
-    "a pickle": (lambda f: {"MODEL": "forest.pkl"}, "weights_only=True"),
+    "no such function": (lambda f: {"model": "numpy:lingspace"}, "Did you mean 'linspace'?"),
+    "a pickle": (lambda f: {"model": "forest.pkl"}, "weights_only=True"),
     "weights in the place of a model": (
-        lambda f: {"MODEL": "w.safetensors"},
+        lambda f: {"model": "w.safetensors"},
         "--state w.safetensors",
     ),
     "a pickled state": (lambda f: {"state": text(f / "w.pt", "x")}, "w.pt is a pickle"),
@@ -545,23 +558,23 @@ FILES = {  # what the command line names, made in a folder, and what the message
         "size mismatch for weight",
     ),
     "a factory that fails": (
-        lambda f: {"MODEL": f"{__name__}:broken"},
+        lambda f: {"model": f"{__name__}:broken"},
         "broken fails when it is called (KeyError: 'width')",
     ),
     "a class with arguments": (
-        lambda f: {"MODEL": "torch.nn:Linear"},
+        lambda f: {"model": "torch.nn:Linear"},
         "cannot be called without arguments",
     ),
     "a class without weights": (
-        lambda f: {"MODEL": "torch.nn:Identity", "state": None},
+        lambda f: {"model": "torch.nn:Identity", "state": None},
         "without weights",
     ),
     "no such program": (
-        lambda f: {"MODEL": str(f / "m.pt2"), "state": None},
+        lambda f: {"model": str(f / "m.pt2"), "state": None},
         "there is no such file",
     ),
     "a program that is none": (
-        lambda f: {"MODEL": text(f / "m.pt2", "no zip"), "state": None},
+        lambda f: {"model": text(f / "m.pt2", "no zip"), "state": None},
         "is code",
     ),
     "pickled records": (lambda f: {"members": text(f / "m.pkl", "x")}, "is a pickle"),
@@ -618,17 +631,17 @@ def weights(folder, of: nn.Module) -> str:
 def test_refused_files(case, tmp_path):
     make, said = FILES[case]
     asked = {
-        "MODEL": f"{__name__}:build",
+        "model": f"{__name__}:build",
         "members": saved(tmp_path, "members.npz", MEMBERS),
         "public": None,
         "groups": None,
-        "non-members": saved(tmp_path, "others.npz", OTHERS),
+        "non_members": saved(tmp_path, "others.npz", OTHERS),
         "state": weights(tmp_path, nn.Linear(6, 3)),
         "recipe": None,
         "output": tmp_path / "new",
     } | make(tmp_path)
     with pytest.raises(MiaError) as refused:
-        run_command(asked, asked.pop("output"))
+        audit_model(AuditOptions(), **asked)
     assert said in str(refused.value)
 
 

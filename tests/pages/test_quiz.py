@@ -66,12 +66,12 @@ GOOD = (
         ("right: true", "right: false", "0 right options: exactly one"),
         ("asks:", "question:", "asks: Field required"),
         ("For another.}", "For another., right: true}", "2 right options: exactly one"),
-        ("why: For another.", "why: ''", "options.1.why: "),
+        ("why: For another.", "why: ''", "options.1.why = '': "),
         ("says: Not so.", "says: $x$", "plain text, since it is a button"),
         (
             "    - {says: Not so., why: For another.}\n",
             "",
-            "options: List should have at least 2 items",
+            "List should have at least 2 items",
         ),
     ],
 )

@@ -260,14 +260,14 @@ def test_no_parameter_is_markup_on_the_page(own_folder):
         ("models: 3", "a list of entries"),
         ("", "queue.yaml holds nothing"),
         ("- toy", "entry 1 of .* valid dictionary"),
-        ("- {measurement: bank/cifar10-small, models: many}", "models: .* valid integer"),
+        ("- {measurement: bank/cifar10-small, models: many}", "models = 'many': .* valid integer"),
         (
             "- {measurement: bank/cifar10-small, models: 2, minuts: {cpu: 1}}",
-            "minuts: Extra inputs are not permitted",
+            "'minuts' is not known. Did you mean 'minutes'",
         ),
         (
             "- {measurement: bank/cifar10-small, models: 2, minutes: {cpu: 0}}",
-            "minutes.cpu: .* greater than 0",
+            "minutes.cpu = 0: .* greater than 0",
         ),
         (
             "- {measurement: bank/cifar10-small, models: 2, parameters: {recods: 3}}",

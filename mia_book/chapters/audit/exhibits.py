@@ -73,7 +73,7 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
     for title, report in reports.items():
         result, of = report.result, {"model": title} if len(reports) > 1 else {}
         for attack in sorted(
-            (attack for attack in result.attacks if not attack.audits),
+            (attack for attack in result.attacks if not attack.audit_tool),
             key=lambda attack: (attack.name != result.best.attack, -attack.auc.value),
         ):
             rates = {
