@@ -156,7 +156,7 @@ def test_uv_is_told_what_pip_is_configured_to_and_pip_installs_where_uv_is_not_o
 
 
 def test_mia_refuses_an_old_python_before_importing_anything(repo):
-    cli = str(repo / "mia_book" / "pages" / "cli.py")
+    cli = str(repo / "mia_lib" / "cli.py")
     pretend = f"import sys, runpy; sys.version_info = (3, 10, 2); runpy.run_path({cli!r})"
     done = subprocess.run([sys.executable, "-c", pretend], capture_output=True, text=True)
     assert done.returncode == 1

@@ -15,9 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 import mia_lib
-from mia_book.pages import cli, doctor, parameters, run_page, sync
-from mia_book.pages.cli import STOPPED, app
+from mia_book.pages import doctor, parameters, run_page, sync
+from mia_book.pages.cli import app
 from mia_lib import store
+from mia_lib.cli import STOPPED, main
 
 
 def mia(*words: str):
@@ -159,8 +160,10 @@ def test_doctor_reports_and_fails_on_what_is_essential(tiny, monkeypatch):
         for word in ("memory", "disk", "cache", "MIA_DATA", "Chromium", "torch", "kernel: started")
     )
     monkeypatch.setenv("MIA_CACHE", __file__)
-    monkeypatch.setattr(doctor, "_torch", lambda: 1 / 0)
-    monkeypatch.setattr(doctor, "_torchvision", lambda: (_ for _ in ()).throw(ImportError("no")))
+    monkeypatch.setattr("mia_lib.doctor._torch", lambda: 1 / 0)
+    monkeypatch.setattr(
+        "mia_lib.doctor._torchvision", lambda: (_ for _ in ()).throw(ImportError("no"))
+    )
     monkeypatch.setattr(doctor, "_kernel", lambda: "started")
     done = mia("doctor")
     assert done.exit_code == 1 and "is no folder" in done.output
@@ -203,9 +206,9 @@ def test_serve_shows_the_built_book_to_this_machine_only(tiny, monkeypatch):
 def test_main_treats_termination_like_ctrl_c(monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     try:
-        monkeypatch.setattr(cli, "app", lambda: signal.raise_signal(signal.SIGTERM))
+        monkeypatch.setattr("mia_lib.cli.app", lambda: signal.raise_signal(signal.SIGTERM))
         with pytest.raises(KeyboardInterrupt):
-            cli.main()
+            main()
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -255,7 +255,7 @@ time.sleep(600)
 
 def mia_run(name: str, repo) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-m", "mia_book.pages.cli", "run", name],
+        [sys.executable, "-m", "mia_lib.cli", "run", name],
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
