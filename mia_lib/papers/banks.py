@@ -34,8 +34,7 @@ RECIPE = {
 SGD = {"optimizer": "sgd", "momentum": 0.9, "nesterov": True}
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
-PROBE = {
-    "index": range(1, 3),
+TINY = {
     "dataset": "fashion_mnist_20k",
     "architecture": "batchnorm_cnn:6,12,24",
     "records": 200,
@@ -43,6 +42,7 @@ PROBE = {
     "batch_size": 64,
     "learning_rate": 0.05,
 }
+PROBE = {"index": range(1, 3), **TINY}
 
 FAST = {
     "architecture": "resnet9:32,64,256,256",

@@ -295,7 +295,7 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
     """Number k is model 2k of the bank; what its regression says is the attack's own function on those records."""
     told = at_the_probe("quantile/cifar10-small", range(1, 2))
     blind = at_the_probe("quantile/cifar10-small", range(1, 2), label=False)
-    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.PROBE["recipe"])
     pool, part = (
         data.load("fashion_mnist_20k").take(np.arange(240)),
         regressed.split(bank.members[2], 200, 2, 50, 20),
@@ -328,7 +328,7 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
 def test_references_on_public_records_never_saw_a_judged_one(trained):
     found = at_the_probe("quantile/public-references", range(1, 2))["margin"]
     [*_, (members, _)] = trained
-    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.PROBE["recipe"])
     judged = regressed.split(bank.members[2], 200, 2, 50, 20).judged
     outside = members[2:]
     assert (

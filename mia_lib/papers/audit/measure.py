@@ -284,6 +284,7 @@ def canaries(
     return {name: np.array(values, kinds.get(name, np.float32)) for name, values in rows.items()}
 
 
+TINY = {"architecture": "mlp:4", "epochs": 2, "batch_size": 30}
 forest_models = measurement(
     "audit/forests",
     edition=2,
@@ -291,15 +292,7 @@ forest_models = measurement(
     probe={"index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]},
 )(forests)
 private_models = measurement(
-    "audit/twins",
-    block=8,
-    probe={
-        "index": range(1, 2),
-        "members": 60,
-        "architecture": "mlp:4",
-        "epochs": 2,
-        "batch_size": 30,
-    },
+    "audit/twins", block=8, probe={"index": range(1, 2), "members": 60, **TINY}
 )(twins)
 audits = measurement(
     "audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4}
@@ -314,9 +307,7 @@ one_run = measurement(
         "natural": 20,
         "mislabelled": 20,
         "gradients": 40,
-        "architecture": "mlp:4",
-        "epochs": 2,
-        "batch_size": 30,
+        **TINY,
     },
 )(canaries)
 many_runs = measurement(
@@ -327,13 +318,5 @@ many_runs = measurement(
     natural=0,
     mislabelled=8,
     gradients=8,
-    probe={
-        "index": range(2),
-        "records": 60,
-        "mislabelled": 4,
-        "gradients": 4,
-        "architecture": "mlp:4",
-        "epochs": 2,
-        "batch_size": 30,
-    },
+    probe={"index": range(2), "records": 60, "mislabelled": 4, "gradients": 4, **TINY},
 )(canaries)

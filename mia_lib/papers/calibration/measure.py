@@ -410,14 +410,17 @@ RECIPES: dict[str, dict] = {
 }
 PLAYS = {"german_credit": 40, "hepatitis": 40, "adult": 8}
 
-PROBE = {
+STOPPED_PROBE = {
     "index": range(1, 3),
     "dataset": "fashion_mnist_20k",
     "architecture": "watson_cnn:4,4,4,8",
     "records": 240,
-    "epochs": 2,
+    "epochs": 3,
     "batch_size": 30,
     "learning_rate": 0.02,
+}
+PROBE = STOPPED_PROBE | {
+    "epochs": 2,
     "forgetting_epochs": 1,
     "augmentation": "flip_crop:2",
     "views": 2,
@@ -433,16 +436,7 @@ stops = measurement(
     chunk=2,
     dataset="cifar10",
     stops=[5, 10, 15, 20],
-    probe={
-        "index": range(1, 3),
-        "dataset": "fashion_mnist_20k",
-        "architecture": "watson_cnn:4,4,4,8",
-        "records": 240,
-        "epochs": 3,
-        "stops": [1, 2],
-        "batch_size": 30,
-        "learning_rate": 0.02,
-    },
+    probe=STOPPED_PROBE | {"stops": [1, 2]},
 )(stopped)
 cifar100 = measurement("calibration/cifar100", probe=PROBE, block=8, chunk=2, dataset="cifar100")(
     plays

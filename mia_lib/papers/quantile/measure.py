@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mia_lib.errors import MiaError, check_choice, check_whole
-from mia_lib.papers.banks import RECIPE, in_processes, models_of
+from mia_lib.papers.banks import RECIPE, TINY, in_processes, models_of
 from mia_lib.published import Bank, catalogue, measurement
 
 GRAIN = 64  # log odds, means and log spreads are kept to a 64th, a tenth of the narrowest spread or less
@@ -327,34 +327,15 @@ def tabular(
     return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
-TINY = {
-    "dataset": "fashion_mnist_20k",
-    "architecture": "batchnorm_cnn:6,12,24",
-    "records": 200,
-    "unused": 40,
-    "epochs": 2,
-    "batch_size": 64,
-    "learning_rate": 0.05,
-}
-PROBE = {
+BANK_PROBE = {
     "index": range(1, 2),
     "bank": "bank/cifar10-small",
-    "recipe": TINY,
-    "backbone": "strided_cnn:4,4,8",
-    "hidden": [8],
-    "image_size": None,
-    "epochs": 2,
+    "recipe": TINY | {"unused": 40},
     "judged": 50,
     "held": 20,
 }
-REFERENCES_PROBE = {
-    "index": range(1, 2),
-    "bank": "bank/cifar10-small",
-    "recipe": TINY,
-    "count": 2,
-    "judged": 50,
-    "held": 20,
-}
+PROBE = BANK_PROBE | {"backbone": "strided_cnn:4,4,8", "hidden": [8], "epochs": 2}
+REFERENCES_PROBE = BANK_PROBE | {"count": 2}
 TREES_PROBE = {
     "index": range(1, 3),
     "dataset": "german_credit",
