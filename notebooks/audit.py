@@ -192,15 +192,15 @@ exhibits.show_report(reports["network"], "audit-network")
 
 # %%
 dealt = measure.records(network_data, private_members, 0, 2, seed)
-how = {"architecture": private_architecture, "epochs": private_epochs,
-       "batch_size": 64, "learning_rate": 0.1, "epsilon": epsilon, "seed": seed}
-pair = {} if lacking else dict(zip(("twin", "private"), measure.pair(dealt, **how),
-                                   strict=True))
+how = measure.TWINS | {"architecture": private_architecture,
+                       "epochs": private_epochs, "seed": seed}
+pair = {} if lacking else dict(zip(("twin", "private"),
+                                   measure.pair(dealt, how, epsilon), strict=True))
 for kind, ensemble in pair.items():
     reports[kind] = audited(ensemble.model(0), dealt, f"the {kind} model",
                             delta=1 / private_members)  # what was promised
 many = measure.private_models(models, dataset=network_data,
-                              members=private_members, **how)
+                              members=private_members, epsilon=epsilon, **how)
 frame = pd.concat([frame, study.twins(many)], ignore_index=True)
 
 # %% tags=["hide-input"]

@@ -194,7 +194,7 @@ def hide(
     measurement = publishing.catalogue()[bank]
     parameters = measurement.complete({**held.parameters, "seed": seed})
     progress.say(measurement.cost_in_words(targets, parameters))
-    secret = measurement.function(index, **parameters)  # as many at a time as there are processors
+    secret = measurement.compute(index, parameters)  # as many at a time as there are processors
     hidden = _challenge(held, *(secret[name] for name in ARRAYS), references, records, public)
     store.write(to / TARGETS_FILE, packed(vars(hidden)))
     sizes = {

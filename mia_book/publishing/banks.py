@@ -7,9 +7,8 @@ measurements of these functions, can be read without it.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -17,9 +16,26 @@ from mia_book.publishing import catalogue
 from mia_lib.errors import check_choice, check_whole
 from mia_lib.published import Bank
 
+RECIPE = {
+    "dataset": "cifar10",
+    "architecture": "batchnorm_cnn:24,48,96",
+    "epochs": 20,
+    "batch_size": 256,
+    "learning_rate": 0.15,
+    "weight_decay": 5e-4,
+    "augmentation": "none",
+    "precision": "float32",
+    "optimizer": "sgd",
+    "schedule": "one_cycle",
+    "records": None,
+    "seed": 0,
+    "weights": None,
+    "unused": 0,
+}  # of the small banks; see `models_of`
+SGD = {"optimizer": "sgd", "momentum": 0.9, "nesterov": True}
+
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
-PROBE = {
-    "index": range(1, 3),
+TINY = {
     "dataset": "fashion_mnist_20k",
     "architecture": "batchnorm_cnn:6,12,24",
     "records": 200,
@@ -27,6 +43,7 @@ PROBE = {
     "batch_size": 64,
     "learning_rate": 0.05,
 }
+PROBE = {"index": range(1, 3), **TINY}
 
 FAST = {
     "architecture": "resnet9:32,64,256,256",
@@ -59,110 +76,49 @@ BANKS = {
 }  # published: chapters' name -> piece, data set, large network
 
 
-def models_of(
-    index: range,
-    dataset: str,
-    architecture: str = "batchnorm_cnn:24,48,96",
-    epochs: int = 20,
-    batch_size: int = 256,
-    learning_rate: float = 0.15,
-    weight_decay: float = 5e-4,
-    augmentation: str = "none",
-    precision: str = "float32",
-    optimizer: str = "sgd",
-    schedule: str = "one_cycle",
-    records: int | None = None,
-    seed: int = 0,
-    weights: str | None = None,
-    unused: int = 0,
-):
+def config_of(recipe: dict, **others):
+    """The `TrainConfig` with the fields of training that a recipe has, and with `others`."""
+    from mia_lib.training import TrainConfig
+
+    names = recipe.keys() & {field.name for field in fields(TrainConfig)}
+    return TrainConfig(**{name: recipe[name] for name in names}, **others)
+
+
+def models_of(index: range, recipe: dict):
     """The models with the numbers `index`, trained when first needed, and all N records.
 
     SGD has Nesterov's momentum .9.
 
     Args:
         index: of the models.
-        dataset: name of a set; its training records are halved.
-        records: so many of the training records alone, the first ones; all of them, and the test records, when None.
-        weights: the measurement that has the models' weights, such as "bank/cifar10-small-weights"; trained here when None.
-        unused: so many records after those `records`, which no model is trained on.
-        others: as in `training.TrainConfig`.
+        recipe: a value for each name of `RECIPE`. dataset: name of a set; its training records are halved. records: so many
+            of the training records alone, the first ones; all of them, and the test records, when None. unused: so many
+            records after those, which no model is trained on. weights: the measurement that has the models' weights, such
+            as "bank/cifar10-small-weights"; trained here when None. The others are those of `training.TrainConfig`.
     """
     from mia_lib import data, membership, training
     from mia_lib.training.ensemble import with_weights
 
-    pool = data.load(dataset)
+    pool = data.load(recipe["dataset"])
+    records = recipe["records"]
     if records is not None:
         check_whole("records", records, 2, pool.n_train)
-        check_whole("unused", unused, 0, len(pool) - records)
+        unused = check_whole("unused", recipe["unused"], 0, len(pool) - records)
         pool = replace(pool.take(np.arange(records + unused)), n_train=records)
-    check_whole("seed", seed, 0)
+    seed = check_whole("seed", recipe["seed"], 0)
     members = np.zeros((index.stop + index.stop % 2, len(pool)), bool)
     members[:, : pool.n_train] = membership.balanced_halves(pool.n_train, len(members), seed)
-    momentum = {"momentum": 0.9, "nesterov": True} if optimizer == "sgd" else {}
-    recipe = training.TrainConfig(
-        architecture,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer=optimizer,
-        **momentum,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        augmentation=augmentation,
-        precision=precision,
-        seed=seed,
-    )
-    models = training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(
-        index
-    )
-    if weights is None:
+    config = config_of(recipe | SGD if recipe["optimizer"] == "sgd" else recipe)
+    label = f"{recipe['architecture']} on {pool.name}"
+    models = training.train(pool, members, config, label=label).part(index)
+    if recipe["weights"] is None:
         return models, pool
-    recipe = {
-        "dataset": dataset,
-        "architecture": architecture,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
-        "augmentation": augmentation,
-        "precision": precision,
-        "optimizer": optimizer,
-        "schedule": schedule,
-        "records": records,
-        "seed": seed,
-        "unused": unused,
-    }
-    held = catalogue()[check_choice("weights", weights, catalogue())](index=index, **recipe)
+    weights = catalogue()[check_choice("weights", recipe["weights"], catalogue())]
+    held = weights(index=index, **recipe | {"weights": None})
     return with_weights(
         models,
         [{name: array[row] for name, array in held.arrays.items()} for row in range(len(index))],
     ), pool
-
-
-def with_parameters_of(base):
-    """Decorator that gives a function the parameters of `base` in its signature besides its own, so
-    that a measurement knows them; the function hands them to `base`."""
-    [index, *of_base] = inspect.signature(base).parameters.values()
-
-    def decorate(function):
-        own = [
-            one
-            for one in inspect.signature(function).parameters.values()
-            if one.kind is not one.VAR_KEYWORD
-        ]
-        named = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for one in (*of_base, *own)
-            if one.name != "index"
-        ]
-        function.__signature__ = inspect.Signature([index, *named])
-        return function
-
-    return decorate
-
-
-with_models = with_parameters_of(models_of)
 
 
 def _first(pool, name: str, count: int, least: int = 0):
@@ -170,13 +126,17 @@ def _first(pool, name: str, count: int, least: int = 0):
     return pool.take(np.arange(check_whole(name, count, least, len(pool))))
 
 
-@with_models
 def answers(
-    index: range, asked: int | None = None, outputs: int = 0, viewed: int = 0, **bank
+    index: range,
+    recipe: dict = RECIPE,
+    asked: int | None = None,
+    outputs: int = 0,
+    viewed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Answers of the models for each record, and their members.
 
     Args:
+        recipe: as for `models_of`.
         asked: number of records, the first ones; all when None.
         outputs, viewed: number of records in the arrays `logits` and `queries`; 0 leaves the array
             out.
@@ -190,7 +150,7 @@ def answers(
     from mia_lib import signals
     from mia_lib.signals.views import shifted
 
-    models, pool = models_of(index, **bank)
+    models, pool = models_of(index, recipe)
     records = _first(pool, "asked", len(pool) if asked is None else asked, 1)
     found = {
         "margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
@@ -210,18 +170,16 @@ def answers(
     return found
 
 
-@with_models
-def queries(index: range, viewed: int = 2000, **bank) -> dict[str, np.ndarray]:
+def queries(index: range, recipe: dict = RECIPE, viewed: int = 2000) -> dict[str, np.ndarray]:
     """The array `queries` of `answers`, and `members` of the same records: for a bank that was
     measured without them."""
-    found = answers(index, asked=viewed, viewed=viewed, **bank)
+    found = answers(index, recipe, asked=viewed, viewed=viewed)
     return {name: found[name] for name in ("queries", "members")}
 
 
-@with_models
-def weights(index: range, **bank) -> dict[str, np.ndarray]:
+def weights(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     """The weights of the models by the names of their `state_dict`, float16 [M, ...]; a test bounds what rounding does."""
-    models, _ = models_of(index, **bank)
+    models, _ = models_of(index, recipe)
     states = [models.model(row).state_dict() for row in range(len(models))]
     return {
         name: np.stack([state[name].numpy() for state in states]).astype(np.float16)

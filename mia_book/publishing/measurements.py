@@ -41,9 +41,12 @@ def training_cost(parameters: Mapping) -> float:
 class Measurement:
     """A function of plain parameters that returns named arrays, a row a model, for the models `index`.
 
+    What a training is made by is one argument of the function, a dict, and outside of it plain parameters like all others: an
+    argument whose default is a dict, such as `recipe`, stands for the names in that dict, whose values are their defaults.
+
     Attributes:
         name: ROOM/NAME, the same for ever.
-        function: `function(index: range, **parameters) -> dict of arrays [len(index), ...]`.
+        function: `function(index: range, ...) -> dict of arrays [len(index), ...]`.
         edition: raised when what it measures changes.
         probe: tiny parameters, with `index`, at which a test measures again.
         defaults: parameters at which this measurement takes a function that several share.
@@ -113,7 +116,7 @@ class Measurement:
         Raises:
             MiaError: one that is not known, or is no plain value; one without a default that is missing.
         """
-        known = [name for name in inspect.signature(self.function).parameters if name != "index"]
+        known = _parameters(self.function)
         for name in parameters:
             check_choice(f"parameter of {self.name}", name, known)
         usual = self.usual()
@@ -135,11 +138,22 @@ class Measurement:
 
     def usual(self) -> dict:
         """The defaults of the measurement's parameters, by name."""
-        signature = inspect.signature(self.function).parameters
-        defaults = {name: parameter.default for name, parameter in signature.items()}
+        defaults = _parameters(self.function)
         return {
             name: value for name, value in defaults.items() if value is not inspect.Parameter.empty
         } | self.defaults
+
+    def compute(self, index: range, parameters: Mapping) -> dict[str, np.ndarray]:
+        """The arrays of the models in `index`, measured now and not kept; `parameters` are complete
+        ones, of which the function gets those in a dict that it takes as one."""
+        gathered = {
+            name: {each: parameters[each] for each in default}
+            if isinstance(default, dict)
+            else parameters[name]
+            for name, default in _arguments(self.function).items()
+        }
+        arrays = self.function(index, **gathered)
+        return {name: np.asarray(array) for name, array in arrays.items()}
 
     def identity(self) -> dict:
         """Entries that a manifest must have for its piece to be served."""
@@ -289,10 +303,7 @@ class Measurement:
         )
         try:
             with store.seconds_of_others() as others:
-                arrays = {
-                    name: np.asarray(array)
-                    for name, array in self.function(index, **parameters).items()
-                }
+                arrays = self.compute(index, parameters)
             parents = _served.get()
         finally:
             _served.reset(token)
@@ -425,10 +436,7 @@ class Measurement:
         parameters = self.complete(
             {name: value for name, value in self.probe.items() if name != "index"}
         )
-        return {
-            name: np.asarray(array)
-            for name, array in self.function(self.probe["index"], **parameters).items()
-        }
+        return self.compute(self.probe["index"], parameters)
 
     def check_probe(self) -> str:
         """Words that say how the probe differs from what it gave when the first block of this
@@ -569,7 +577,7 @@ def measurement(
     """
 
     def make(function: Callable) -> Measurement:
-        takes = list(inspect.signature(function).parameters)
+        takes = [*inspect.signature(function).parameters][:1] + [*_parameters(function)]
         if takes[:1] != ["index"] or not {*defaults, *probe} <= set(takes) or "index" not in probe:
             raise MiaError(
                 f"{name}: a measurement takes index first, and its probe has one. {function.__name__} takes "
@@ -578,6 +586,22 @@ def measurement(
         return Measurement(name, function, edition, probe, defaults, block, chunk, suffix, cost)
 
     return make
+
+
+def _arguments(function: Callable) -> dict:
+    """The defaults of a measured function's arguments after the first, `index`, by name;
+    `inspect.Parameter.empty` of those that have none."""
+    arguments = list(inspect.signature(function).parameters.values())
+    return {argument.name: argument.default for argument in arguments[1:]}
+
+
+def _parameters(function: Callable) -> dict:
+    """The arguments of a measured function with their defaults, where those that are dicts are
+    replaced by what is in them."""
+    parameters = {}
+    for name, default in _arguments(function).items():
+        parameters |= default if isinstance(default, dict) else {name: default}
+    return parameters
 
 
 def _runs(numbers: Sequence[int], most: int) -> list[range]:

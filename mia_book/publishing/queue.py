@@ -308,7 +308,7 @@ def verify(
         for row in rows:
             failed: list[Exception] = []
             with attempt(failed):
-                anew = measurement.function(range(row, row + 1), **bank.parameters)
+                anew = measurement.compute(range(row, row + 1), bank.parameters)
             if failed:
                 good = False
                 lines.append(f"model {row}: could not be measured ({explain(failed[0])})")

@@ -28,7 +28,7 @@ PICTURES = data.load("fashion_mnist_20k").take(np.arange(600))
 def at_the_probe(name: str, index: range, **changes) -> dict[str, np.ndarray]:
     one = MEASUREMENTS[name]
     given = {key: value for key, value in one.probe.items() if key != "index"} | changes
-    return one.function(index, **one.complete(given))
+    return one.compute(index, one.complete(given))
 
 
 @pytest.fixture
@@ -75,21 +75,21 @@ def test_a_model_is_the_same_whatever_others_are_measured(name):
 
 
 def test_of_a_bank_the_first_records_are_asked_as_all_are():
-    given = {
+    recipe = banks.RECIPE | {
         "dataset": "fashion_mnist_20k",
         "architecture": "batchnorm_cnn:4,8,8",
         "records": 120,
         "epochs": 1,
     }
-    whole, part = banks.answers(range(2), **given), banks.answers(range(2), asked=50, **given)
+    whole, part = banks.answers(range(2), recipe), banks.answers(range(2), recipe, asked=50)
     assert all((array[:, :50] == part[name]).all() for name, array in whole.items())
-    more = banks.answers(range(2), outputs=50, viewed=30, **given)
+    more = banks.answers(range(2), recipe, outputs=50, viewed=30)
     assert all((more[name] == array).all() for name, array in whole.items())
     logits = more["logits"].astype(float)
     labels = data.load("fashion_mnist_20k").y[:50]
     margin = signals.scalars(logits[0], labels, "cross_entropy")["logit_scaled_confidence"]
     assert np.abs(margin - part["margin"][0]).max() < 0.02
-    queries = banks.queries(range(2), viewed=30, **given)
+    queries = banks.queries(range(2), recipe, viewed=30)
     assert (
         np.abs(queries["queries"][..., 0] - part["margin"][:, :30]).max() < 0.01
     )  # the first view is the image itself
@@ -97,7 +97,7 @@ def test_of_a_bank_the_first_records_are_asked_as_all_are():
         queries["queries"] == more["queries"]
     ).all()
     with pytest.raises(MiaError, match="asked"):
-        banks.answers(range(2), asked=121, **given)
+        banks.answers(range(2), recipe, asked=121)
 
 
 def test_views_are_shifts_and_mirror_images_each_once():
@@ -220,24 +220,20 @@ def test_a_reference_that_was_never_stopped_is_a_stopped_one_at_the_last_epoch()
 
 
 def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
-    given = {
+    recipe = {
         "dataset": "fashion_mnist_20k",
         "architecture": "batchnorm_cnn:8,16,32",
         "records": 200,
         "epochs": 60,
         "batch_size": 20,
         "learning_rate": 0.1,
-        "asked": 60,
-        "precisely": 40,
+        "weight_decay": 1e-4,
+        "augmentation": "none",
     }
+    asked = {"asked": 60, "precisely": 40, "iterations": 10, "h": curvature.STEP}
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        found = curvature.cifar100.function(
-            range(2),
-            **curvature.cifar100.complete(
-                {**given, "augmentation": "none", "precision": "float32"}
-            ),
-        )
+        found = at_the_probe("curvature/cifar100", range(2), **recipe, **asked)
     gap = np.abs(found["released"][:, :40] - found["precise"]).astype(float)
     assert (
         np.median(gap) < 0.1 < gap.max() and np.isfinite(gap).all()
@@ -245,16 +241,7 @@ def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
     assert found["released"].shape == (2, 60, 2) == found["true"].shape and not np.array_equal(
         found["true"][..., 0], found["true"][..., 1]
     )
-    models, pool = banks.models_of(
-        range(2),
-        "fashion_mnist_20k",
-        "batchnorm_cnn:8,16,32",
-        epochs=60,
-        batch_size=20,
-        learning_rate=0.1,
-        weight_decay=1e-4,
-        records=200,
-    )
+    models, pool = banks.models_of(range(2), banks.RECIPE | recipe)
     entropy = modified_entropy(signals.probabilities(models, pool)[0, :60], pool.y[:60])
     assert np.abs(found["entropy"][0] - np.log(1e-22 - entropy)).max() < 0.04 and found[
         "outside"
@@ -276,25 +263,9 @@ def test_with_all_records_the_curvature_comes_with_test_records_too(monkeypatch)
         "precision": "float32",
         "augmentation": "none",
     }
-    found = curvature.cifar10.function(range(2), **curvature.cifar10.complete(given))
-    whole = banks.answers(
-        range(2),
-        **{
-            name: value
-            for name, value in curvature.cifar10.complete(given).items()
-            if name
-            not in (
-                "asked",
-                "precisely",
-                "views",
-                "iterations",
-                "h",
-                "outside",
-                "shifted",
-                "exactly",
-            )
-        },
-    )
+    whole = curvature.cifar10.complete(given)
+    found = curvature.cifar10.compute(range(2), whole)
+    whole = banks.answers(range(2), {name: whole[name] for name in banks.RECIPE})
     assert (
         found["outside"].shape == (2, 40)
         and np.abs(found["outside"] - whole["margin"][:, 200:]).max() < 0.01
@@ -325,7 +296,7 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
     """Number k is model 2k of the bank; what its regression says is the attack's own function on those records."""
     told = at_the_probe("quantile/cifar10-small", range(1, 2))
     blind = at_the_probe("quantile/cifar10-small", range(1, 2), label=False)
-    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.PROBE["recipe"])
     pool, part = (
         data.load("fashion_mnist_20k").take(np.arange(240)),
         regressed.split(bank.members[2], 200, 2, 50, 20),
@@ -358,7 +329,7 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
 def test_references_on_public_records_never_saw_a_judged_one(trained):
     found = at_the_probe("quantile/public-references", range(1, 2))["margin"]
     [*_, (members, _)] = trained
-    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.TINY)
+    bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.PROBE["recipe"])
     judged = regressed.split(bank.members[2], 200, 2, 50, 20).judged
     outside = members[2:]
     assert (
@@ -383,4 +354,4 @@ def test_trees_are_grown_on_balanced_halves_and_told_the_label_or_not():
         margin[0, 400:] - blind["mean"][0, 100:-50]
     )
     with pytest.raises(MiaError, match="holds images"):
-        regressed.table_of("fashion_mnist_20k", None, None, 0)
+        regressed.table_of(regressed.TREES | {"dataset": "fashion_mnist_20k"})

@@ -5,7 +5,6 @@ import json
 import os
 import runpy
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,19 +27,13 @@ N, T = 200, 4
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """A game of tiny models: the recipe of the bank, but for one epoch of training."""
-    true = publishing.catalogue()
-    measurement = true[game.NAME]
+    compute = publishing.Measurement.compute
 
-    @functools.wraps(measurement.function)
-    def short(index, **parameters):
-        return measurement.function(index, **{**parameters, "epochs": 1})
+    def short(measurement, index, parameters):
+        return compute(measurement, index, {**parameters, "epochs": 1})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            publishing,
-            "catalogue",
-            lambda: {**true, game.NAME: replace(measurement, function=short)},
-        )
+        patch.setattr(publishing.Measurement, "compute", short)
         return game.hide(
             tmp_path_factory.mktemp("game") / "game",
             ROOT,
@@ -289,8 +282,8 @@ def test_a_team_far_above_the_book_is_to_be_read(tmp_path):
     assert said in game.write_page(tmp_path / "page.html", places, members, False).read_text()
 
 
-def _stub(monkeypatch, function):
-    measurement = SimpleNamespace(complete=dict, cost_in_words=lambda *_: "", function=function)
+def _stub(monkeypatch, compute):
+    measurement = SimpleNamespace(complete=dict, cost_in_words=lambda *_: "", compute=compute)
     monkeypatch.setattr(publishing, "catalogue", lambda: {game.NAME: measurement})
     return functools.partial(game.hide, root=ROOT, targets=T, references=4, records=N, public=40)
 
@@ -302,9 +295,9 @@ def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
         [True, False, False],
     )
 
-    def trained(index, seed, **parameters):
+    def trained(index, parameters):
         assert index == range(0, 2 * T, 2)  # all at once, so that all processors have work
-        seeds.append(seed)
+        seeds.append(parameters["seed"])
         if stops.pop(0):
             raise KeyboardInterrupt
         return {"margin": RNG.normal(size=(T, shape)), "members": RNG.random((T, shape)) < 0.5}

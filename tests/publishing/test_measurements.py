@@ -36,6 +36,14 @@ def roots(index: range) -> dict[str, np.ndarray]:
     return {"root": np.sqrt(PARENT(index=index).margin.astype(np.float32))}
 
 
+RECIPE = {"epochs": 3, "learning_rate": 0.5}
+
+
+def trained(index: range, recipe: dict = RECIPE, asked: int = 2) -> dict[str, np.ndarray]:
+    """Model m says by what it was trained."""
+    return {"recipe": np.array([[recipe["epochs"], recipe["learning_rate"], asked]] * len(index))}
+
+
 def made(function=squares, name="toy/squares", **settings):
     return publishing.measurement(
         name, **{"probe": {"index": range(2)}, "chunk": 2, "block": 4, **settings}
@@ -96,6 +104,25 @@ def test_a_bank_is_measured_once_and_grows_by_what_is_missing():
         AttributeError, match="toy/squares has no array 'loss', but margin, members"
     ):
         bank.loss  # noqa: B018
+
+
+def test_a_recipe_is_one_argument_of_the_function_and_its_fields_are_parameters(monkeypatch):
+    """A user, a manifest and a file name have them by name."""
+    one = made(trained, "toy/trained", learning_rate=0.25)
+    register(monkeypatch, one)
+    assert one.usual() == {"epochs": 3, "learning_rate": 0.25, "asked": 2}
+    bank = one(1, epochs=5)
+    assert bank.recipe.tolist() == [[5, 0.25, 2]]
+    assert bank.parameters == {"epochs": 5, "learning_rate": 0.25, "asked": 2}
+    [path] = one.publish(range(1), {"epochs": 5})
+    assert path.name == "trained-epochs-5-000-000.json"
+    assert json.loads(path.read_text())["parameters"] == bank.parameters
+    assert published.load("toy/trained", epochs=5).recipe.tolist() == bank.recipe.tolist()
+    for wrong in ({"epoch": 5}, {"recipe": {"epochs": 5}}):
+        with pytest.raises(MiaError, match="parameter of toy/trained"):
+            one(1, **wrong)
+    with pytest.raises(MiaError, match="takes index first"):
+        made(trained, "toy/trained", momentum=0.9)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,14 +197,14 @@ def test_models_measured_again_are_the_same_and_others_are_told(own_folder):
 def test_a_model_that_cannot_be_measured_again_hides_no_other(own_folder, monkeypatch):
     measurement = queue.find(SMALL)
     measurement.publish(range(4), TINY)
-    function = measurement.function
+    compute = publishing.Measurement.compute
 
-    def broken(index, **parameters):
+    def broken(measurement, index, parameters):
         if index.start == 0:
             raise OSError("unplugged")
-        return function(index, **parameters)
+        return compute(measurement, index, parameters)
 
-    monkeypatch.setattr(queue, "find", lambda name: replace(measurement, function=broken))
+    monkeypatch.setattr(publishing.Measurement, "compute", broken)
     good, said = queue.verify(SMALL, {}, 4, seed=0)
     assert not good and "model 0: could not be measured (OSError: unplugged)" in said
     assert said.count("the same") == 3

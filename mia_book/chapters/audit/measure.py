@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mia_book.publishing import measurement
+from mia_book.publishing.banks import RECIPE, SGD, config_of
 from mia_lib.errors import MiaError, check_choice, check_range
 
 if TYPE_CHECKING:
     from mia_lib.data import Dataset
 
-BANK = {
-    "epochs": 20,
-    "batch_size": 64,
-    "learning_rate": 0.15,
-    "weight_decay": 5e-4,
-    "schedule": "one_cycle",
-    "optimizer": "sgd",
-    "momentum": 0.9,
-    "nesterov": True,
-}  # the recipe of the small published banks, on smaller batches
+# The recipe of the small published banks, on smaller batches.
+BANK = {name: RECIPE[name] for name in ("epochs", "learning_rate", "weight_decay", "schedule")}
+BANK |= {**SGD, "batch_size": 64}
+# Of networks with and without privacy, and of networks with canaries.
+TWINS = {"architecture": "mlp:32", "epochs": 20, "batch_size": 64, "learning_rate": 0.1, "seed": 0}
+CANARIES = TWINS | {"epochs": 6, "batch_size": 100, "learning_rate": 4.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +125,8 @@ def twins(
     index: range,
     dataset: str = "fashion_mnist_20k",
     members: int = 800,
-    architecture: str = "mlp:32",
-    epochs: int = 20,
-    batch_size: int = 64,
-    learning_rate: float = 0.1,
+    recipe: dict = TWINS,
     epsilon: float = 8.0,
-    seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Models trained by DP-SGD, and their twins by the same recipe without clipping or noise.
 
@@ -143,11 +136,8 @@ def twins(
     """
     from mia_lib import signals
 
-    dealt = records(dataset, members, 0, index.stop, seed)
-    both = [
-        models.part(index)
-        for models in pair(dealt, architecture, epochs, batch_size, learning_rate, epsilon, seed)
-    ]
+    dealt = records(dataset, members, 0, index.stop, recipe["seed"])
+    both = [models.part(index) for models in pair(dealt, recipe, epsilon)]
     inside, right = (
         dealt.members[list(index)],
         np.stack([signals.correctness(one, dealt.pool) for one in both], 1),
@@ -159,26 +149,17 @@ def twins(
     }
 
 
-def pair(
-    dealt: Records,
-    architecture: str,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    epsilon: float,
-    seed: int = 0,
-):
-    """Two ensembles on the dealt records: models without privacy ("twins") and private ones."""
+def pair(dealt: Records, recipe: dict, epsilon: float):
+    """Two ensembles on the dealt records, by a recipe with the names of `TWINS`: models without privacy ("twins") and private
+    ones."""
     from mia_lib import training
     from mia_lib.training import private
 
-    recipe = training.TrainConfig(
-        architecture, epochs, batch_size, "sgd", learning_rate, 0.9, seed=seed
-    )
+    config = config_of(recipe, optimizer="sgd", momentum=0.9)
     return (
-        training.train(dealt.pool, dealt.members, recipe, label="twins"),
+        training.train(dealt.pool, dealt.members, config, label="twins"),
         private.train(
-            dealt.pool, dealt.members, recipe, private.Privacy(epsilon), label="private models"
+            dealt.pool, dealt.members, config, private.Privacy(epsilon), label="private models"
         ),
     )
 
@@ -196,8 +177,8 @@ def tested(
     """Audits, by outputs alone, of models that were trained on records apart and never saw the "members".
 
     Args:
-        kind: "forest", or "network", an mlp:32. share: of the members whom a leak makes surer. games: audits of each model,
-            all with other "members".
+        kind: "forest", or "network", by the recipe `TWINS`. share: of the members whom a leak makes surer. games: audits of
+            each model, all with other "members".
 
     Returns:
         share of the games that find something, [M, 2], without a leak and with one; and members of the first, bool [M, N].
@@ -211,9 +192,9 @@ def tested(
             forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index
         ]
     else:
-        recipe = training.TrainConfig("mlp:32", 20, 64, "sgd", 0.1, 0.9, seed=seed)
+        config = config_of({**TWINS, "seed": seed}, optimizer="sgd", momentum=0.9)
         everyone = np.ones((index.stop, len(dealt.apart)), bool)
-        strangers = training.train(dealt.apart, everyone, recipe, label="strangers").part(index)
+        strangers = training.train(dealt.apart, everyone, config, label="strangers").part(index)
         answers = list(signals.probabilities(strangers, dealt.pool))
     alarms = [
         [count_alarms(p, dealt.pool.y, games, seed + k, leak) / games for leak in (0.0, share)]
@@ -229,13 +210,9 @@ def canaries(
     natural: int = 400,
     mislabelled: int = 400,
     gradients: int = 1000,
-    architecture: str = "mlp:32",
-    epochs: int = 6,
-    batch_size: int = 100,
-    learning_rate: float = 4.0,
+    recipe: dict = CANARIES,
     epsilon: float = 8.0,
     delta: float = 1e-5,
-    seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Models trained by DP-SGD, each with canaries of three kinds, and for each canary of each model a fair coin of its own
     that says whether it is in (Steinke, Nasr and Jagielski 2023). How often records are drawn and how much noise is added
@@ -254,23 +231,21 @@ def canaries(
     """
     import torch
 
-    from mia_lib import data, models, signals, training
-    from mia_lib.training import ensemble, private, recipe
+    from mia_lib import data, models, signals
+    from mia_lib.training import ensemble, private
+    from mia_lib.training.recipe import seed_of
 
+    seed = recipe["seed"]
     whole, rng = data.load(dataset), np.random.default_rng([62, seed])
     order, count = rng.permutation(len(whole)), natural + mislabelled
     x, y, classes = whole.x[order], whole.y[order].astype(np.int64), len(whole.classes)
     wrong = slice(records + natural, records + count)
     y[wrong] = (y[wrong] + rng.integers(1, classes, mislabelled)) % classes
-    config = training.TrainConfig(
-        architecture, epochs, batch_size, "sgd", learning_rate, seed=seed, scaling="0 to 1"
-    )
+    config = config_of(recipe, optimizer="sgd", scaling="0 to 1")
     rows: dict[str, list] = {name: [] for name in ("gain", "moved", "coins", "right", "spent")}
     for k in index:
         coins = np.random.default_rng([63, seed, k]).random(count + gradients) < 0.5
-        start = models.build(
-            config.architecture, whole.shape, classes, seed=recipe.seed_of(config, k)
-        )
+        start = models.build(config.architecture, whole.shape, classes, seed=seed_of(config, k))
         before = torch.nn.utils.parameters_to_vector(start.parameters()).detach().numpy()
         at = np.random.default_rng([64, seed]).choice(len(before), gradients, replace=False)
         inside = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
@@ -309,6 +284,7 @@ def canaries(
     return {name: np.array(values, kinds.get(name, np.float32)) for name, values in rows.items()}
 
 
+TINY = {"architecture": "mlp:4", "epochs": 2, "batch_size": 30}
 forest_models = measurement(
     "audit/forests",
     edition=2,
@@ -316,15 +292,7 @@ forest_models = measurement(
     probe={"index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]},
 )(forests)
 private_models = measurement(
-    "audit/twins",
-    block=8,
-    probe={
-        "index": range(1, 2),
-        "members": 60,
-        "architecture": "mlp:4",
-        "epochs": 2,
-        "batch_size": 30,
-    },
+    "audit/twins", block=8, probe={"index": range(1, 2), "members": 60, **TINY}
 )(twins)
 audits = measurement(
     "audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4}
@@ -339,9 +307,7 @@ one_run = measurement(
         "natural": 20,
         "mislabelled": 20,
         "gradients": 40,
-        "architecture": "mlp:4",
-        "epochs": 2,
-        "batch_size": 30,
+        **TINY,
     },
 )(canaries)
 many_runs = measurement(
@@ -352,13 +318,5 @@ many_runs = measurement(
     natural=0,
     mislabelled=8,
     gradients=8,
-    probe={
-        "index": range(2),
-        "records": 60,
-        "mislabelled": 4,
-        "gradients": 4,
-        "architecture": "mlp:4",
-        "epochs": 2,
-        "batch_size": 30,
-    },
+    probe={"index": range(2), "records": 60, "mislabelled": 4, "gradients": 4, **TINY},
 )(canaries)

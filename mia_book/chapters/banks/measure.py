@@ -11,12 +11,12 @@ from mia_book.publishing.banks import (
     FAST,
     FAST_PROBE,
     PROBE,
+    RECIPE,
     RESNET,
     answers,
     models_of,
     queries,
     weights,
-    with_models,
 )
 from mia_lib.errors import check_choice, check_range
 
@@ -45,9 +45,12 @@ fashion_mlp_weights = measurement("bank/fashion-mlp-weights", probe=MLP_PROBE, *
 
 
 @measurement("onion/fashion-mlp", probe={**MLP_PROBE, "index": range(2), "ranked": 4}, **MLP)
-@with_models
 def fashion_onion(
-    index: range, taken: str = "exposed", share: float = 0.125, ranked: int = 16, **bank
+    index: range,
+    recipe: dict = RECIPE,
+    taken: str = "exposed",
+    share: float = 0.125,
+    ranked: int = 16,
 ) -> dict[str, np.ndarray]:
     """Answers of models like those of "bank/fashion-mlp", trained without some of the records.
 
@@ -55,7 +58,7 @@ def fashion_onion(
     step that spoils these networks.
 
     Args:
-        index: of the models; number k is the bank's model `ranked` + k.
+        index: of the models; number k is the bank's model `ranked` + k. recipe: as for `banks.models_of`.
         taken: "exposed", the records that LiRA finds most often in the bank's first `ranked`
             models; "random", as many by lot.
         share: of the training records that is taken out.
@@ -68,15 +71,15 @@ def fashion_onion(
 
     check_choice("taken", taken, ("exposed", "random"))
     check_range("share", share, 0, 0.5)
-    ensemble, pool = models_of(range(ranked + index.start, ranked + index.stop), **bank)
+    ensemble, pool = models_of(range(ranked + index.start, ranked + index.stop), recipe)
     known, rows = (
-        catalogue()["bank/fashion-mlp"](index=range(ranked), **bank),
+        catalogue()["bank/fashion-mlp"](index=range(ranked), **recipe),
         np.arange(pool.n_train),
     )
     scores, members = exposure.attack_models(known, rows, ["LiRA"])
     ranking = exposure.rank_records(exposure.call_members(scores["LiRA"], members), members)
     if taken == "random":
-        ranking = np.random.default_rng([31, bank["seed"]]).permutation(rows)
+        ranking = np.random.default_rng([31, recipe["seed"]]).permutation(rows)
     inside = ensemble.members.copy()
     inside[:, ranking[: round(share * len(rows))]] = False
     margin = signals.logit_scaled_confidence(replace(ensemble, members=inside), pool.take(rows))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_book.publishing import measurement
-from mia_book.publishing.banks import PROBE, answers, in_processes, with_models
+from mia_book.publishing.banks import PROBE, RECIPE, answers, config_of, in_processes
 from mia_lib.errors import MiaError, check_range
 
 OTHER_CLASSES = "other classes"
@@ -36,42 +36,45 @@ TANH_PROBE = {
     "outputs": 50,
 }
 # Table 3: one half of a set, without augmentation and with two kinds; CIFAR-100 and small networks in the place of ImageNet.
-HALVES = {
-    "dataset": "cifar100",
-    "architecture": "batchnorm_cnn:24,48,96",
-    "epochs": 20,
-    "batch_size": 256,
-    "learning_rate": 0.15,
-    "weight_decay": 5e-4,
-    "asked": 10_000,
-}
+HALVES = {"dataset": "cifar100", "asked": 10_000}
 HALVES_PROBE = {**PROBE, "augmentation": "flip_resized_crop:0.3", "asked": 150}
+# Table 1: truck and ship, and the networks, trained on other data, whose features of them it has.
+EXTRACTOR = {
+    "dataset": "cifar10",
+    "classes": [9, 8],
+    "source": "cifar100",
+    "architecture": "batchnorm_cnn:64,128,256",
+    "epochs": 10,
+    "learning_rate": 1e-3,
+    "augmentation": "flip_crop:4",
+    "seed": 0,
+}
+EXTRACTOR_PROBE = {
+    "dataset": "fashion_mnist_20k",
+    "classes": [5, 7],
+    "source": OTHER_CLASSES,
+    "architecture": "tanh_cnn:2,4,8",
+    "epochs": 1,
+    "augmentation": "none",
+}
 
 
-def features(
-    index: range,
-    dataset: str,
-    classes: list[int],
-    source: str,
-    architecture: str,
-    epochs: int,
-    learning_rate: float,
-    augmentation: str,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:
+def features(index: range, recipe: dict = EXTRACTOR) -> dict[str, np.ndarray]:
     """Features that networks trained on other data give the records of two classes: the activations
     before the last layer.
 
     Args:
-        index: of the networks. dataset, classes: whose records are asked about, the second class being the positive one.
-        source: set that the networks are trained on, all its records, by Adam; or `OTHER_CLASSES` of the same set.
-        augmentation: of images; rows of a table are taken as they are.
+        index: of the networks.
+        recipe: a value for each name of `EXTRACTOR`. dataset, classes: whose records are asked about, the second class being
+            the positive one. source: set that the networks are trained on, all its records, by Adam; or `OTHER_CLASSES` of
+            the same set. augmentation: of images; rows of a table are taken as they are.
 
     Returns:
         features: float16 [len(index), N, F]; labels: bool [len(index), N].
     """
     from mia_lib import data, signals, training
 
+    dataset, classes, source = recipe["dataset"], recipe["classes"], recipe["source"]
     pool = data.load(dataset)
     if (
         len(classes) != 2
@@ -89,15 +92,9 @@ def features(
             "`classes`, and two are needed. Name a data set."
         )
     known = pool.of_classes(rest) if source == OTHER_CLASSES else data.load(source)
-    recipe = training.TrainConfig(
-        architecture,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        seed=seed,
-        augmentation=augmentation if known.is_image else "none",
-    )
+    config = config_of(recipe if known.is_image else recipe | {"augmentation": "none"})
     extractors = training.train(
-        known, np.ones((index.stop, len(known)), bool), recipe, label="feature extractor"
+        known, np.ones((index.stop, len(known)), bool), config, label="feature extractor"
     ).part(index)
     asked = pool.of_classes(classes)
     return {
@@ -167,44 +164,25 @@ def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
 
 
 def logistic_regressions(
-    index: range,
-    n: int,
-    dataset: str,
-    classes: list[int],
-    source: str,
-    architecture: str,
-    epochs: int,
-    learning_rate: float,
-    augmentation: str,
-    c: float | None = None,
-    seed: int = 0,
+    index: range, n: int, recipe: dict = EXTRACTOR, c: float | None = None
 ) -> dict[str, np.ndarray]:
     """The targets of Table 1 and their references, on splits of one pool: `three_way_split(N, n, seed + index)`.
 
     Args:
         index: of the splits. n: n / 2 members, n / 2 non-members, n / 2 further records for the reference.
-        c: inverse strength of the penalty; chosen on other splits when None. The others are those of `features`.
+        recipe: as for `features`; its seed is that of the splits, too. c: inverse strength of the penalty; chosen on other
+            splits when None.
 
     Returns:
         theta, theta0: parameters of target and reference, float32 [len(index), F + 1]; c: [len(index)].
     """
     check_range("n", n, 40)
-    known = table1_features(
-        1,
-        dataset=dataset,
-        classes=classes,
-        source=source,
-        architecture=architecture,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        augmentation=augmentation,
-        seed=seed,
-    )
+    known = table1_features(1, **recipe)
     x, y = design(known.features[0]), known.labels[0]
     strength = choose_c(x, y, n) if c is None else c
     theta, theta0 = [], []
     for split in index:
-        inside, _, apart, _ = three_way_split(len(y), n, seed + split)
+        inside, _, apart, _ = three_way_split(len(y), n, recipe["seed"] + split)
         theta.append(logistic(x[inside], y[inside], strength))
         theta0.append(logistic(x[apart], y[apart], strength))
     return {
@@ -214,15 +192,15 @@ def logistic_regressions(
     }
 
 
-@with_models
 def shadow_models(
-    index: range, outputs: int = 0, shadows: int = 30, **bank
+    index: range, recipe: dict = RECIPE, outputs: int = 0, shadows: int = 30
 ) -> dict[str, np.ndarray]:
     """The attack of Shokri et al. (2017) on the first models of the complementary pairs with these numbers.
 
     Args:
-        index: of the pairs. outputs: records whose outputs `table2` has; these are judged, and teach the attack.
-        shadows: models of other pairs that serve as shadow models. bank: what tells the models, as for `table2`.
+        index: of the pairs. recipe: as for `banks.models_of`.
+        outputs: records whose outputs `table2` has; these are judged, and teach the attack.
+        shadows: models of other pairs that serve as shadow models.
 
     Returns:
         score: probability of membership, float32 [len(index), outputs]; members: bool [len(index), outputs].
@@ -233,8 +211,8 @@ def shadow_models(
     from mia_lib.attacks import baselines
 
     models = max(index.stop * 2, shadows + 2)
-    answered = table2(models + models % 2, outputs=outputs, **bank)
-    labels, inside = data.load(bank["dataset"]).y[:outputs], answered.members[:, :outputs]
+    answered = table2(models + models % 2, outputs=outputs, **recipe)
+    labels, inside = data.load(recipe["dataset"]).y[:outputs], answered.members[:, :outputs]
     probabilities = softmax(answered.logits.astype(np.float64), -1)
     tasks = []
     for pair in index:
@@ -246,33 +224,14 @@ def shadow_models(
     return {"score": scores.astype(np.float32), "members": inside[[2 * pair for pair in index]]}
 
 
-EXTRACTOR = {
-    "dataset": "cifar10",
-    "classes": [9, 8],
-    "source": "cifar100",
-    "architecture": "batchnorm_cnn:64,128,256",
-    "epochs": 10,
-    "learning_rate": 1e-3,
-    "augmentation": "flip_crop:4",
-}  # truck and ship
-EXTRACTOR_PROBE = {
-    "dataset": "fashion_mnist_20k",
-    "classes": [5, 7],
-    "source": OTHER_CLASSES,
-    "architecture": "tanh_cnn:2,4,8",
-    "epochs": 1,
-    "augmentation": "none",
-}
-
 table1_features = measurement(
-    "bayes/table1-features", probe={"index": range(1), **EXTRACTOR_PROBE}, **EXTRACTOR
+    "bayes/table1-features", probe={"index": range(1), **EXTRACTOR_PROBE}
 )(features)
 table1 = measurement(
     "bayes/table1",
     probe={"index": range(1, 3), "n": 100, **EXTRACTOR_PROBE, "c": 10.0},
     block=100,
     chunk=100,
-    **EXTRACTOR,
 )(logistic_regressions)
 table2 = measurement("bayes/table2", probe=TANH_PROBE, **TANH)(answers)
 table2_shadow = measurement(

@@ -14,7 +14,7 @@ import numpy as np
 
 from mia_book.publishing import measurement
 from mia_book.publishing.banks import PROBE as BANK_PROBE
-from mia_book.publishing.banks import evaluations, models_of, with_models
+from mia_book.publishing.banks import RECIPE, SGD, config_of, evaluations, models_of
 from mia_lib.errors import check_whole
 from mia_lib.membership import at_most, calibration_splits
 
@@ -25,23 +25,37 @@ WALKED = (
     1000  # members, and as many others, whose distance to the boundary is measured, as in the paper
 )
 
+# How the networks of a play are trained: those that are stopped, all others, and those of tables.
+STOPPED = {
+    "dataset": "cifar10",
+    "architecture": "watson_cnn",
+    "epochs": 50,
+    "batch_size": 128,
+    "learning_rate": 0.1,
+    "weight_decay": 1e-4,
+    "records": None,
+    "seed": 0,
+}
+IMAGES = {**STOPPED, "augmentation": "none"}
+TABLE = {
+    "epochs": 200,
+    "batch_size": 16,
+    "loss": "double_softmax",
+    "learning_rate": 0.1,
+    "weight_decay": 1e-4,
+    "architecture": None,
+    "seed": 0,
+}
+
 
 def plays(
     index: range,
-    dataset: str,
-    architecture: str = "watson_cnn",
-    epochs: int = 50,
-    batch_size: int = 128,
-    learning_rate: float = 0.1,
-    weight_decay: float = 1e-4,
+    recipe: dict = IMAGES,
     forgetting_epochs: int = 20,
     forgetting_rate: float = 0.02,
-    augmentation: str = "none",
     views: int = 1,
     references: int = 1,
-    records: int | None = None,
     judged: int | None = None,
-    seed: int = 0,
     rehearse: bool = True,
 ) -> dict[str, np.ndarray]:
     """Signals of the models in each play, for its N' private records.
@@ -55,8 +69,8 @@ def plays(
 
     Args:
         index: of the plays.
-        dataset: name of a set. records: so many of its training records alone, the first ones; all when None.
-        epochs, batch_size, learning_rate, weight_decay, augmentation: of targets and references.
+        recipe: a value for each name of `IMAGES`. dataset: name of a set. records: so many of its training records alone, the
+            first ones; all when None. The others are those of `training.TrainConfig`, of targets and references.
         forgetting_epochs, forgetting_rate: of the copies, at a constant rate.
         views: times that a record is augmented anew when it is asked about, where targets are trained with augmentation.
         references: R, of each of the two kinds.
@@ -72,38 +86,16 @@ def plays(
         over views; and "gradient", the logarithm of the mean norm of the loss's gradient. "rehearsal_members" and the
         rehearsal's signals in the same way, of `REHEARSAL_MEMBERS` members and as many others; none without a rehearsal.
     """
-    from mia_lib import data, training
-
-    pool = data.load(dataset)
-    pool = pool.take(
-        np.arange(
-            pool.n_train if records is None else check_whole("records", records, 32, pool.n_train)
-        )
-    )
-    for name, least, given in (
-        ("seed", 0, seed),
-        ("references", 1, references),
-        ("views", 1, views),
-    ):
-        check_whole(name, given, least)
-    recipe = training.TrainConfig(
-        architecture,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer="sgd",
-        momentum=0.9,
-        nesterov=True,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        schedule="cosine",
-        augmentation=augmentation,
-        seed=seed,
-    )
+    pool = _pool(recipe)
+    check_whole("references", references, 1)
+    check_whole("views", views, 1)
+    seed = check_whole("seed", recipe["seed"], 0)
+    config = config_of(recipe, **SGD, schedule="cosine")
     forget = {"epochs": forgetting_epochs, "learning_rate": forgetting_rate, "schedule": "constant"}
     game, rehearsal = _deal(len(pool), index.stop, seed)
     if judged is not None:
         game = (*game[:-1], at_most(game[-1], game[0], check_whole("judged", judged, 10), seed=11))
-    arrays = _play(index, pool, *game, recipe, forget, views, references)
+    arrays = _play(index, pool, *game, config, forget, views, references)
     kept = {
         "private": game[-1][index.start :],
         **{name: _halved(array) for name, array in arrays.items()},
@@ -112,7 +104,7 @@ def plays(
         *sets, asked = rehearsal
         asked = at_most(asked, sets[0], REHEARSAL_MEMBERS, seed=11)
         played = _play(
-            index, pool, *sets, asked, replace(recipe, seed=seed + 1), forget, views, references
+            index, pool, *sets, asked, replace(config, seed=seed + 1), forget, views, references
         )
         kept |= {
             f"rehearsal_{name}": _halved(played[name])
@@ -122,38 +114,23 @@ def plays(
     return kept
 
 
-def stopped(
-    index: range,
-    dataset: str,
-    stops: Sequence[int],
-    architecture: str = "watson_cnn",
-    epochs: int = 50,
-    batch_size: int = 128,
-    learning_rate: float = 0.1,
-    weight_decay: float = 1e-4,
-    records: int | None = None,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:
+def stopped(index: range, stops: Sequence[int], recipe: dict = STOPPED) -> dict[str, np.ndarray]:
     """The references from scratch of `plays`, stopped after each of several numbers of epochs,
     before they know their records.
 
     Args:
-        stops: S numbers of epochs, each at most `epochs`, along whose schedule the rate falls. Others as for `plays`.
+        stops: S numbers of epochs, each at most those of the recipe, along whose schedule the rate falls. Others as for
+            `plays`.
 
     Returns:
         stopped_margin, stopped_gradient: as of `plays`, float16 [T, S, N']; accuracy: float32 [T, S, 2], of a reference on its
         own records while it trained, and on the other half of the public ones; members: bool [T, N'].
     """
-    from mia_lib import data, signals, training
+    from mia_lib import signals, training
     from mia_lib.signals import log_odds
 
-    pool = data.load(dataset)
-    pool = pool.take(
-        np.arange(
-            pool.n_train if records is None else check_whole("records", records, 32, pool.n_train)
-        )
-    )
-    members, calibrating, spare, private = _deal(len(pool), index.stop, seed)[0]
+    pool = _pool(recipe)
+    members, calibrating, spare, private = _deal(len(pool), index.stop, recipe["seed"])[0]
     rows, judged = list(index), private[index.start :]
     kept: dict[str, list[np.ndarray]] = {
         "stopped_margin": [],
@@ -161,20 +138,9 @@ def stopped(
         "accuracy": [],
     }
     for stop in stops:
-        recipe = training.TrainConfig(
-            architecture,
-            epochs=epochs,
-            batch_size=batch_size,
-            optimizer="sgd",
-            momentum=0.9,
-            nesterov=True,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            schedule="cosine",
-            seed=seed + 1000,
-            stop_epoch=stop,
-        )
-        models = training.train(pool, calibrating, recipe, label=f"references, {stop} epochs").part(
+        config = config_of(recipe, **SGD, schedule="cosine", stop_epoch=stop)
+        config = replace(config, seed=config.seed + 1000)
+        models = training.train(pool, calibrating, config, label=f"references, {stop} epochs").part(
             rows
         )
         losses = _of(signals.loss(models, pool, judged=judged), judged)
@@ -197,27 +163,20 @@ def stopped(
 def on_tables(
     index: range,
     dataset: str,
-    epochs: int = 200,
-    batch_size: int = 16,
-    loss: str = "double_softmax",
-    learning_rate: float = 0.1,
-    weight_decay: float = 1e-4,
+    recipe: dict = TABLE,
     forgetting_epochs: int = 20,
     forgetting_rate: float = 0.1,
-    architecture: str | None = None,
     judged: int = 4000,
     ended: int = 8,
     queries: int = 2500,
-    seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Plays as by `plays`, on a table of records, with the released network: one hidden layer of
     twice as many units as there are columns, and its second softmax (`loss`).
 
     Args:
-        index, dataset, epochs, batch_size, learning_rate, weight_decay, forgetting_epochs, forgetting_rate: as for `plays`;
-            rates are constant.
-        loss: "double_softmax" as released, or "cross_entropy".
-        architecture: another one than `mlp:` with twice the columns, when not None.
+        index, dataset, forgetting_epochs, forgetting_rate: as for `plays`; rates are constant.
+        recipe: a value for each name of `TABLE`, as in `training.TrainConfig`. loss: "double_softmax" as released, or
+            "cross_entropy". architecture: another one than `mlp:` with twice the columns, when not None.
         judged: so many members, and as many others, at most. ended: references that are trained to the end.
         queries: of the label-only attack, for each record and model; 0 for none.
 
@@ -231,34 +190,25 @@ def on_tables(
 
     pool = data.load(dataset)
     pool = pool.take(np.arange(pool.n_train))
-    architecture = architecture or f"mlp:{2 * pool.shape[0]}"
-    recipe = training.TrainConfig(
-        architecture,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer="sgd",
-        momentum=0.9,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        loss=loss,
-        seed=seed,
-    )
+    architecture = recipe["architecture"] or f"mlp:{2 * pool.shape[0]}"
+    config = config_of({**recipe, "architecture": architecture}, optimizer="sgd", momentum=0.9)
+    seed = config.seed
     forget = {"epochs": forgetting_epochs, "learning_rate": forgetting_rate}
     game, rehearsal = (
         (*sets, at_most(asked, sets[0], check_whole("judged", judged, 10), seed=11))
         for *sets, asked in _deal(len(pool), index.stop, seed)
     )
-    kept = _play(index, pool, *game, recipe, forget, 1, 1, queries)
+    kept = _play(index, pool, *game, config, forget, 1, 1, queries)
     asked, never = game[-1][index.start :], []
     for r in range(check_whole("ended", ended, 0)):
         others = _public_half(game, r)
         models = training.train(
-            pool, others, replace(recipe, seed=seed + 5000 + r), label="references, never stopped"
+            pool, others, replace(config, seed=seed + 5000 + r), label="references, never stopped"
         )
         never.append(_of(log_odds(signals.loss(models.part(list(index)), pool, asked)), asked))
     if never:
         kept["ended_margin"] = np.stack(never, 1).astype(np.float32)
-    played = _play(index, pool, *rehearsal, replace(recipe, seed=seed + 1), forget, 1, 1, queries)
+    played = _play(index, pool, *rehearsal, replace(config, seed=seed + 1), forget, 1, 1, queries)
     return kept | {
         f"rehearsal_{name}": played[name]
         for name in played
@@ -266,11 +216,13 @@ def on_tables(
     }
 
 
-@with_models
-def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[str, np.ndarray]:
+def further(
+    index: range, recipe: dict = RECIPE, asked: int = 2000, queries: int = 0
+) -> dict[str, np.ndarray]:
     """Signals of a bank's models besides their log odds, for the first records.
 
     Args:
+        recipe: as for `banks.models_of`.
         asked: so many records, the first ones. queries: as for `on_tables`; walks begin at the nearest record beyond the
             boundary.
 
@@ -279,7 +231,7 @@ def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[s
     """
     from mia_lib.signals import boundary
 
-    models, pool = models_of(index, **bank)
+    models, pool = models_of(index, recipe)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
     arrays = _signals(models, records, None, 1)
     kept = {name: arrays[name].astype(np.float16) for name in ("top", "gradient")}
@@ -287,6 +239,16 @@ def further(index: range, asked: int = 2000, queries: int = 0, **bank) -> dict[s
         walked = boundary.distance(models, records, queries, signed=True, starts=0)
         kept["distance"] = _finite(walked.distance).astype(np.float16)
     return kept | {"members": models.members[:, : len(records)]}
+
+
+def _pool(recipe: dict):
+    """The training records of a recipe's data set, or the first so many of them."""
+    from mia_lib import data
+
+    pool, records = data.load(recipe["dataset"]), recipe["records"]
+    if records is not None:
+        check_whole("records", records, 32, pool.n_train)
+    return pool.take(np.arange(records or pool.n_train))
 
 
 def _deal(records: int, plays: int, seed: int):
@@ -331,7 +293,7 @@ def _play(
     calibrating,
     spare,
     judged,
-    recipe,
+    config,
     forget,
     views,
     references,
@@ -344,11 +306,11 @@ def _play(
     from mia_lib.signals import boundary
 
     targets, kinds = (
-        training.train(pool, members, recipe, label="targets"),
+        training.train(pool, members, config, label="targets"),
         {"scratch": [], "forgetting": []},
     )
     for r in range(references):  # an ensemble each, so that none depends on how many there are
-        own = replace(recipe, seed=recipe.seed + 1000 * (r + 1))
+        own = replace(config, seed=config.seed + 1000 * (r + 1))
         kinds["scratch"].append(
             training.train(pool, calibrating, own, validation=spare, label="references")
         )
@@ -448,14 +410,17 @@ RECIPES: dict[str, dict] = {
 }
 PLAYS = {"german_credit": 40, "hepatitis": 40, "adult": 8}
 
-PROBE = {
+STOPPED_PROBE = {
     "index": range(1, 3),
     "dataset": "fashion_mnist_20k",
     "architecture": "watson_cnn:4,4,4,8",
     "records": 240,
-    "epochs": 2,
+    "epochs": 3,
     "batch_size": 30,
     "learning_rate": 0.02,
+}
+PROBE = STOPPED_PROBE | {
+    "epochs": 2,
     "forgetting_epochs": 1,
     "augmentation": "flip_crop:2",
     "views": 2,
@@ -471,16 +436,7 @@ stops = measurement(
     chunk=2,
     dataset="cifar10",
     stops=[5, 10, 15, 20],
-    probe={
-        "index": range(1, 3),
-        "dataset": "fashion_mnist_20k",
-        "architecture": "watson_cnn:4,4,4,8",
-        "records": 240,
-        "epochs": 3,
-        "stops": [1, 2],
-        "batch_size": 30,
-        "learning_rate": 0.02,
-    },
+    probe=STOPPED_PROBE | {"stops": [1, 2]},
 )(stopped)
 cifar100 = measurement("calibration/cifar100", probe=PROBE, block=8, chunk=2, dataset="cifar100")(
     plays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_book.publishing import measurement
-from mia_book.publishing.banks import PROBE, models_of, with_models
+from mia_book.publishing.banks import PROBE, RECIPE, models_of
 from mia_lib.errors import check_whole
 
 
@@ -21,13 +21,12 @@ from mia_lib.errors import check_whole
     records=2000,
     unused=1000,
 )
-@with_models
-def recipes(index: range, viewed: int = 1000, **bank) -> dict[str, np.ndarray]:
+def recipes(index: range, recipe: dict = RECIPE, viewed: int = 1000) -> dict[str, np.ndarray]:
     """Log odds of models on their first training records, each asked about in 18 views, and on
     unused records.
 
     Args:
-        viewed: number of records.
+        recipe: as for `banks.models_of`. viewed: number of records.
 
     Returns:
         queries: log odds of the true class of the views of `signals.views.shifted`, the image, its mirror image and shifts of
@@ -37,7 +36,7 @@ def recipes(index: range, viewed: int = 1000, **bank) -> dict[str, np.ndarray]:
     from mia_lib import signals
     from mia_lib.signals.views import shifted
 
-    models, pool = models_of(index, **bank)
+    models, pool = models_of(index, recipe)
     records = pool.take(np.arange(check_whole("viewed", viewed, 1, pool.n_train)))
     rest = pool.take(np.arange(pool.n_train, len(pool)))
     seen = np.stack(

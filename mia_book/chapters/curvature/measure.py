@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_book.publishing import catalogue, measurement
-from mia_book.publishing.banks import RESNET, evaluations, models_of, with_models
+from mia_book.publishing.banks import RECIPE, RESNET, evaluations, models_of
 from mia_lib.errors import check_choice, check_range, check_whole
 
 # The released code steps h = 1e-3 in images divided by their spread, .2667 on average; here they run from -1 to 1.
@@ -21,9 +21,9 @@ KINDS = ("random", "coreset")
 ASKED_AT_ONCE = 10_000  # shifted images, whose views are asked about together
 
 
-@with_models
 def curvatures(
     index: range,
+    recipe: dict = RECIPE,
     asked: int = 20_000,
     precisely: int = 5000,
     views: int = 2,
@@ -32,7 +32,6 @@ def curvatures(
     outside: int = 2000,
     shifted: bool = False,
     exactly: int = 0,
-    **bank,
 ) -> dict[str, np.ndarray]:
     """Curvature of a record's loss in its input, and the signals that other attacks take from the
     same models.
@@ -41,6 +40,7 @@ def curvatures(
     four queries each.
 
     Args:
+        recipe: as for `banks.models_of`.
         asked: so many records, the first ones. precisely: so many of them in float64, too. outside: so many test records.
         views: 2 for image and mirror image, 1 for the image alone.
         iterations, h: of the differences; h in the unit of inputs from -1 to 1.
@@ -66,7 +66,7 @@ def curvatures(
     from mia_lib.signals.views import augmented
 
     check_range("views", check_whole("views", views, 1), 1, 2)
-    models, pool = models_of(index, **bank)
+    models, pool = models_of(index, recipe)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
     few = np.arange(check_whole("precisely", precisely, 0, len(records)))
 
@@ -135,8 +135,9 @@ def curvatures(
     }
 
 
-@with_models
-def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> dict[str, np.ndarray]:
+def everywhere(
+    index: range, recipe: dict = RECIPE, iterations: int = 4, h: float = STEP
+) -> dict[str, np.ndarray]:
     """Curvature of all training records under few models, by which they are ranked; arguments as for `curvatures`.
 
     Returns:
@@ -145,7 +146,7 @@ def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> di
     from mia_lib.attacks.curvature import log_curvature
     from mia_lib.signals import curvature
 
-    models, pool = models_of(index, **bank)
+    models, pool = models_of(index, recipe)
     records = pool.take(np.arange(pool.n_train))
     traces = curvature.traces(
         models, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False
@@ -156,9 +157,10 @@ def everywhere(index: range, iterations: int = 4, h: float = STEP, **bank) -> di
     }
 
 
-@with_models
 def sized(
     index: range,
+    recipe: dict = RECIPE,
+    *,
     kind: str,
     size: int,
     steps: int = 1000,
@@ -166,10 +168,9 @@ def sized(
     iterations: int = 10,
     h: float = STEP,
     ranked_by: int = 8,
-    **bank,
 ) -> dict[str, np.ndarray]:
-    """Targets of Figures 6 and 7, trained on other sets than halves: the other parameters are those of the bank that attacks
-    them, of which they have the recipe. Where its epochs make fewer steps than `steps` they are trained for as many.
+    """Targets of Figures 6 and 7, trained on other sets than halves, by the recipe of the bank that attacks them. Where its
+    epochs make fewer steps than `steps` they are trained for as many.
 
     Args:
         kind: "random", drawn anew for each; or "coreset", the records of lowest mean curvature under the first `ranked_by`
@@ -186,24 +187,24 @@ def sized(
     from mia_lib.signals import curvature, log_odds
 
     check_choice("kind", kind, KINDS)
-    models, pool = models_of(range(2), **bank)
+    models, pool = models_of(range(2), recipe)
     check_whole("size", size, 10, pool.n_train - 10)
     members = np.zeros((index.stop, len(pool)), bool)
     if kind == "coreset":
-        ranked = catalogue()["curvature/everywhere"](ranked_by, **bank)
+        ranked = catalogue()["curvature/everywhere"](ranked_by, **recipe)
         difficulty = np.average(ranked.log_curvature.astype(np.float64), 0, ~ranked.members)
         members[:, np.argsort(difficulty, kind="stable")[:size]] = True
     else:
         for t, row in enumerate(members):
             row[np.random.default_rng([23, size, t]).permutation(pool.n_train)[:size]] = True
-    epochs = max(bank["epochs"], -(-steps // -(-size // bank["batch_size"])))
-    recipe = replace(
-        models.config,
-        epochs=epochs,
-        batch_size=min(bank["batch_size"], size),
-        seed=bank["seed"] + 11,
+    usual = models.config
+    config = replace(
+        usual,
+        epochs=max(usual.epochs, -(-steps // -(-size // usual.batch_size))),
+        batch_size=min(usual.batch_size, size),
+        seed=usual.seed + 11,
     )
-    targets = training.train(pool, members, recipe, label=f"targets, {kind}, {size}").part(index)
+    targets = training.train(pool, members, config, label=f"targets, {kind}, {size}").part(index)
     records = pool.take(np.arange(check_whole("asked", asked, 1, len(pool))))
     released = curvature.traces(
         targets, records, "released_code", iterations, h, dtype="float32", warn=False, precise=False

@@ -12,37 +12,36 @@ from collections.abc import Sequence
 import numpy as np
 
 from mia_book.publishing import measurement
-from mia_book.publishing.banks import with_parameters_of
+from mia_book.publishing.banks import config_of
 from mia_lib.errors import MiaError, check_range, check_whole
 
 # Eigenvalues by which directions are grouped; the first group has all at or below the first edge, negative ones, too.
 EDGES = 10.0 ** np.arange(-4, 2.1, 0.5)
 
+ODD = {
+    "dataset": "mnist",
+    "records": 60_000,
+    "architecture": "sigmoid_regression",
+    "epochs": 80,
+    "batch_size": 128,
+    "learning_rate": 0.01,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "schedule": "cosine",
+    "judged": 6000,
+    "seed": 0,
+}  # see `game`
 
-def game(
-    index: range,
-    dataset: str,
-    records: int,
-    architecture: str,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float = 0.01,
-    momentum: float = 0.9,
-    weight_decay: float = 5e-4,
-    schedule: str = "cosine",
-    judged: int = 6000,
-    seed: int = 0,
-):
+
+def game(index: range, recipe: dict):
     """The models with the numbers `index`, trained when first needed, and the judged records.
 
     Args:
         index: of the models.
-        dataset: name of a set, of which the training records are used, as a table of pixels.
-        records: so many of them, drawn at random, half of which trains each model.
-        architecture: "sigmoid_regression" tells odd classes from even ones with the squared error, all others have the
-            cross-entropy.
-        epochs, batch_size, learning_rate, momentum, weight_decay, schedule: of SGD.
-        judged: J, at most.
+        recipe: a value for each name of `ODD`. dataset: name of a set, of which the training records are used, as a table of
+            pixels. records: so many of them, drawn at random, half of which trains each model. architecture:
+            "sigmoid_regression" tells odd classes from even ones with the squared error, all others have the cross-entropy.
+            judged: J, at most. The others are those of `training.TrainConfig`, of SGD.
 
     Returns:
         the models, the set, and the numbers of the judged records, int [J].
@@ -51,62 +50,44 @@ def game(
 
     from mia_lib import data, membership, training
 
-    pool = data.load(dataset)
+    pool = data.load(recipe["dataset"])
     pool = pool.take(np.arange(pool.n_train))
     pool, loss = pool.as_table() if pool.is_image else pool, "cross_entropy"
-    if architecture.partition(":")[0] == "sigmoid_regression":
+    if recipe["architecture"].partition(":")[0] == "sigmoid_regression":
         loss = "brier"
         if len(pool.classes) > 2:
             pool = replace(pool, name=f"{pool.name}_odd", y=pool.y % 2, classes=("even", "odd"))
-    if check_whole("records", records, 20, len(pool)) < len(pool):
+    seed = recipe["seed"]
+    records = check_whole("records", recipe["records"], 20, len(pool))
+    if records < len(pool):
         pool = pool.take(np.random.default_rng([17, seed]).permutation(len(pool))[:records])
     members = membership.balanced_halves(len(pool), index.stop + index.stop % 2, seed)
-    recipe = training.TrainConfig(
-        architecture,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer="sgd",
-        loss=loss,
-        seed=seed,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        schedule=schedule,
-    )
-    rows = np.random.default_rng([19, seed]).permutation(len(pool))[
-        : check_whole("judged", judged, 4)
-    ]
-    return (
-        training.train(pool, members, recipe, label=f"{architecture} on {pool.name}").part(index),
-        pool,
-        rows,
-    )
+    config = config_of(recipe, optimizer="sgd", loss=loss)
+    label = f"{recipe['architecture']} on {pool.name}"
+    judged = check_whole("judged", recipe["judged"], 4)
+    rows = np.random.default_rng([19, seed]).permutation(len(pool))[:judged]
+    return training.train(pool, members, config, label=label).part(index), pool, rows
 
 
-with_game = with_parameters_of(game)
-
-
-@with_game
-def targets(index: range, **how):
+def targets(index: range, recipe: dict):
     """Models, set and judged records as of `game`, for the targets with these numbers."""
-    models, pool, rows = game(range(2 * index.start, 2 * index.stop), **how)
+    models, pool, rows = game(range(2 * index.start, 2 * index.stop), recipe)
     return models.part(range(0, 2 * len(index), 2)), pool, rows
 
 
-@with_game
-def answers(index: range, **how) -> dict[str, np.ndarray]:
+def answers(index: range, recipe: dict = ODD) -> dict[str, np.ndarray]:
     """Arrays that LiRA compares: margin, log odds of the true class, float16 [M, J]; and members,
     bool [M, J]."""
     from mia_lib import signals
 
-    models, pool, rows = game(index, **how)
+    models, pool, rows = game(index, recipe)
     margin = signals.logit_scaled_confidence(models, pool.take(rows))
     return {"margin": margin.astype(np.float16), "members": models.members[:, rows]}
 
 
-@with_game
 def audits(
     index: range,
+    recipe: dict = ODD,
     damping: float = 0.2,
     inner: int = 2000,
     dampings: Sequence[float] = (),
@@ -114,7 +95,6 @@ def audits(
     swept: int = 1000,
     solved: int = 0,
     tolerance: float = 1e-4,
-    **how,
 ) -> dict[str, np.ndarray]:
     """Numbers that audits need of each target's judged records, from parameters and Hessian.
 
@@ -122,7 +102,7 @@ def audits(
     x = A^-1 g: see `attacks.iha.forms`.
 
     Args:
-        damping: epsilon. dampings, thresholds: further dampings, and cuts of a low-rank inverse, E
+        recipe: as for `game`. damping: epsilon. dampings, thresholds: further dampings, and cuts of a low-rank inverse, E
             in all.
         inner, swept, solved: numbers of judged records, the first ones: for what few comparisons
             need; for further conditionings; and for conjugate gradients.
@@ -141,7 +121,7 @@ def audits(
     """
     from mia_lib import signals
 
-    models, pool, rows = targets(index, **how)
+    models, pool, rows = targets(index, recipe)
     asked = {
         "damping": float(damping),
         "inner": inner,
@@ -150,7 +130,7 @@ def audits(
         "swept": swept,
         "solved": solved,
         "tolerance": tolerance,
-        **_rates(models.config),
+        **rates_of(recipe),
     }
     spec = {"kind": "audit", "rows": rows.tolist(), **asked}
     found = signals.map_models(
@@ -171,9 +151,8 @@ def audits(
     }
 
 
-@with_game
 def partial(
-    index: range, fractions: Sequence[float], damping: float = 0.2, **how
+    index: range, recipe: dict = ODD, *, fractions: Sequence[float], damping: float = 0.2
 ) -> dict[str, np.ndarray]:
     """Audits of each target by somebody who knows F parts of its training set, each part in the
     larger ones.
@@ -186,9 +165,9 @@ def partial(
     """
     from mia_lib import signals
 
-    models, pool, rows = targets(index, **how)
+    models, pool, rows = targets(index, recipe)
     seed = models.config.seed
-    asked = {"damping": float(damping), **_rates(models.config)}
+    asked = {"damping": float(damping), **rates_of(recipe)}
     parts = []
     for number, members in zip(index, models.members, strict=True):
         order = np.random.default_rng([37, seed, 2 * number]).permutation(np.flatnonzero(members))
@@ -234,15 +213,16 @@ def partial(
     }
 
 
-@with_game
-def left_out(index: range, count: int, references: int, **how) -> dict[str, np.ndarray]:
+def left_out(
+    index: range, recipe: dict = ODD, *, count: int, references: int
+) -> dict[str, np.ndarray]:
     """Reference models for attacks that know all other records (section 4.4).
 
     Against each record R models are trained on the target's training set without it: for a member n - 1 records, for a
     non-member all n, so these references are shared.
 
     Args:
-        count: records of each target, half of them members. references: R.
+        recipe: as for `game`. count: records of each target, half of them members. references: R.
 
     Returns:
         place: int32 [T, K], which of the judged records; members: bool [T, K]; margin: float16 [T, K], log odds of the true
@@ -253,7 +233,7 @@ def left_out(index: range, count: int, references: int, **how) -> dict[str, np.n
     from mia_lib import membership, signals, training
 
     check_whole("references", references, 2)
-    models, pool, rows = targets(index, **how)
+    models, pool, rows = targets(index, recipe)
     config, kept = replace(models.config, seed=models.config.seed + 21), []
     margin = signals.logit_scaled_confidence(models, pool.take(rows))
     for inside, own in zip(models.members, margin, strict=True):
@@ -420,11 +400,9 @@ def _inverse(spectrum, **conditioning):
         return None
 
 
-def _rates(config) -> dict[str, float]:
-    """Learning rate, momentum and weight decay of the recipe, which Eq. 8 needs."""
-    return {
-        name: float(getattr(config, name)) for name in ("learning_rate", "momentum", "weight_decay")
-    }
+def rates_of(recipe: dict) -> dict[str, float]:
+    """Learning rate, momentum and weight decay of a recipe, which Eq. 8 needs."""
+    return {name: float(recipe[name]) for name in ("learning_rate", "momentum", "weight_decay")}
 
 
 def root(values: np.ndarray) -> np.ndarray:
@@ -440,13 +418,6 @@ def square(roots: np.ndarray) -> np.ndarray:
     return roots * np.abs(roots)
 
 
-ODD = {
-    "dataset": "mnist",
-    "records": 60_000,
-    "architecture": "sigmoid_regression",
-    "epochs": 80,
-    "batch_size": 128,
-}
 FASHION = {
     "dataset": "fashion_mnist",
     "records": 60_000,
@@ -484,12 +455,10 @@ FEW = {
     "solved": 4,
 }
 PARTS = {"fractions": [0.5, 1.0], "damping": 2.0}
-odd_bank = measurement("iha/odd-bank", probe=ODD_PROBE, **ODD)(answers)
+odd_bank = measurement("iha/odd-bank", probe=ODD_PROBE)(answers)
 fashion_bank = measurement("iha/fashion-bank", probe=PROBE, **FASHION)(answers)
 location_bank = measurement("iha/location-bank", probe=PROBE, **LOCATION)(answers)
-odd = measurement("iha/odd", probe=ODD_PROBE | FEW, block=10, chunk=2, **ODD, **SWEEP, solved=1000)(
-    audits
-)
+odd = measurement("iha/odd", probe=ODD_PROBE | FEW, block=10, chunk=2, **SWEEP, solved=1000)(audits)
 fashion = measurement(
     "iha/fashion", probe=PROBE | FEW, block=10, chunk=2, **FASHION, **SWEEP, solved=200
 )(audits)
@@ -498,7 +467,7 @@ location = measurement("iha/location", probe=PROBE | FEW, block=10, chunk=2, **L
 SHORT = {"judged": 1000, "inner": 500, "swept": 0}
 SHORT_PROBE = {"damping": 2.0, "inner": 20, "swept": 0}
 odd_epochs = measurement(
-    "iha/odd-epochs", probe=ODD_PROBE | SHORT_PROBE, block=10, chunk=2, **ODD, **SHORT
+    "iha/odd-epochs", probe=ODD_PROBE | SHORT_PROBE, block=10, chunk=2, **SHORT
 )(audits)
 fashion_epochs = measurement(
     "iha/fashion-epochs", probe=PROBE | SHORT_PROBE, block=10, chunk=2, **FASHION, **SHORT
@@ -509,7 +478,6 @@ odd_partial = measurement(
     block=10,
     chunk=2,
     judged=1000,
-    **ODD,
     fractions=[0.2, 0.4, 0.6, 0.8, 0.9],
 )(partial)
 fashion_partial = measurement(

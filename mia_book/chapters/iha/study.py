@@ -17,8 +17,8 @@ import pandas as pd
 from scipy import stats
 
 from mia_book.chapters.iha import theory
-from mia_book.chapters.iha.measure import square
-from mia_book.publishing.banks import where_measured
+from mia_book.chapters.iha.measure import rates_of, square
+from mia_book.publishing.banks import config_of, where_measured
 from mia_lib import signals
 from mia_lib.attacks import baselines, iha, registry
 from mia_lib.data import sets
@@ -97,10 +97,7 @@ class Case:
     @property
     def rates(self) -> dict[str, float]:
         """Learning rate, momentum and weight decay of the recipe, which Eq. 8 needs."""
-        return {
-            name: self.audit.parameters[name]
-            for name in ("learning_rate", "momentum", "weight_decay")
-        }
+        return rates_of(self.audit.parameters)
 
 
 def kind_of(dataset: str, architecture: str) -> str:
@@ -625,16 +622,10 @@ def costs(case: Case, iterations: float) -> pd.DataFrame:
     are left out."""
     from mia_book.chapters.iha import costs
     from mia_lib import models
-    from mia_lib.training import TrainConfig
 
     how, odd = case.audit.parameters, case.audit.parameters["architecture"] == "sigmoid_regression"
     shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
-    config = TrainConfig(
-        how["architecture"],
-        epochs=how["epochs"],
-        batch_size=how["batch_size"],
-        loss="brier" if odd else "cross_entropy",
-    )
+    config = config_of(how, optimizer="sgd", loss="brier" if odd else "cross_entropy")
     network = models.build(config.architecture, shape, classes, seed=0)
     parameters, game = (
         sum(w.numel() for w in network.parameters()),

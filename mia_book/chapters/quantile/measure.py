@@ -12,11 +12,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mia_book.publishing import catalogue, measurement
-from mia_book.publishing.banks import in_processes, models_of
+from mia_book.publishing.banks import RECIPE, TINY, in_processes, models_of
 from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.published import Bank
 
 GRAIN = 64  # log odds, means and log spreads are kept to a 64th, a tenth of the narrowest spread or less
+REGRESSION = {
+    "backbone": "batchnorm_cnn:24,48,96",
+    "image_size": None,
+    "hidden": None,
+    "epochs": 10,
+    "batch_size": 128,
+    "learning_rate": 2e-3,
+    "weight_decay": 1e-3,
+}  # see `regressions`
+TREES = {
+    "dataset": "adult",
+    "records": 10_000,
+    "unused": 4000,
+    "iterations": 1000,
+    "depth": 6,
+    "seed": 0,
+}  # see `trees`
 
 
 @dataclass(frozen=True)
@@ -75,13 +92,7 @@ def regressions(
     public: int | None = None,
     judged: int = 10_000,
     held: int = 2500,
-    backbone: str = "batchnorm_cnn:24,48,96",
-    image_size: int | None = None,
-    hidden: list | None = None,
-    epochs: int = 10,
-    batch_size: int = 128,
-    learning_rate: float = 2e-3,
-    weight_decay: float = 1e-3,
+    regression: dict = REGRESSION,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Mean and spread of a model's log odds given the record, learned from images that did not train it.
@@ -96,8 +107,8 @@ def regressions(
         label: whether the regression is told the record's label, q(x, y).
         mirrored: whether it is fitted to mirror images as well, with the log odds of the image itself.
         public: so many of the records to fit to; all that are not held when None. judged, held: as for `split`.
-        backbone, image_size, hidden, epochs, batch_size, learning_rate, weight_decay: of the regression, as for
-            `attacks.quantile.networks.NetworkConfig`; hidden [128] when None.
+        regression: a value for each name of `REGRESSION`, as in `attacks.quantile.networks.NetworkConfig`; hidden [128] when
+            None.
 
     Returns:
         mean, and log_spread, its logarithm: float16 [T, n] of the judged records and then the held ones, as `split` has them.
@@ -107,21 +118,14 @@ def regressions(
     from mia_lib.training import devices
 
     check_whole("seed", seed, 0)
-    if missing := networks.lacking(backbone):  # before the bank is measured
+    if missing := networks.lacking(regression["backbone"]):  # before the bank is measured
         raise MiaError(missing)
     numbers, targets = targets_of(index, bank, **(recipe or {}))
     records, pool = data.load(targets.parameters["dataset"]), targets.parameters["records"]
     pool = records.n_train if pool is None else pool
     records = records.take(np.arange(targets.margin.shape[1]))
-    config = networks.NetworkConfig(
-        backbone=backbone,
-        hidden=(128,) if hidden is None else tuple(hidden),
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        image_size=image_size,
-    )
+    hidden = (128,) if regression["hidden"] is None else tuple(regression["hidden"])
+    config = networks.NetworkConfig(**{**regression, "hidden": hidden})
     views = [records, *([records.mirrored()] if mirrored else [])]
     tasks = []
     for number, margin, members in zip(numbers, targets.margin, targets.members, strict=True):
@@ -189,17 +193,10 @@ def public_references(
     Returns:
         margin: log odds of the true class under the references, float16 [T, `count`, n] of the judged records.
     """
-    from inspect import signature
-
     from mia_lib import signals, training
 
     numbers, targets = targets_of(index, bank, **(recipe or {}))
-    of_models = {
-        name: targets.parameters[name]
-        for name in signature(models_of).parameters
-        if name in targets.parameters
-    }
-    bank_models, records = models_of(range(2), **of_models)
+    bank_models, records = models_of(range(2), {name: targets.parameters[name] for name in RECIPE})
     first, last = index.start * check_whole("count", count, 1), index.stop * count
     public = np.zeros((last, len(records)), bool)
     public[:first, 0] = True  # models against other targets, which are not trained here
@@ -219,39 +216,33 @@ def public_references(
 # ------------------------------------------------------------------------------------------------------------------ tables
 
 
-def trees(
-    index: range,
-    dataset: str = "adult",
-    records: int | None = 10_000,
-    unused: int | None = 4000,
-    iterations: int = 1000,
-    depth: int = 6,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:
+def trees(index: range, recipe: dict = TREES) -> dict[str, np.ndarray]:
     """Answers of boosted trees on balanced halves of a pool for each record, and their members.
 
     Args:
-        dataset: name of a table. records: of the pool, drawn at random; three quarters of all when None. unused: further
-            ones, which no model is trained on; all others when None. iterations, depth: of the trees.
+        recipe: a value for each name of `TREES`. dataset: name of a table. records: of the pool, drawn at random; three
+            quarters of all when None. unused: further ones, which no model is trained on; all others when None. iterations,
+            depth: of the trees.
 
     Returns:
         margin: log odds of the true class, float16 [M, N]; members: bool [M, N], False of the records unused.
     """
     from mia_lib import membership
 
-    table, pool = table_of(dataset, records, unused, seed)
+    table, pool = table_of(recipe)
     members = np.zeros((index.stop + index.stop % 2, len(table)), bool)
-    members[:, :pool] = membership.balanced_halves(pool, len(members), seed)
-    tasks = [(table, members[number], iterations, depth, seed) for number in index]
+    members[:, :pool] = membership.balanced_halves(pool, len(members), recipe["seed"])
+    of_trees = [recipe[name] for name in ("iterations", "depth", "seed")]
+    tasks = [(table, members[number], *of_trees) for number in index]
     return {
         "margin": np.stack(in_processes(_tree, tasks, "boosted trees")),
         "members": members[list(index)],
     }
 
 
-def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
+def table_of(recipe: dict):
     """The records of a table in random order, those of the pool first, and the number of records in
-    the pool.
+    the pool; `recipe` is that of `trees`.
 
     Raises:
         MiaError: images, or too few records.
@@ -261,7 +252,8 @@ def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
 
     if lacking():
         raise MiaError(lacking())
-    table = data.load(dataset)
+    table = data.load(recipe["dataset"])
+    records, unused = recipe["records"], recipe["unused"]
     if table.is_image:
         raise MiaError(
             f"{table.name} holds images: boosted trees take tables, such as german_credit or adult."
@@ -272,9 +264,8 @@ def table_of(dataset: str, records: int | None, unused: int | None, seed: int):
     rest = check_whole(
         "unused", len(table) - pool if unused is None else unused, 20, len(table) - pool
     )
-    return table.take(
-        np.random.default_rng([23, seed]).permutation(len(table))[: pool + rest]
-    ), pool
+    order = np.random.default_rng([23, recipe["seed"]]).permutation(len(table))
+    return table.take(order[: pool + rest]), pool
 
 
 def _tree(table, members: np.ndarray, iterations: int, depth: int, seed: int) -> np.ndarray:
@@ -300,15 +291,10 @@ def tabular(
     regression_iterations: int = 1000,
     regression_depth: int = 4,
     regression_rate: float = 0.05,
-    dataset: str = "adult",
-    records: int | None = 10_000,
-    unused: int | None = 4000,
-    iterations: int = 1000,
-    depth: int = 6,
-    seed: int = 0,
+    recipe: dict = TREES,
 ) -> dict[str, np.ndarray]:
     """Mean and log spread as of `regressions`, by boosted trees, for targets of `trees`, whose
-    parameters are the last ones.
+    recipe is the last argument.
 
     Args:
         regression_iterations, regression_depth, regression_rate: of the regression; the number of trees that suits the held
@@ -316,20 +302,12 @@ def tabular(
     """
     from mia_lib.attacks.quantile.trees import TreeConfig
 
-    table, pool = table_of(dataset, records, unused, seed)
+    table, pool = table_of(recipe)
+    seed = recipe["seed"]
     config = TreeConfig(
         iterations=regression_iterations, depth=regression_depth, learning_rate=regression_rate
     )
-    numbers, targets = targets_of(
-        index,
-        "quantile/trees",
-        dataset=dataset,
-        records=records,
-        unused=unused,
-        iterations=iterations,
-        depth=depth,
-        seed=seed,
-    )
+    numbers, targets = targets_of(index, "quantile/trees", **recipe)
     tasks = []
     for number, margin, members in zip(numbers, targets.margin, targets.members, strict=True):
         part = split(members, pool, number, judged, held, seed)
@@ -350,34 +328,15 @@ def tabular(
     return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
-TINY = {
-    "dataset": "fashion_mnist_20k",
-    "architecture": "batchnorm_cnn:6,12,24",
-    "records": 200,
-    "unused": 40,
-    "epochs": 2,
-    "batch_size": 64,
-    "learning_rate": 0.05,
-}
-PROBE = {
+BANK_PROBE = {
     "index": range(1, 2),
     "bank": "bank/cifar10-small",
-    "recipe": TINY,
-    "backbone": "strided_cnn:4,4,8",
-    "hidden": [8],
-    "image_size": None,
-    "epochs": 2,
+    "recipe": TINY | {"unused": 40},
     "judged": 50,
     "held": 20,
 }
-REFERENCES_PROBE = {
-    "index": range(1, 2),
-    "bank": "bank/cifar10-small",
-    "recipe": TINY,
-    "count": 2,
-    "judged": 50,
-    "held": 20,
-}
+PROBE = BANK_PROBE | {"backbone": "strided_cnn:4,4,8", "hidden": [8], "epochs": 2}
+REFERENCES_PROBE = BANK_PROBE | {"count": 2}
 TREES_PROBE = {
     "index": range(1, 3),
     "dataset": "german_credit",

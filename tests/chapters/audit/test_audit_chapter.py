@@ -143,7 +143,8 @@ def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_
     ] == [(2, 90), (2, 40), (2, 50)]
     assert 20 < (with_canaries.coins[0] != with_canaries.coins[1]).sum() < 70
     assert_array_equal(
-        measure.canaries(range(1, 2), epsilon=1e9, **TINY)["coins"][0], with_canaries.coins[1]
+        measure.one_run.compute(range(1, 2), with_canaries.parameters)["coins"][0],
+        with_canaries.coins[1],
     )
     frame = study.one_run(with_canaries)
     assert metrics.estimate(frame, "gradients", "auc").value > 0.7

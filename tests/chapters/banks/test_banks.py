@@ -63,15 +63,16 @@ def test_half_precision_of_the_log_odds_moves_no_rate_where_that_of_the_loss_rui
 def test_half_precision_of_weights_moves_no_rate():
     import torch
 
-    recipe = {
+    recipe = banks.RECIPE | {
+        "dataset": "fashion_mnist_20k",
         "architecture": "batchnorm_cnn:4,8,16",
         "epochs": 8,
         "batch_size": 64,
         "records": 1000,
     }
-    ensemble, pool = banks.models_of(range(6), "fashion_mnist_20k", **recipe)
+    ensemble, pool = banks.models_of(range(6), recipe)
     exact = signals.logit_scaled_confidence(ensemble, pool)
-    held = banks.weights(range(6), dataset="fashion_mnist_20k", **recipe)
+    held = banks.weights(range(6), recipe)
     rounded = np.empty_like(exact)
     for row in range(6):
         network = models.build(recipe["architecture"], pool.shape, 10, seed=0)
@@ -109,9 +110,8 @@ def test_published_weights_give_the_published_answers():
 def test_test_records_are_trained_on_by_no_model_of_a_bank(monkeypatch):
     pool = data.load("fashion_mnist_20k").take(np.arange(120))
     monkeypatch.setattr(data, "load", lambda name: replace(pool, n_train=100))
-    bank = banks.answers(
-        range(2), dataset="mine", architecture="batchnorm_cnn:4,8,8", epochs=1, batch_size=25
-    )
+    tiny = {"architecture": "batchnorm_cnn:4,8,8", "epochs": 1, "batch_size": 25}
+    bank = banks.answers(range(2), banks.RECIPE | tiny)
     assert bank["margin"].shape == bank["correct"].shape == (2, 120)
     assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (
         bank["members"].sum(1) == 50

@@ -14,6 +14,7 @@ from mia_lib.game import Game
 from mia_lib.published import Bank
 
 RNG = np.random.default_rng(0)
+TINY = measure.EXTRACTOR | measure.EXTRACTOR_PROBE
 
 
 def bank_of(**arrays):
@@ -71,38 +72,19 @@ def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
     with pytest.raises(MiaError, match="1.5 n = 150"):
         measure.three_way_split(100, 100, seed=1)
     with pytest.raises(MiaError, match="two different numbers from 0 to 9"):
-        measure.features(
-            range(1),
-            "fashion_mnist_20k",
-            [5, 5],
-            "other classes",
-            "tanh_cnn:2,4,8",
-            1,
-            0.002,
-            "none",
-        )
+        measure.features(range(1), TINY | {"classes": [5, 5]})
     with pytest.raises(
         MiaError, match="german_credit has 2 classes, so 0 besides .* Name a data set"
     ):
-        measure.features(
-            range(1), "german_credit", [0, 1], "other classes", "mlp:2", 1, 0.002, "none"
-        )
+        measure.features(range(1), TINY | {"dataset": "german_credit", "classes": [0, 1]})
 
 
 def test_features_of_a_table_of_the_users_own_are_extracted_without_augmentation(tmp_path):
     np.savez(
         tmp_path / "mine.npz", x=RNG.normal(size=(200, 6)).astype(np.float32), y=np.arange(200) % 5
     )
-    found = measure.features(
-        range(1),
-        str(tmp_path / "mine.npz"),
-        [0, 1],
-        "other classes",
-        "mlp:4",
-        1,
-        0.002,
-        "flip_crop:4",
-    )
+    mine = {"dataset": str(tmp_path / "mine.npz"), "classes": [0, 1], "architecture": "mlp:4"}
+    found = measure.features(range(1), TINY | mine | {"augmentation": "flip_crop:4"})
     assert found["features"].shape == (1, 80, 4) and found["labels"].sum() == 40
 
 

@@ -26,7 +26,8 @@ GAME = {
     "weight_decay": 0.01,
     "seed": 0,
 }
-RATES = {name: GAME[name] for name in ("learning_rate", "momentum", "weight_decay")}
+RECIPE = measure.ODD | GAME | {"judged": 100}
+RATES = measure.rates_of(GAME)
 ASKED = {
     "damping": 2.0,
     "inner": 120,
@@ -43,7 +44,7 @@ TARGETS, MODELS = 3, 8
 def bank_of(name, models, **parameters):
     measurement = catalogue()[name]
     whole = measurement.complete(parameters)
-    return Bank(name, whole, measurement.function(range(models), **whole), [])
+    return Bank(name, whole, measurement.compute(range(models), whole), [])
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ class Matrices:
     """Hessian, gradients and parameters of a target, without any of the chapter's shortcuts."""
 
     def __init__(self, target, known=None):
-        models, pool, rows = measure.targets(range(target, target + 1), **GAME, judged=100)
+        models, pool, rows = measure.targets(range(target, target + 1), RECIPE)
         network, inside = models.model(0), models.members[0] if known is None else known
         self.inside, self.rows, self.n = models.members[0], rows, inside.sum()
         self.hessian = hessian.exact(network, pool.x[inside], pool.y[inside], dtype="float64")
@@ -197,7 +198,7 @@ def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indef
 
 
 def test_who_knows_a_part_has_hessian_and_gradient_of_that_part(case, less, partial):
-    models, pool, rows = measure.targets(range(TARGETS), **GAME, judged=100)
+    models, pool, rows = measure.targets(range(TARGETS), RECIPE)
     assert (
         sorted(partial["fraction"].unique()) == [0.5, 1.0]
         and not (less.known[:, 0] & ~less.known[:, 1]).any()
@@ -271,9 +272,8 @@ def test_half_precision_keeps_values_to_a_thousandth_over_twelve_decades():
 
 
 def test_odd_classes_are_told_from_even_ones_by_the_squared_error():
-    models, pool, rows = measure.game(
-        range(2), **GAME | {"architecture": "sigmoid_regression"}, judged=10
-    )
+    of_odd = {"architecture": "sigmoid_regression", "judged": 10}
+    models, pool, rows = measure.game(range(2), RECIPE | of_odd)
     images = data.load("fashion_mnist_20k").as_table()
     chosen = np.random.default_rng([17, 0]).permutation(images.n_train)[:120]
     assert (
