@@ -1,22 +1,25 @@
 """Claims of papers, judged by the results of a run. Verdicts are computed here and nowhere typed.
 
-The claims of a paper are in `mia_book/chapters/NAME/claims.yaml`, and nowhere else: the rule and the margins of each, and the
-paper's regime. A rule comes to one number, see `mia_book.evidence.rules`, of which the claim says that it is above zero.
+The claims of a paper are in `mia_book/chapters/NAME/claims.yaml`, a `ClaimsFile`, and nowhere else. A rule comes to one number, see
+`mia_book.evidence.rules`, of which the claim says that it is above zero.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Annotated, Any, Literal
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from mia_book import folders
 from mia_book.evidence import results
 from mia_lib import documents
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, check_choice, check_once, validated
 from mia_lib.metrics.interval import Interval
 
 REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
@@ -29,8 +32,75 @@ REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDIC
 )
 OWN_DATA, STAND_IN = "the paper's data", "a stand-in"
 MIME = "application/vnd.mia.claims+json"
-NEEDED = {"id", "text", "exhibit", "evidence", "rule"}  # of a claim
 REMEDY = "Bring it back (in a clone: `git checkout -- mia_book/chapters`)."
+MARGIN = re.compile(r"\{(\w+)\}")  # in a rule
+Text = Annotated[str, Field(min_length=1)]
+CONFIG = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Claim(BaseModel):
+    """A claim, and the rule that judges it."""
+
+    model_config = CONFIG
+
+    id: Text
+    text: Text
+    """The claim in our words."""
+    exhibit: Text
+    """The table, figure or section that it is about."""
+    evidence: Text
+    """What the paper shows."""
+    rule: Text
+    """An expression over results that the claim holds to be above zero, such as {MATT | auc} - {MALT | auc}."""
+    kind: Literal["paper", "ours"] = "paper"
+    """Whose claim it is."""
+    where: dict[str, Any] = {}
+    """Values of columns that the rows have which it is about."""
+    over: list[str] = []
+    """Columns whose values are its cases; its number is the mean over them."""
+    combine: Literal["least"] | None = None
+    """Its number is the least over the cases, for it is about every case."""
+    about: str | list[str] = []
+    """The attack that it is about, or several of them."""
+    unit: Literal["points"] | None = None
+    """Its number is shown in percentage points."""
+    margins: dict[str, PositiveFloat] = {}
+    """Numbers that the rule names, as {same}; within `same` of zero there is no difference."""
+    rounding: float | None = Field(None, ge=0)
+    """It is an identity: its number, in every case, does not exceed this."""
+    bound: float | None = None
+    """Its number, in every case, does not exceed this."""
+    number: str = ""
+    """What its number is called."""
+    needs: dict[str, Any] = {}
+    """Values that a run must have to decide it."""
+    otherwise: str = ""
+    """What is said of a run that does not decide it."""
+
+    @model_validator(mode="after")
+    def _margins_are_those_of_the_rule(self):
+        if {*MARGIN.findall(self.rule), "same"} != {*self.margins, "same"}:
+            raise ValueError(
+                f"margins of {self.id} are {', '.join(self.margins) or 'none'}: they must be those that its rule names, "
+                "and may be same"
+            )
+        return self
+
+
+class ClaimsFile(BaseModel):
+    """Claims of a paper, or of a chapter."""
+
+    model_config = CONFIG
+
+    title: Text
+    regimes: dict[str, dict[str, str | float]] = {}
+    """By exhibit on data: the data set, by the names of `mia data ls`, the architecture, members and epochs of the paper."""
+    claims: list[Claim] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _ids_stand_once(self):
+        check_once("claims", [claim.id for claim in self.claims])
+        return self
 
 
 @dataclass(frozen=True)
@@ -106,21 +176,12 @@ class Verdict:
 def _file(paper: str) -> dict:
     known = folders.find("claims.yaml")
     path = known[check_choice("paper", paper, sorted(known))]
-    content = documents.load(path, remedy=REMEDY)
-    listed = content.get("claims")
-    whole = isinstance(listed, list) and all(
-        isinstance(one, dict) and NEEDED <= one.keys() for one in listed
-    )
-    if not (
-        whole
-        and listed
-        and "title" in content
-        and len({str(one["id"]) for one in listed}) == len(listed)
-    ):
-        raise MiaError(
-            f"{path} needs a title, and claims, each with {', '.join(sorted(NEEDED))}, an id once. {REMEDY}"
+    try:
+        return validated(ClaimsFile, documents.load(path), f"{path}: ").model_dump(
+            exclude_unset=True
         )
-    return content
+    except MiaError as error:
+        raise MiaError(f"{error} {REMEDY}") from error
 
 
 @cache
@@ -131,15 +192,8 @@ def claims(paper: str) -> dict[str, dict]:
     """
     of_paper = {}
     for claim in _file(paper)["claims"]:
-        rule = claim["rule"]
-        for name, value in claim.get("margins", {}).items():
-            rule = rule.replace(f"{{{name}}}", f"{value:g}")
-        of_paper[claim["id"]] = {
-            **claim,
-            "paper": paper,
-            "kind": claim.get("kind", "paper"),
-            "rule": rule,
-        }
+        rule = MARGIN.sub(lambda name, of=claim: f"{of['margins'][name[1]]:g}", claim["rule"])
+        of_paper[claim["id"]] = {"kind": "paper", **claim, "paper": paper, "rule": rule}
     return of_paper
 
 

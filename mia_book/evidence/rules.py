@@ -4,15 +4,10 @@ A rule in `mia_book/chapters/NAME/claims.yaml` names results in braces and says 
 
     rule: "{MATT | auc} - {MALT | auc}"           # attack | metric, and further columns: | n = 400, | n = first, | n = last
     where: {study: table 1}                       # the rows that it is about
-    over: [n]                                     # columns whose values are its cases; the number is the mean over them,
-    combine: least                                # or the least of them, where the claim is about every case
-    about: MATT                                   # the attack that the claim is about, or several of them
-    margins: {same: 0.005}                        # {same} in a rule is this number; within it of zero there is no difference
+    over: [n]                                     # columns whose values are its cases
 
 Operators are + - * /, functions `abs`, and `least` and `most` of several: the claim then has several *parts*, such as
-a - b and a - c of a - most(b, c), all of which it holds to be above zero. A claim with `bound` says that its number, in every
-case, does not exceed that, and one with `rounding` is such an identity. One with `needs` is decided only where the run has
-these values, and says `otherwise` if not.
+a - b and a - c of a - most(b, c), all of which it holds to be above zero. `claims.Claim` has all else that a claim may say.
 """
 
 from __future__ import annotations

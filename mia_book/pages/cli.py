@@ -262,7 +262,7 @@ def sync(
     check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step."),
 ) -> None:
     """Make each notebooks/NAME.ipynb from NAME.py, without outputs; what README.md says was found, from the last built book;
-    and what book/measured.md says of what was measured."""
+    what book/measured.md says of what was measured; and what is derived from the code, definitions and a schema."""
     from mia_book.pages.sync import sync as write
 
     stale = write(check)

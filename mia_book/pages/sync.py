@@ -1,6 +1,7 @@
 """Files that `mia sync` writes: the pair of each notebook; from the book as it was last built with
 the published parameters the part of README.md that says what was found, and how long each cell
-takes; and the part of book/measured.md that says what was measured."""
+takes; the part of book/measured.md that says what was measured; and the JSON Schema of claims
+files, by which editors complete and check them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from mia_book import publishing
+from mia_book import folders, publishing
 from mia_book.evidence import claims, results
 from mia_book.pages import prose, runner
 from mia_book.pages.parameters import PUBLISHED, find_root, notebooks, read
@@ -33,7 +34,7 @@ def sync(check: bool = False, root: Path | None = None) -> list[Path]:
     root = find_root(root)
     stale: list[Path] = []
     failed: list[Exception] = []
-    for part in (pairs, definitions, readme, pieces, pace):
+    for part in (pairs, definitions, readme, pieces, pace, claims_schema):
         with attempt(failed):
             stale += part(check, root)
     if failed:
@@ -115,6 +116,17 @@ def pieces(check: bool, root: Path) -> list[Path]:
     """Write what was measured into book/measured.md. See `sync`."""
     path = root / "book" / "measured.md"
     return _between(path, OF_PIECES, queue.page(), check) if path.is_file() else []
+
+
+def claims_schema(check: bool, root: Path) -> list[Path]:
+    """Write the JSON Schema of claims files beside them. See `sync`."""
+    path = folders.of(root) / "claims.schema.json"
+    text = json.dumps(claims.ClaimsFile.model_json_schema(), indent=1) + "\n"
+    if not path.parent.is_dir() or path.is_file() and path.read_text(encoding="utf-8") == text:
+        return []
+    if not check:
+        store.write(path, text.encode())
+    return [path]
 
 
 def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:

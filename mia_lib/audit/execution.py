@@ -77,7 +77,6 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     return Report(
         table,
         None,
-        {},
         statistics.judge(table, {"score": table.scores}),
         [],
         None,
@@ -161,14 +160,18 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         plan,
         references=0 if view.models is None else len(view.models),
         steps=tuple(
-            Step(step.name, step.minutes, *ended.get(step.name, (step.state, step.why)))
+            Step(
+                step.name,
+                step.minutes,
+                *ended.get(step.name, (step.state, step.why)),
+                minutes.get(step.name),
+            )
             for step in plan.steps
         ),
     )
     return Report(
         inputs,
         plan,
-        minutes,
         result,
         prices or [],
         accuracy,

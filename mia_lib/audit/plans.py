@@ -13,15 +13,17 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from mia_lib import metrics, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
-from mia_lib.audit.numbers import Interval, result
+from mia_lib.audit.numbers import Interval, Number, result
 from mia_lib.audit.options import CONTROL, FAILED, LEFT_OUT, REFERENCES, RETRAINED
 from mia_lib.errors import MiaError, first_line
 from mia_lib.training import TrainConfig, pool, private
@@ -40,14 +42,20 @@ EPSILON, DECAY = (
 AS_IT_IS = "the recipe as it is"
 
 
-@dataclass(frozen=True)
+@result
 class Step:
     """A part of an audit."""
 
-    name: str  # of an attack, "outputs", "references", or what else is done
-    minutes: float | None  # estimated; None where it is not possible
-    state: str  # `RUNS`, `IMPOSSIBLE`, `TOO_DEAR` or, once tried, `FAILED`
-    why: str = ""  # it does not run, or how it does
+    name: Annotated[str, Field(serialization_alias="step")]
+    """Name of an attack, "outputs", "references", or what else is done."""
+    minutes: Annotated[Number | None, Field(serialization_alias="estimated_minutes")]
+    """Minutes as estimated; null where it is not possible."""
+    state: str
+    """Whether it runs, is not possible, does not fit or, once tried, failed."""
+    why: str = ""
+    """Why it does not run, or how it does."""
+    took: Annotated[Number | None, Field(serialization_alias="minutes")] = None
+    """Minutes that it took; null where it did not run."""
 
 
 @dataclass(frozen=True, eq=False)

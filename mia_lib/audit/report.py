@@ -30,7 +30,7 @@ from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.inputs import AuditInputs, ScoreTable, accuracies_differ
 from mia_lib.audit.numbers import CONFIG, Number, Schema, result
 from mia_lib.audit.options import NUMBERS, PAGE, check_folder
-from mia_lib.audit.plans import Plan, Price
+from mia_lib.audit.plans import Plan, Price, Step
 from mia_lib.audit.statistics import (
     ALONE,
     SEVERITIES,
@@ -61,20 +61,6 @@ DARK = {
     SHADE: "#232a33",
     drawing.BLUE: "#55b0ea",
 }
-
-
-@result
-class StepNumbers:
-    """A step of the plan."""
-
-    step: str
-    estimated_minutes: Number | None
-    """Minutes as they were planned; null of a step that was not possible."""
-    minutes: Number | None
-    """Minutes that it took; null of a step that did not run."""
-    state: str
-    why: str
-    """Why it did not run, or how it did."""
 
 
 @result
@@ -141,7 +127,7 @@ class AuditNumbers(BaseModel):
     """Records that were there before, by the set that they were left out of."""
     queries: int = OfModel()
     """Records that the model was asked about, each as often as it was."""
-    plan: list[StepNumbers] = OfModel()
+    plan: tuple[Step, ...] = OfModel()
     """What was planned, and what became of it."""
     references: ReferenceNumbers = OfModel()
 
@@ -158,7 +144,7 @@ class Report:
     """Findings of an audit; as text, its answer.
 
     Attributes:
-        inputs: what it had. plan: what ran and what did not; None where scores alone were given. minutes: that each part took.
+        inputs: what it had. plan: what ran and what did not; None where scores alone were given.
         result: what the scores say. prices: of changes of the recipe.
         accuracy: of the model on members and on non-members, None of scores alone. reference_accuracy: on average on what each
             reference was trained on, and on the rest; None without. provenance: plain data.
@@ -166,7 +152,6 @@ class Report:
 
     inputs: AuditInputs | ScoreTable = field(repr=False)
     plan: Plan | None = field(repr=False)
-    minutes: Mapping[str, float] = field(repr=False)
     result: AuditResult = field(repr=False)
     prices: Sequence[Price] = field(repr=False)
     accuracy: tuple[float, float] | None
@@ -291,18 +276,12 @@ class Report:
         }
         if plan is not None:
             accuracy = self.reference_accuracy
-            steps = [
-                StepNumbers(
-                    step.name, step.minutes, self.minutes.get(step.name), step.state, step.why
-                )
-                for step in plan.steps
-            ]
             numbers |= {
                 "accuracy": Sides(*self.accuracy),
                 "prices": self.prices,
                 "left_out": dict(inputs.left_out),
                 "queries": inputs.target.queries.records,
-                "plan": steps,
+                "plan": plan.steps,
                 "references": ReferenceNumbers(
                     plan.references,
                     len(self.members) // 2 if plan.references else 0,

@@ -403,23 +403,11 @@ def test_command_line(sets, memorised, tmp_path, monkeypatch):
     (tmp_path / "mine_to_audit.py").write_text(
         "from mia_lib import models\n\ndef build():\n    return models.build('mlp:16', (12,), 4)\n"
     )
-    words = [
-        "audit",
-        "mine_to_audit:build",
-        "--state",
-        "w.safetensors",
-        "--members",
-        "m.npz",
-        "--non-members",
-        "n.npz",
-        "--groups",
-        "region",
-        "--minutes",
-        "5",
-        "-o",
-        "out",
-    ]
-    planned = CliRunner().invoke(app, [*words, "--plan"])
+    words = (
+        "audit mine_to_audit:build --state w.safetensors --members m.npz --non-members n.npz "
+        "--groups region --minutes 5 -o out"
+    )
+    planned = CliRunner().invoke(app, f"{words} --plan")
     assert (
         planned.exit_code == 0
         and "gradient norm" in planned.output

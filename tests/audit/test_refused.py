@@ -436,73 +436,60 @@ def test_too_few_references_are_none_the_plan_says_why_and_a_rate_twice_is_one()
     )
 
 
-def test_a_finished_audit_is_not_lost(tmp_path, monkeypatch):
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A call of `mia audit` on files, into the folder "found"."""
     monkeypatch.chdir(tmp_path)
-    paths = {
+    usual = {
+        "options": AuditOptions(minutes=1, without=["curvature"]),
         "model": f"{__name__}:logits",
         "members": saved(tmp_path, "m.npz", MEMBERS),
         "non_members": saved(tmp_path, "n.npz", OTHERS),
+        "output": Path("found"),
     }
-    audit_model(AuditOptions(minutes=1), **paths, output=Path("found"))
-    audit_model(AuditOptions(minutes=1), **paths, output=Path("found"), plan=True)
+    return lambda **others: audit_model(**usual | others)
+
+
+def test_a_finished_audit_is_not_lost(run, tmp_path):
+    run()
+    run(plan=True)
     before = (tmp_path / "found" / "audit.json").read_bytes()
     with pytest.raises(
         MiaError, match="holds an audit that was finished: give a new folder, such as -o found_2"
     ):
-        audit_model(AuditOptions(minutes=1), **paths, output=Path("found"))
+        run()
     assert (tmp_path / "found" / "audit.json").read_bytes() == before
 
 
 def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_command_tries_it_again(
-    tmp_path, monkeypatch
+    run, tmp_path, monkeypatch
 ):
-    monkeypatch.chdir(tmp_path)
-    paths = {
-        "model": f"{__name__}:logits",
-        "members": saved(tmp_path, "m.npz", MEMBERS),
-        "non_members": saved(tmp_path, "n.npz", OTHERS),
-    }
     with monkeypatch.context() as patch:
         patch.setattr("mia_lib.audit.execution.score_inputs", lambda *given: {}["a worker died"])
-        text, code = audit_model(
-            AuditOptions(minutes=1, without=["curvature"]), **paths, output=Path("found")
-        )
+        text, code = run()
         assert (
             code == 1
             and "control without the model failed: KeyError: 'a worker died'.\nThe same command tries"
             in text
         )
-        text, code = audit_model(
-            AuditOptions(minutes=1, without=["curvature", "control without the model"]),
-            **paths,
+        text, code = run(
+            options=AuditOptions(minutes=1, without=["curvature", "control without the model"]),
             output=Path("left_out"),
         )
         assert code == 0 and "failed" not in text
-    other = {**paths, "members": saved(tmp_path, "other.npz", PUBLIC)}
+    other = saved(tmp_path, "other.npz", PUBLIC)
     with pytest.raises(
         MiaError, match="This could not be saved: another audit finished in found meanwhile"
     ):
-        audit_model(AuditOptions(minutes=1, without=["curvature"]), **other, output=Path("found"))
-    assert (
-        audit_model(AuditOptions(minutes=1, without=["curvature"]), **paths, output=Path("found"))[
-            1
-        ]
-        == 0
-    )
+        run(members=other)
+    assert run()[1] == 0
     with pytest.raises(MiaError, match="holds an audit that was finished"):
-        audit_model(AuditOptions(minutes=1, without=["curvature"]), **paths, output=Path("found"))
+        run()
 
 
-def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path, monkeypatch):
+def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(run, tmp_path, monkeypatch):
     """The numbers may be there, or a part of a file, but not the page, which comes last."""
-    monkeypatch.chdir(tmp_path)
-    asked = AuditOptions(minutes=1, without=["curvature"])
-    paths = {
-        "model": f"{__name__}:logits",
-        "members": saved(tmp_path, "m.npz", MEMBERS),
-        "non_members": saved(tmp_path, "n.npz", OTHERS),
-    }
-    text, _ = audit_model(asked, **paths, output=Path("found"))
+    text, _ = run()
     assert (
         "Send on audit.html alone" in text
         and "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
@@ -513,7 +500,7 @@ def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(tmp_path,
         patch.setattr(
             "mia_lib.audit.attacks.score", lambda *given: pytest.fail("its scores are kept")
         )
-        audit_model(asked, **paths, output=Path("found"))
+        run()
     assert {path.name for path in (tmp_path / "found").iterdir()} == {
         "answers",
         "audit.html",

@@ -93,20 +93,9 @@ def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending)
         pd.DataFrame(columns).to_csv("table.csv", index=False)
     else:
         np.savez("table.npz", **columns)
-    words = [
-        "audit",
-        "--scores",
-        f"table.{ending}",
-        "--score",
-        "odds",
-        "--member",
-        "in_train",
-        "--groups",
-        "region",
-        *(["--name", "theirs"] if ending == "csv" else []),
-        "-o",
-        "out",
-    ]
+    words = f"audit --scores table.{ending} --score odds --member in_train --groups region -o out"
+    if ending == "csv":
+        words += " --name theirs"
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0 and "The scores tell members from non-members" in done.output
     numbers, page = (
@@ -311,15 +300,7 @@ def test_canaries_of_one_run_have_a_bound_with_its_conditions_also_from_a_table(
     pd.DataFrame({"loss": scores, "coin": coins.astype(int)}).to_csv(
         tmp_path / "canaries.csv", index=False
     )
-    words = [
-        "audit",
-        "--canaries",
-        str(tmp_path / "canaries.csv"),
-        "--score",
-        "loss",
-        "--member",
-        "coin",
-    ]
+    words = f"audit --canaries {tmp_path / 'canaries.csv'} --score loss --member coin"
     done = CliRunner().invoke(app, words)
     assert done.output.strip() == str(audit.canaries(scores, coins)) and not done.exit_code
     with pytest.raises(MiaError, match="fair coins"):

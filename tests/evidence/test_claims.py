@@ -21,39 +21,13 @@ def around(mean, spread=0.1, count=9):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_claims_files_have_one_form_and_name_their_margins_data_and_what_is_ours(paper):
-    needed = {"id", "paper", "text", "exhibit", "evidence", "rule", "kind"}
-    more = {
-        "margins",
-        "where",
-        "over",
-        "combine",
-        "about",
-        "unit",
-        "rounding",
-        "bound",
-        "number",
-        "needs",
-        "otherwise",
-    }
+def test_claims_files_name_their_data_and_what_is_ours(paper):
     for claim in claims.claims(paper).values():
-        assert needed <= set(claim) <= needed | more
-        assert all(isinstance(claim[one], str) and claim[one] for one in needed) and claim[
-            "kind"
-        ] in ("paper", "ours")
-        assert all(
-            isinstance(margin, int | float) and margin > 0
-            for margin in claim.get("margins", {}).values()
-        )
         assert not re.search(r"\{\w+\}", claim["rule"]), "a margin that the rule names is not there"
         assert (claim["kind"] == "ours") == bool(
             re.search(r"\(our (addition|reading)\b", claim["text"])
         ), claim["id"]
         assert claim["kind"] == "ours" or not claim["id"].startswith("A"), claim["id"]
-    for claim in claims._file(paper)["claims"]:
-        assert set(re.findall(r"\{(\w+)\}", claim["rule"])) | {"same"} == set(
-            claim.get("margins", {})
-        ) | {"same"}, claim["id"]
     regimes, exhibits = (
         claims._file(paper).get("regimes", {}),
         {one["exhibit"] for one in claims.claims(paper).values()},
@@ -180,6 +154,8 @@ def test_unknown_claims_and_those_left_out_or_given_twice_are_refused(call, word
         "title: A\nclaims:\n",
         "title: A\nclaims: [C1]",
         "title: A\nclaims:\n- {id: C1, text: a}",
+        "title: A\nclaims:\n- {id: C1, text: a, exhibit: b, evidence: c, rule: d, combined: least}",
+        "title: A\nclaims:\n- {id: C1, text: a, exhibit: b, evidence: c, rule: '{margin}'}",
         "title: A\nclaims:\n" + "- {id: C1, text: a, exhibit: b, evidence: c, rule: d}\n" * 2,
     ],
 )
@@ -187,7 +163,7 @@ def test_a_file_of_claims_that_is_damaged_is_refused_by_name(text, tmp_path, mon
     monkeypatch.setattr(folders, "CHAPTERS", tmp_path)
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "claims.yaml").write_text(text)
-    with pytest.raises(MiaError, match="cut/claims.yaml .* Bring it back"):
+    with pytest.raises(MiaError, match="cut/claims.yaml.* Bring it back"):
         claims.claims("cut")
 
 

@@ -19,6 +19,7 @@ RUN = prose.Run(
 def test_nothing_of_the_repository_is_out_of_step(repo):
     assert sync.pairs(check=True, root=repo) == [], "run `mia sync`"
     assert sync.pieces(check=True, root=repo) == [], "run `mia sync`"
+    assert sync.claims_schema(check=True, root=repo) == [], "run `mia sync`"
 
 
 def test_converting_twice_gives_the_same_pair_without_outputs(tiny):
