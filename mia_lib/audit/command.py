@@ -35,7 +35,7 @@ def run_command(
         paths: what MODEL, members, non-members, public, state, recipe, scores and groups name, None where nothing was given:
             files, but for the model and for groups, an array in both files or a column of the scores.
         output: folder for the page. only_plan: whether to stop behind the plan. fail_on: as for `check_gates`.
-        score, member: columns of a table of scores. trust: whether a program may be read, which is code.
+        score, member: columns of a table of scores. trust: whether files that are code may be read.
         options: attributes of `AuditOptions`.
 
     Returns:
@@ -90,7 +90,7 @@ def run_command(
         )
         report = execution.audit_scores(values, inside, **options)
     else:
-        sets, more = files.read(paths)
+        sets, more = files.read(paths, trust)
         target = files.model(paths["MODEL"], paths.get("state"), trust)
         options |= more | {"keep": str(folder / ANSWERS)}
         if only_plan:

@@ -396,7 +396,9 @@ def audit(
     public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
     state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
     trust: bool = typer.Option(
-        False, "--trust", help="Read a program, which is code: its maker's, run in your name."
+        False,
+        "--trust",
+        help="Read a program, or a recipe that names a module: code of its maker's, run in your name.",
     ),
     outputs: str = typer.Option(
         "logits", help="Its outputs: logits, probabilities or labels (predicted classes)."
