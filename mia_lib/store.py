@@ -143,7 +143,7 @@ def check_unedited(code: str) -> None:
     for path in _behind.get(code, ()):
         state, then = _taken[path]
         same = path.is_file() and (_state(path) == state or digest(path) == then)
-        if not same or (LIBRARY in path.parents and path.stat().st_mtime > BEGAN):
+        if not same or (LIBRARY in path.parents and BEGAN.get(path) != _state(path)):
             raise MiaError(
                 f"{path} was edited after this process had begun, so what runs is not what the file says. "
                 "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept."
