@@ -19,7 +19,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -326,18 +326,25 @@ def lock(spec: dict, what: str = "") -> Iterator[None]:
     Who has to wait is told so, and what the holder is doing. The operating system drops the lock of a process that dies, so a
     lock file left behind never blocks anyone.
     """
+    what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
+    with ExitStack() as held:
+        with _writing():
+            held.enter_context(lock_file(cache_dir() / "locks" / f"{key(spec)}.lock", what))
+        yield
+
+
+@contextmanager
+def lock_file(path: Path, what: str) -> Iterator[None]:
+    """As `lock`, by a file that stands where what it guards is written."""
     from filelock import FileLock, Timeout
 
-    what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
-    folder = cache_dir() / "locks"
-    file_lock = FileLock(folder / f"{key(spec)}.lock")
-    with _writing():
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            file_lock.acquire(timeout=0)
-        except Timeout:
-            progress.say(f"waiting for another process that is {what}")
-            file_lock.acquire(timeout=-1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file_lock = FileLock(path)
+    try:
+        file_lock.acquire(timeout=0)
+    except Timeout:
+        progress.say(f"waiting for another process that is {what}")
+        file_lock.acquire(timeout=-1)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -96,17 +97,18 @@ def run_command(
         if only_plan:
             return str(execution.plan(target, *sets, **options)), 0
         report = execution.audit(target, *sets, **options)
+    lock = folder / ".writing-lock"  # here, for the cache may be full or gone
     try:
-        with store.lock(
-            {"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"
-        ):
+        with store.lock_file(lock, f"writing its audit into {folder}"):
             if page.exists() and _retried(folder) != _asked(report.provenance):
                 raise MiaError(
                     f"another audit finished in {folder} meanwhile, which is not overwritten. Give another folder."
                 )
-            for rest in folder.glob(".writing-*"):  # of an audit that was killed
+            for rest in {*folder.glob(".writing-*")} - {lock}:  # of an audit that was killed
                 rest.unlink()
             report.save(folder)
+            with suppress(OSError):  # Windows removes no open file; the next audit takes it
+                lock.unlink()
     except Exception as error:
         raise MiaError(f"{report}\nThis could not be saved: {error}") from error
     failures = report.exceeded(gates)
