@@ -231,10 +231,12 @@ def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what leaves its group is not found")
-def test_nothing_that_a_process_started_lives_on(tmp_path):
+@pytest.mark.parametrize("environment", ["os.environ", "{}"])
+def test_nothing_that_a_process_started_lives_on(tmp_path, environment):
     code = (
-        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    open('pid.new', 'w').write(str(os.getpid()))\n"
-        "    os.rename('pid.new', 'pid')\n    time.sleep(600)\nwhile not os.path.exists('pid'): pass\n"
+        "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork():\n        os._exit(0)\n"
+        "    open('pid.new', 'w').write(str(os.getpid()))\n    os.rename('pid.new', 'pid')\n"
+        f"    os.execvpe('sleep', ['sleep', '600'], {environment})\nwhile not os.path.exists('pid'): pass\n"
     )
     assert child.run([sys.executable, "-c", code], tmp_path, 60, os.environ).code == 0
     status = Path("/proc", (tmp_path / "pid").read_text(), "status")
