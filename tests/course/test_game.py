@@ -173,10 +173,15 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     other = _file(tmp_path, "def attack(margin, **given): return -margin", "team_two")
     (tmp_path / "more").mkdir()
     twice = _file(tmp_path / "more", "def attack(margin, **given): return margin")
-    places, refused = game.judge(challenge, [tmp_path / "gone.py", good, other, twice])
+    huge = _file(tmp_path, "", "huge")
+    os.truncate(huge, 10**12)  # bytes that take no room on the disk
+    places, refused = game.judge(challenge, [tmp_path / "gone.py", huge, good, other, twice])
     assert {place.team for place in places} == {"team_one", "team_two", *game.OF_THE_BOOK}
     assert (
-        len(refused) == 2 and "gone.py" in refused[0] and "another file of team_one" in refused[1]
+        len(refused) == 3
+        and "gone.py" in refused[0]
+        and "huge.py is no file that can be run" in refused[1]
+        and "another file of team_one" in refused[2]
     )
     assert places[-1].team == "team_two"
     score = game.of_the_book(challenge)["MALT (the book)"]
