@@ -5,6 +5,6 @@ It works in a clone of the repository. The library never imports it.
 
 from pathlib import Path
 
-from mia_lib import PACKAGES
+from mia_lib import add_package
 
-PACKAGES.append(Path(__file__).resolve().parent)
+add_package(Path(__file__).resolve().parent)

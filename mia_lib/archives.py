@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib.errors import MiaError, first_line
+from mia_lib.errors import MEMORY, MiaError, first_line
 
 
 def read_npz(
@@ -37,9 +37,16 @@ def read_npz(
             if len(entries) < len(archive.namelist()):  # of which readers take different ones
                 raise ValueError("an array is in it twice")
             lacking = [name for name in needed if name not in entries]
-            for name in (
+            wanted = (
                 entries if more is None else [name for name in (*needed, *more) if name in entries]
-            ):
+            )
+            # A few bytes unpack to any number, and whoever reads copies them.
+            size = sum(archive.getinfo(entries[name]).file_size for name in wanted)
+            if size > MEMORY // 2:
+                raise ValueError(
+                    f"{size:,} bytes unpacked, more than half of this machine's memory"
+                )
+            for name in wanted:
                 with archive.open(entries[name]) as part:
                     try:
                         arrays[name] = np.lib.format.read_array(part, allow_pickle=False)

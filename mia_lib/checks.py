@@ -7,6 +7,7 @@ Each check says what was given and what to do before any work starts. It costs o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,6 +83,19 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     )
 
 
+def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:
+    """Numbers as float64. Whole ones beyond 2^53 are refused where it takes different ones for the same, which would tie."""
+    made = numbers.astype(np.float64)
+    if numbers.dtype.kind in "iu" and np.abs(made).max(initial=0) > 2**53:
+        there, kept = len(np.unique(numbers)), len(np.unique(made))
+        if kept < there:
+            raise MiaError(
+                f"{argument} has {there} different whole numbers, of which float64 tells {kept} apart: subtract the "
+                f"smallest, {argument} - {argument}.min()."
+            )
+    return made
+
+
 def check_order(**given) -> None:
     """Refuse columns of pandas, by their names, that have the same records in another order, for only their places count."""
     (first, one), *rest = [
@@ -101,7 +115,11 @@ def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:
     array = check_numbers(argument, values, ALL_KINDS)
     if array.dtype == bool:
         return array
-    right = np.isin(array, (0, 1)) if array.dtype.kind in "iufO" else np.zeros(array.shape, bool)
+    if array.dtype.kind == "O":  # of which pandas' missing value is neither equal nor unequal
+        right = np.array([isinstance(one, Real | np.bool_) and one in (0, 1) for one in array.flat])
+        right = right.reshape(array.shape).astype(bool)
+    else:
+        right = np.isin(array, (0, 1)) if array.dtype.kind in "iuf" else np.zeros(array.shape, bool)
     if right.all() and array.dtype.kind in "iufO":
         return array.astype(bool)
     wrong = array[~right]

@@ -226,7 +226,9 @@ def audit(
     public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
     state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
     trust: bool = typer.Option(
-        False, "--trust", help="Read a program, which is code: its maker's, run in your name."
+        False,
+        "--trust",
+        help="Read a program, or a recipe that names a module: code of its maker's, run in your name.",
     ),
     recipe: str | None = typer.Option(
         None, help="How it was trained: YAML or JSON of TrainConfig's names."

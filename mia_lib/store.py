@@ -19,7 +19,7 @@ import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -142,7 +142,7 @@ def check_unedited(code: str) -> None:
     for path in _behind.get(code, ()):
         state, then = _taken[path]
         same = path.is_file() and (_state(path) == state or digest(path) == then)
-        if not same or ({*PACKAGES} & {*path.parents} and path.stat().st_mtime > BEGAN):
+        if not same or ({*PACKAGES} & {*path.parents} and BEGAN.get(path) != _state(path)):
             raise MiaError(
                 f"{path} was edited after this process had begun, so what runs is not what the file says. "
                 "Restart it (in JupyterLab: Kernel, Restart) and run again; what was finished is kept."
@@ -325,18 +325,25 @@ def lock(spec: dict, what: str = "") -> Iterator[None]:
     Who has to wait is told so, and what the holder is doing. The operating system drops the lock of a process that dies, so a
     lock file left behind never blocks anyone.
     """
+    what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
+    with ExitStack() as held:
+        with _writing():
+            held.enter_context(lock_file(cache_dir() / "locks" / f"{key(spec)}.lock", what))
+        yield
+
+
+@contextmanager
+def lock_file(path: Path, what: str) -> Iterator[None]:
+    """As `lock`, by a file that stands where what it guards is written."""
     from filelock import FileLock, Timeout
 
-    what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
-    folder = cache_dir() / "locks"
-    file_lock = FileLock(folder / f"{key(spec)}.lock")
-    with _writing():
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            file_lock.acquire(timeout=0)
-        except Timeout:
-            progress.say(f"waiting for another process that is {what}")
-            file_lock.acquire(timeout=-1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file_lock = FileLock(path)
+    try:
+        file_lock.acquire(timeout=0)
+    except Timeout:
+        progress.say(f"waiting for another process that is {what}")
+        file_lock.acquire(timeout=-1)
     try:
         yield
     finally:

@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from mia_lib import archives
 from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
@@ -63,6 +64,15 @@ def test_a_header_that_lies_is_refused(tmp_path):
             archive.writestr("x.npy", text)
         with pytest.raises(MiaError, match="mine.npz cannot be read"):
             read_npz(tmp_path / "a.npz", "mine.npz")
+
+
+def test_what_unpacks_to_more_than_memory_is_refused_before_it_is_read(monkeypatch):
+    bomb = content(np.savez_compressed, x=np.zeros(10**6), y=np.zeros(3))
+    assert len(bomb) < 20_000
+    monkeypatch.setattr(archives, "MEMORY", 10**6)
+    with pytest.raises(MiaError, match="8,000,128 bytes unpacked"):
+        read_npz(bomb, "mine.npz", ["x"], ())
+    assert list(read_npz(bomb, "mine.npz", ["y"], ())) == ["y"]
 
 
 def test_only_what_is_asked_for_is_read():

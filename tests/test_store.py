@@ -4,16 +4,18 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 import warnings
 
 import numpy as np
 import pytest
 
-from mia_lib import store
+from mia_lib import LIBRARY, store
 from mia_lib.errors import MiaError
 
 SPEC = {"kind": "test", "a": 1, "code": "of nothing"}
@@ -103,6 +105,34 @@ def test_nothing_is_kept_under_the_hash_of_code_that_was_edited_since(tmp_path):
         edit()
         with pytest.raises(MiaError, match="mine.py was edited after this process had begun"):
             store.keep({**spec, "a": 2}, ARRAYS)
+
+
+def test_files_of_the_library_from_a_clock_that_goes_ahead_are_not_taken_for_edited(tmp_path):
+    shutil.copytree(LIBRARY, tmp_path / LIBRARY.name, ignore=shutil.ignore_patterns("__pycache__"))
+    module = tmp_path / LIBRARY.name / "membership.py"
+    ahead = time.time() + 3600
+    os.utime(module, (ahead, ahead))
+    code = f"""
+        import os
+        from mia_lib import errors, store
+        spec = {{"kind": "test", "code": store.code_of(["membership"])}}
+        assert store.code_of.__code__.co_filename.startswith({str(tmp_path)!r})
+        store.keep(spec, {{}})
+        os.utime({str(module)!r}, (0, 0))
+        try:
+            store.keep(spec, {{}})
+        except errors.MiaError as error:
+            print(error)
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "membership.py was edited after this process had begun" in said
 
 
 def test_results_kept_one_by_one_are_computed_once():
@@ -206,7 +236,7 @@ def test_a_pickle_inside_an_archive_is_never_loaded():
 
 WRITER = """
 import numpy as np
-from mia_lib import store
+from mia_lib import LIBRARY, store
 for i in range(10_000):
     store.keep({"kind": "test", "i": i, "code": ""}, {"x": np.full(200_000, float(i))})
     print(i, flush=True)
@@ -232,7 +262,7 @@ def test_kill_9_while_writing_leaves_only_whole_entries():
 RACER = """
 import sys, time
 import numpy as np
-from mia_lib import store
+from mia_lib import LIBRARY, store
 def compute():
     print("computing", flush=True)
     time.sleep(0.5)

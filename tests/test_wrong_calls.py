@@ -7,12 +7,13 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
-from mia_lib import data, membership, metrics, models, signals, training
+from mia_lib import audit, data, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, iha, quantile
 from mia_lib.attacks import curvature as likelihood
 from mia_lib.attacks.quantile import trees
@@ -116,7 +117,28 @@ WRONG_TENSORS = {
     "[N, 1]": (LONG[:, None], r"\(80, 1\)"),
 }
 
+LARGE = 2**60 + np.arange(N)
 REFUSED = [
+    *(
+        (
+            f"whole numbers beyond 2^53: {name}",
+            call,
+            r"different whole numbers, of which float64 tells 1 apart.*scores - scores\.min",
+        )
+        for name, call in {
+            "auc": lambda: metrics.auc(LARGE, OWN_MEMBERS),
+            "epsilon_one_run": lambda: metrics.epsilon_one_run(
+                LARGE.astype(np.uint64), OWN_MEMBERS
+            ),
+            "audit_scores": lambda: audit.audit_scores(np.tile(LARGE, 2), np.repeat([0, 1], N)),
+        }.items()
+    ),
+    ("no p-value", lambda: metrics.holm([0.1, np.nan]), "p holds nan, which is no p-value"),
+    (
+        "missing members of pandas",
+        lambda: metrics.auc(SCORE, pd.Series([True, None] * (N // 2), dtype="boolean")),
+        r"such as <NA>, <NA>, <NA> \(40 of 80\)",
+    ),
     # the target among its own references
     *(
         (
@@ -556,6 +578,7 @@ RIGHT = {
     "signals of a few values agree": lambda: calibration.calibrate(
         [1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]
     ),
+    "large whole numbers": lambda: metrics.auc(np.arange(N) << 50, OWN_MEMBERS),
     "mask of other types": lambda: [
         metrics.auc(SCORE, OWN_MEMBERS.astype(kind)) for kind in (int, object)
     ],

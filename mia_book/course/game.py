@@ -356,7 +356,7 @@ def judge(
                 raise MiaError(
                     f"{path}: there is another file of {team} after it. One a team is ranked, the last."
                 )
-            if not path.is_file():
+            if not path.is_file() or path.stat().st_size > child.LARGEST:
                 raise MiaError(f"{path} is no file that can be run.")
             spec = {
                 "kind": "scores",

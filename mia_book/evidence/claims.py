@@ -1,7 +1,7 @@
 """Claims of papers, judged by the results of a run. Verdicts are computed here and nowhere typed.
 
-The claims of a paper are in `mia_book/chapters/NAME/claims.yaml`, a `ClaimsFile`, and nowhere else. A rule comes to one number, see
-`mia_book.evidence.rules`, of which the claim says that it is above zero.
+The claims of a paper are in `mia_book/chapters/NAME/claims.yaml`, a `ClaimsFile`, and nowhere else. A rule comes to one
+number, see `mia_book.evidence.rules`, of which the claim says that it is above zero.
 """
 
 from __future__ import annotations

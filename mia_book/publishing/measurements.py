@@ -361,9 +361,11 @@ class Measurement:
             the manifests that were written.
 
         Raises:
-            MiaError: the probe fails; a file or the whole would be too large; what it was made from is not published.
+            MiaError: the probe fails; a file or the whole would be too large; what it was made from is not published; a
+                parameter names a function of a module whose source is not followed, as of an installed one.
         """
         parameters, written = self.complete(parameters), []
+        disk.check_named(parameters, _own_content(parameters))
         self.keep_probe()
         define(self)
         for block in _runs(index, self.block):

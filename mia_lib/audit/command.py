@@ -7,6 +7,7 @@ else 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def audit_model(
     Args:
         model, members, non_members, public, state, recipe: names of files, the first also of a function, see `files`.
         groups: name of an array in the files of members and of non-members. output: folder for the page.
-        trust: whether a program may be read, which is code. plan: whether to stop behind the plan.
+        trust: whether files that are code may be read. plan: whether to stop behind the plan.
         fail_on: as for `check_gates`.
 
     Raises:
@@ -75,7 +76,7 @@ def audit_model(
     folder = check_folder(output) if plan else _new_folder(output)
     from mia_lib.audit import execution, files
 
-    sets, more = files.read(paths | {"groups": groups})
+    sets, more = files.read(paths | {"groups": groups}, trust)
     target = files.model(model, state, trust)
     asked = {"name": model, **options.model_dump(exclude_unset=True)}
     asked |= more | {"keep": folder / ANSWERS}
@@ -155,17 +156,18 @@ def _save(report: Report, folder: Path, gates: Mapping[str, float | None]) -> tu
     from mia_lib import store
 
     page = folder / PAGE
+    lock = folder / ".writing-lock"  # here, for the cache may be full or gone
     try:
-        with store.lock(
-            {"kind": "audit", "folder": str(folder.resolve())}, f"writing its audit into {folder}"
-        ):
+        with store.lock_file(lock, f"writing its audit into {folder}"):
             if page.exists() and _retried(folder) != _asked(report.provenance):
                 raise MiaError(
                     f"another audit finished in {folder} meanwhile, which is not overwritten. Give another folder."
                 )
-            for rest in folder.glob(".writing-*"):  # of an audit that was killed
+            for rest in {*folder.glob(".writing-*")} - {lock}:  # of an audit that was killed
                 rest.unlink()
             report.save(folder)
+            with suppress(OSError):  # Windows removes no open file; the next audit takes it
+                lock.unlink()
     except Exception as error:
         raise MiaError(f"{report}\nThis could not be saved: {error}") from error
     failures = report.exceeded(gates)

@@ -1,7 +1,8 @@
 """Objects that the command line names: models, records, recipes, scores.
 
-Modules and programs of `torch.export` are code; the latter are read with consent alone, see `programs`. All else is data: a
-pickle, which runs whatever it says when it is read, is refused, and weights come as safetensors.
+Modules, programs of `torch.export` (see `programs`) and recipes that name a module are code; a program and such a recipe are
+read with consent alone. All else is data: a pickle, which runs whatever it says when it is read, is refused, and weights come
+as safetensors.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from mia_lib import data, documents
+from mia_lib import custom, data, documents
 from mia_lib.archives import read_npz
 from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, check_choice, first_line
+from mia_lib.errors import MiaError, brief, check_choice, first_line
 from mia_lib.training import TrainConfig
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
@@ -155,11 +156,14 @@ def _import(name: str):
     return thing
 
 
-def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict]:
+def read(
+    paths: Mapping[str, str | None], trust: bool = False
+) -> tuple[tuple[Dataset, Dataset], dict]:
     """Members and non-members, and the options public, recipe and groups, from the files that name them.
 
     Args:
         paths: name of an option, without its hyphens -> a path, of groups an array in both files; None where it was not given.
+        trust: as for `recipe`.
     """
     sets = same_classes(
         {
@@ -173,7 +177,7 @@ def read(paths: Mapping[str, str | None]) -> tuple[tuple[Dataset, Dataset], dict
         groups.append(_arrays(str(paths[argument]), argument, [name])[name])
     return (sets["members"], sets["non-members"]), {
         "public": sets.get("public"),
-        "recipe": recipe(paths["recipe"]) if paths.get("recipe") else None,
+        "recipe": recipe(paths["recipe"], trust) if paths.get("recipe") else None,
         "groups": tuple(groups) or None,
     }
 
@@ -290,9 +294,15 @@ def same_classes(sets: Mapping[str, Dataset]) -> dict[str, Dataset]:
     }
 
 
-def recipe(path: str) -> TrainConfig:
-    """A recipe from YAML or JSON, the attributes of `TrainConfig` by name; a `MiaError` of anything else."""
-    add_working_folder()  # where an architecture of the user's own may be
+def recipe(path: str, trust: bool = False) -> TrainConfig:
+    """A recipe from YAML or JSON, the attributes of `TrainConfig` by name.
+
+    Args:
+        trust: whether it may name what makes the network, which is code: any function that Python can import, with arguments.
+
+    Raises:
+        MiaError: anything else; a recipe that names code without trust.
+    """
     try:
         values = documents.load(
             Path(path).expanduser(),
@@ -306,6 +316,14 @@ def recipe(path: str) -> TrainConfig:
         raise MiaError(
             f"--recipe {path} names no architecture: write architecture: mlp:64, or that of the model."
         )
+    if custom.is_own(values["architecture"]):
+        if not trust:
+            raise MiaError(
+                f"--recipe {path} names code, architecture: {brief(values['architecture'])}, which is imported and "
+                "called as it says there: whoever wrote the recipe can have it read, change and send away your files. "
+                "Where you trust them say so, --trust."
+            )
+        add_working_folder()
     return TrainConfig(
         **{
             name: float(value) if isinstance(value, str) and re.fullmatch(NUMBER, value) else value

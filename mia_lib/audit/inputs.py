@@ -20,7 +20,14 @@ from mia_lib import membership, training
 from mia_lib import models as architectures
 from mia_lib.audit.options import AuditOptions, ScoreOptions
 from mia_lib.audit.target import Target, check_model, check_outputs
-from mia_lib.checks import ALL_KINDS, check_finite, check_mask, check_numbers, check_order
+from mia_lib.checks import (
+    ALL_KINDS,
+    as_float64,
+    check_finite,
+    check_mask,
+    check_numbers,
+    check_order,
+)
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, list_few
 from mia_lib.training import Ensemble, TrainConfig
@@ -162,7 +169,7 @@ def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
         raise MiaError(
             f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed."
         )
-    scores = scores.astype(np.float64)
+    scores = as_float64("scores", scores)
     check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < LEAST:

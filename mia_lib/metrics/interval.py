@@ -161,6 +161,10 @@ def holm(p) -> np.ndarray:
     p = check_numbers("p", p).astype(float)
     if p.ndim != 1:
         raise MiaError(f"p has shape {p.shape}: p-values [n] are needed, one a test.")
+    if (wrong := p[~((p >= 0) & (p < 1 + 1e-9))]).size:  # a sum of probabilities may be rounded up
+        raise MiaError(
+            f"p holds {wrong[0]:g}, which is no p-value: numbers from 0 to 1 are needed."
+        )
     order = np.argsort(p, kind="stable")
     corrected = np.empty(len(p))
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)

@@ -20,6 +20,7 @@ from mia_lib.checks import (
     Numbers,
     PerTarget,
     Scores,
+    as_float64,
     check_mask,
     check_numbers,
     check_order,
@@ -46,7 +47,7 @@ def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
             "scores are True and False, and members are numbers: the scores come first, then the members."
         )
     members = check_mask("members", given)
-    scores = scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
+    scores = scores if scores.dtype in (np.float32, np.float64) else as_float64("scores", scores)
     if scores.ndim not in (1, 2) or not scores.size:
         raise MiaError(f"scores of shape {scores.shape}: allowed are [N] and [T, N], not empty.")
     if members.shape not in (scores.shape, scores.shape[-1:]):

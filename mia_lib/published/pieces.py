@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import documents, environment, progress, store
+from mia_lib import custom, documents, environment, progress, store
+from mia_lib.errors import MiaError, brief
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -213,3 +214,15 @@ def _check(manifest: dict, path: Path) -> None:
             and "edition" in parent
         ):
             raise ValueError(f"it was made from {parent!r}")
+    if path.is_relative_to(folder()):
+        check_named(manifest["parameters"], manifest.get("own", {}))
+
+
+def check_named(parameters: Mapping, own: Mapping[str, str]) -> None:
+    """Refuse parameters of what is published that name functions of modules whose source has no hash in `own`: a piece can be
+    from anyone, and what is measured again is called as it says."""
+    for name, value in parameters.items():
+        if custom.is_own(value) and name not in own:
+            raise MiaError(
+                f"{name} is {brief(value)}, of a module whose source is not followed, and what is published runs no such code"
+            )

@@ -595,6 +595,12 @@ FILES = {  # what the command line names, made in a folder, and what the message
         lambda f: {"recipe": text(f / "r.yaml", "epochs: 3")},
         "names no architecture",
     ),
+    "a recipe that names code": (
+        lambda f: {
+            "recipe": text(f / "r.yaml", f"architecture: subprocess:getoutput('touch {f}/ran')")
+        },
+        "--trust",
+    ),
     "a recipe that is a list": (lambda f: {"recipe": text(f / "r.json", "[1]")}, "holds a list"),
     "a folder that is a file": (lambda f: {"output": f / "members.npz"}, "is a file"),
     "a folder within a file": (
@@ -629,7 +635,7 @@ def test_refused_files(case, tmp_path):
     } | make(tmp_path)
     with pytest.raises(MiaError) as refused:
         audit_model(AuditOptions(), **asked)
-    assert said in str(refused.value)
+    assert said in str(refused.value) and not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(
@@ -640,3 +646,9 @@ def test_numbers_of_a_recipe_may_have_exponents(content, tmp_path):
     assert files.recipe(text(tmp_path / "recipe", content)) == TrainConfig(
         "mlp", learning_rate=1e-5
     )
+
+
+def test_a_recipe_names_a_module_with_consent(tmp_path):
+    own = f"{__name__}:build"
+    path = text(tmp_path / "recipe", f"architecture: {own}")
+    assert files.recipe(path, trust=True) == TrainConfig(own)

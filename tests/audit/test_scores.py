@@ -251,6 +251,12 @@ def test_what_was_found_is_said_where_it_cannot_be_saved(
     )
 
 
+def test_what_was_found_is_saved_where_the_cache_cannot_be_written(table, tmp_path, monkeypatch):
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path / "table.csv" / "cache"))
+    done = CliRunner().invoke(app, ["audit", "--scores", "table.csv"])
+    assert done.exit_code == 0 and (tmp_path / "audit" / "audit.html").is_file(), done.output
+
+
 def test_a_pipeline_without_a_leak_ends_well_and_an_undecided_one_does_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shuffled = np.random.default_rng(3).permutation(SCORES)

@@ -167,10 +167,15 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     other = _file(tmp_path, "def attack(margin, **given): return -margin", "team_two")
     (tmp_path / "more").mkdir()
     twice = _file(tmp_path / "more", "def attack(margin, **given): return margin")
-    places, refused = game.judge(challenge, [tmp_path / "gone.py", good, other, twice])
+    huge = _file(tmp_path, "", "huge")
+    os.truncate(huge, 10**12)  # bytes that take no room on the disk
+    places, refused = game.judge(challenge, [tmp_path / "gone.py", huge, good, other, twice])
     assert {place.team for place in places} == {"team_one", "team_two", *game.OF_THE_BOOK}
     assert (
-        len(refused) == 2 and "gone.py" in refused[0] and "another file of team_one" in refused[1]
+        len(refused) == 3
+        and "gone.py" in refused[0]
+        and "huge.py is no file that can be run" in refused[1]
+        and "another file of team_one" in refused[2]
     )
     assert places[-1].team == "team_two"
     score = game.of_the_book(challenge)["MALT (the book)"]
@@ -225,10 +230,12 @@ def test_whatever_is_left_in_the_place_of_scores_stops_nobody_else(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere what leaves its group is not found")
-def test_nothing_that_a_process_started_lives_on(tmp_path):
+@pytest.mark.parametrize("environment", ["os.environ", "{}"])
+def test_nothing_that_a_process_started_lives_on(tmp_path, environment):
     code = (
-        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    open('pid.new', 'w').write(str(os.getpid()))\n"
-        "    os.rename('pid.new', 'pid')\n    time.sleep(600)\nwhile not os.path.exists('pid'): pass\n"
+        "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork():\n        os._exit(0)\n"
+        "    open('pid.new', 'w').write(str(os.getpid()))\n    os.rename('pid.new', 'pid')\n"
+        f"    os.execvpe('sleep', ['sleep', '600'], {environment})\nwhile not os.path.exists('pid'): pass\n"
     )
     assert child.run([sys.executable, "-c", code], tmp_path, 60, os.environ).code == 0
     status = Path("/proc", (tmp_path / "pid").read_text(), "status")

@@ -445,6 +445,26 @@ def test_what_the_users_own_module_imports_is_known_by_its_content_and_a_package
     )
 
 
+def test_a_published_piece_names_no_code_that_is_not_known_by_its_hash(tmp_path, monkeypatch):
+    code, mine = f"subprocess:getoutput('touch {tmp_path}/ran')", "my_followed:net"
+    [path] = PARENT.publish(range(2), {})
+    forgotten()
+    sound = json.loads(path.read_text())
+    path.write_text(json.dumps(sound | {"parameters": {"scale": 1.0, "source": code}}))
+    with pytest.warns(UserWarning, match="source is .*getoutput.* runs no such code"):
+        assert publishing.groups() == []
+    claimed = {"parameters": {"scale": 1.0, "source": code}, "own": {"source": "0" * 64}}
+    path.write_text(json.dumps(sound | claimed))
+    assert publishing.groups() == []
+    assert measured(PARENT, 1, source=code) == [0] and measured(PARENT, 1, source=code) == []
+    with pytest.raises(MiaError, match="runs no such code"):
+        PARENT.publish(range(2), {"source": code})
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_followed.py").write_text("def net(): pass")
+    PARENT.publish(range(2), {"source": mine})
+    assert published.load("toy/squares").parameters["source"] == mine
+
+
 def test_other_code_retrains_in_the_working_cache_and_leaves_published_pieces_alone(monkeypatch):
     PARENT.publish(range(2), {})
     PARENT(4)
@@ -490,6 +510,7 @@ def test_on_a_full_disk_nothing_finished_is_lost_and_nothing_half_is_left(monkey
 SCRIPT = """
 import sys, time, os
 import numpy as np
+from mia_book import publishing
 from mia_book import publishing
 from mia_lib import published
 from mia_book.publishing import measurements as machinery

@@ -733,5 +733,5 @@ def test_versions_tell_networks_of_the_users_own_and_a_library_edited_since_the_
     assert {name for name in found[0] if found[0][name] != found[1][name]} == {
         "net_of_versions:net"
     }
-    monkeypatch.setattr(store, "BEGAN", 0.0)
+    monkeypatch.setattr(store, "BEGAN", {})
     assert "edited since" in pool.versions()["mia_lib"] and "edited" not in found[0]["mia_lib"]
