@@ -94,8 +94,8 @@ def refusals(model: type, where: str = "") -> Iterator[None]:
             given = "" if first["type"] == "missing" else f" = {brief(first['input'])}"
             text = f"{name}{given}: {text}"
         field = model.model_fields.get(place[0]) if place else None
-        meaning = f" {field.description}" if field and field.description else ""
-        raise MiaError(f"{where}{text}.{meaning}") from error
+        meaning = (field and field.description or "").split()
+        raise MiaError(" ".join([f"{where}{text}.", *meaning])) from error
 
 
 def validated(model: type, values, where: str = ""):
