@@ -154,27 +154,25 @@ def run_way(ctx: typer.Context, ways: Mapping[str, Callable]):
         MiaError: an option that was given and that the function does not take.
     """
     given = {
-        name
+        name: value
         for name, value in ctx.params.items()
-        if ctx.get_parameter_source(name).name == "COMMANDLINE"
-        and value is not None  # where a callback has used it
+        if value is not None  # as where a callback has used it
+        and ctx.get_parameter_source(name).name == "COMMANDLINE"
     }
     asked = next((name for name in ways if name in given), "")
     parameters = inspect.signature(ways[asked], eval_str=True).parameters
     arguments = {name: ctx.params[name] for name in parameters if name in ctx.params}
     used = {asked, *arguments}
-    for name, parameter in parameters.items():
-        if name not in ctx.params:
-            fields = parameter.annotation.model_fields.keys() - arguments.keys()
-            arguments[name] = parameter.annotation(
-                **{field: ctx.params[field] for field in fields & given}
-            )
-            used |= fields
+    for name in parameters.keys() - arguments.keys():
+        model = parameters[name].annotation
+        fields = model.model_fields.keys() - arguments.keys()
+        arguments[name] = model(**{field: given[field] for field in fields & given.keys()})
+        used |= fields
     spelt = {
         one.name: max(one.opts, key=len) if one.opts[0].startswith("-") else one.name.upper()
         for one in ctx.command.params
     }
-    if useless := [text for name, text in spelt.items() if name in given - used]:
+    if useless := [text for name, text in spelt.items() if name in given.keys() - used]:
         others = " or ".join(spelt[name] for name in ways if name)
         way = spelt.get(asked, f"{ctx.info_name} without {others}")
         raise MiaError(

@@ -9,6 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 FAILURES = (
     "NotebookFailed",
@@ -70,7 +74,7 @@ def brief(value) -> str:
 
 
 @contextmanager
-def refusals(model: type, where: str = "") -> Iterator[None]:
+def refusals(model: type[BaseModel], where: str = "") -> Iterator[None]:
     """Within the block, what a pydantic model refuses is a `MiaError`: of the first field that cannot be used the name, what
     was given, what is allowed and the field's description.
 
@@ -93,12 +97,12 @@ def refusals(model: type, where: str = "") -> Iterator[None]:
         if name and not text.startswith(f"{name} = "):
             given = "" if first["type"] == "missing" else f" = {brief(first['input'])}"
             text = f"{name}{given}: {text}"
-        field = model.model_fields.get(place[0]) if place else None
-        meaning = f" {field.description}" if field and field.description else ""
-        raise MiaError(f"{where}{text}.{meaning}") from error
+        field = model.model_fields.get(str(place[0])) if place else None
+        meaning = (field and field.description or "").split()
+        raise MiaError(" ".join([f"{where}{text}.", *meaning])) from error
 
 
-def validated(model: type, values, where: str = ""):
+def validated(model: type[BaseModel], values, where: str = ""):
     """`values` as an instance of a pydantic model; what it refuses raises `MiaError`, see `refusals`."""
     with refusals(model, where):
         return model.model_validate(values)

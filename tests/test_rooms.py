@@ -30,7 +30,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "training": GROUND
     | {"_torch", "processes", "progress", "data", "membership", "custom", "models", "store"},
     "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
-    "published": GROUND | {"progress", "store"},
+    "published": GROUND | {"custom", "progress", "store"},
     "attacks": GROUND,
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
     "metrics": GROUND | {"progress"},

@@ -44,6 +44,7 @@ class Claim(BaseModel):
     model_config = CONFIG
 
     id: Text
+    """Its name in verdicts and on pages, such as C7."""
     text: Text
     """The claim in our words."""
     exhibit: Text
@@ -55,7 +56,7 @@ class Claim(BaseModel):
     kind: Literal["paper", "ours"] = "paper"
     """Whose claim it is."""
     where: dict[str, Any] = {}
-    """Values of columns that the rows have which it is about."""
+    """Values of columns, in the rows that it is about."""
     over: list[str] = []
     """Columns whose values are its cases; its number is the mean over them."""
     combine: Literal["least"] | None = None
@@ -67,9 +68,9 @@ class Claim(BaseModel):
     margins: dict[str, PositiveFloat] = {}
     """Numbers that the rule names, as {same}; within `same` of zero there is no difference."""
     rounding: float | None = Field(None, ge=0)
-    """It is an identity: its number, in every case, does not exceed this."""
+    """Its number is that of an identity and does not exceed this in any case."""
     bound: float | None = None
-    """Its number, in every case, does not exceed this."""
+    """Its number does not exceed this in any case."""
     number: str = ""
     """What its number is called."""
     needs: dict[str, Any] = {}
@@ -93,8 +94,9 @@ class ClaimsFile(BaseModel):
     model_config = CONFIG
 
     title: Text
+    """Title of the paper, or of the chapter."""
     regimes: dict[str, dict[str, str | float]] = {}
-    """By exhibit on data: the data set, by the names of `mia data ls`, the architecture, members and epochs of the paper."""
+    """The paper's regime by exhibit on data, as data set (of `mia data ls`), architecture, members and epochs."""
     claims: list[Claim] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -122,7 +122,9 @@ def claims_schema(check: bool, root: Path) -> list[Path]:
     """Write the JSON Schema of claims files beside them. See `sync`."""
     path = folders.of(root) / "claims.schema.json"
     text = json.dumps(claims.ClaimsFile.model_json_schema(), indent=1) + "\n"
-    if not path.parent.is_dir() or path.is_file() and path.read_text(encoding="utf-8") == text:
+    if not folders.find("claims.yaml", root):
+        return []
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
         return []
     if not check:
         store.write(path, text.encode())

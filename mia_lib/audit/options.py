@@ -44,29 +44,27 @@ class ScoreOptions(BaseModel):
     """Options of an audit of scores; a value that cannot be used raises `MiaError`."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, str_strip_whitespace=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        str_strip_whitespace=True,
+        use_attribute_docstrings=True,
     )
 
-    fpr: tuple[Annotated[float, Field(gt=0, lt=1)], ...] | None = Field(
-        None,
-        min_length=1,
-        description="False positive rates that must be resolved, such as 0.01. Without any, 1 % and 0.1 % are looked "
-        "at, and the page says where they are not resolved.",
-    )
-    groups: Any = Field(
-        None,
-        description="The group of each record: an array for scores; of a model a pair, the groups of members and of "
-        "non-members.",
-    )
-    delta: float = Field(0.0, ge=0, le=1, description="The delta of the lower bound on epsilon.")
-    confidence: float = Field(
-        0.95,
-        ge=0.5,
-        lt=1,
-        description="Confidence of all intervals, tests and bounds, such as 0.95.",
-    )
-    name: str = Field("model", min_length=1, description="What the page calls the model.")
-    seed: int = Field(0, ge=0, description="Seed of everything random.")
+    fpr: tuple[Annotated[float, Field(gt=0, lt=1)], ...] | None = Field(None, min_length=1)
+    """False positive rates that must be resolved, such as 0.01. Without any, 1 % and 0.1 % are looked at, and the page says
+    where they are not resolved."""
+    groups: Any = None
+    """The group of each record: an array for scores; of a model a pair, the groups of members and of non-members."""
+    delta: float = Field(0.0, ge=0, le=1)
+    """The delta of the lower bound on epsilon."""
+    confidence: float = Field(0.95, ge=0.5, lt=1)
+    """Confidence of all intervals, tests and bounds, such as 0.95."""
+    name: str = Field("model", min_length=1)
+    """What the page calls the model."""
+    seed: int = Field(0, ge=0)
+    """Seed of everything random."""
 
     def __init__(self, **options):
         with refusals(type(self)):
@@ -102,52 +100,32 @@ class ScoreOptions(BaseModel):
 class AuditOptions(ScoreOptions):
     """Options of an audit of a model; a value that cannot be used raises `MiaError`."""
 
-    outputs: Literal["logits", "probabilities", "labels"] = Field(
-        "logits",
-        description="What the model returns: logits, probabilities, or labels, the classes that a function predicts, "
-        "by number or by name.",
-    )
-    columns: Sequence | None = Field(
-        None,
-        description="Names of the classes of the model's columns, as a,b,c, where it lacks some of the records' "
-        "classes or has another order. Of a method of a scikit-learn estimator its `classes_` are read.",
-    )
-    scaling: Any = Field(
-        None,
-        description=f"Scaling of pixels for a model from elsewhere: {', '.join(map(repr, SCALINGS))}, or in Python "
-        "numbers, see `models.to_input`.",
-    )
-    public: Any = Field(
-        None,
-        description="Further records of the distribution, a `data.Dataset`, for attacks that learn from them; none of "
-        "them may be judged.",
-    )
-    recipe: Any = Field(
-        None,
-        description="How the model was trained, a `training.TrainConfig`, as far as it can be said; references are "
-        "trained by it.",
-    )
-    minutes: float = Field(10.0, gt=0, lt=1e9, description="Minutes that the whole audit may take.")
-    references: int = Field(64, ge=0, description="Reference models at most.")
-    queries: int = Field(
-        16,
-        ge=0,
-        description="Predictions for each record that an attack may ask for besides the outputs: 16 of curvature, 2500 "
-        "of the label-only distance to the decision boundary, 0 of neither.",
-    )
-    without: Sequence[str] = Field(
-        (), description="Attacks and other steps that are left out, by their names in the plan."
-    )
-    deduplicate: bool = Field(
-        False,
-        description="Leave out records that are there before, by content: of members, of non-members those that are "
-        "members, too, and of public records those that are judged. They are refused otherwise.",
-    )
-    keep: Path | None = Field(
-        None,
-        description="Folder for the answers of a function and the scores of each attack, from which a call that was "
-        "stopped goes on.",
-    )
+    outputs: Literal["logits", "probabilities", "labels"] = "logits"
+    """What the model returns: logits, probabilities, or labels, the classes that a function predicts, by number or by name."""
+    columns: Sequence | None = None
+    """Names of the classes of the model's columns, as a,b,c, where it lacks some of the records' classes or has another order.
+    Of a method of a scikit-learn estimator its `classes_` are read."""
+    scaling: Any = None
+    """Scaling of pixels for a model from elsewhere: "-1 to 1", "0 to 1", "0 to 255", or in Python numbers, see
+    `models.to_input`."""
+    public: Any = None
+    """Further records of the distribution, a `data.Dataset`, for attacks that learn from them; none of them may be judged."""
+    recipe: Any = None
+    """How the model was trained, a `training.TrainConfig`, as far as it can be said; references are trained by it."""
+    minutes: float = Field(10.0, gt=0, lt=1e9)
+    """Minutes that the whole audit may take."""
+    references: int = Field(64, ge=0)
+    """Reference models at most."""
+    queries: int = Field(16, ge=0)
+    """Predictions for each record that an attack may ask for besides the outputs: 16 of curvature, 2500 of the label-only
+    distance to the decision boundary, 0 of neither."""
+    without: Sequence[str] = ()
+    """Attacks and other steps that are left out, by their names in the plan."""
+    deduplicate: bool = False
+    """Leave out records that are there before, by content: of members, of non-members those that are members, too, and of
+    public records those that are judged. They are refused otherwise."""
+    keep: Path | None = None
+    """Folder for the answers of a function and the scores of each attack, from which a call that was stopped goes on."""
 
     @field_validator("columns", mode="before")
     @classmethod
