@@ -8,12 +8,16 @@ printed; `presets/PRESET.yaml`; `quiz.yaml`; decks of slides, `slides.md` and `s
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from types import ModuleType
 
-from mia_lib import documents
+from mia_lib.errors import MiaError
 
 CHAPTERS = Path(__file__).parent / "chapters"
+TEMPLATE = (
+    Path(__file__).parent / "template"
+)  # of a chapter to begin with; each file's name ends in .txt
 
 
 def of(root: Path | None = None) -> Path:
@@ -39,17 +43,33 @@ def modules(name: str) -> list[ModuleType]:
 
 def in_order(root: Path) -> list[str]:
     """The chapters that have a notebook in the book in `root`, in the order of its table of contents."""
-    return _notebooks(documents.load(root / "_toc.yml"))
+    text = (root / "_toc.yml").read_text(encoding="utf-8")
+    return re.findall(r"^ *-? *file: *notebooks/([\w-]+)(?:\.\w+)? *$", text, re.MULTILINE)
 
 
-def _notebooks(entry) -> list[str]:
-    """The names of the notebooks in a part of a table of contents."""
-    if isinstance(entry, list):
-        return [name for one in entry for name in _notebooks(one)]
-    if not isinstance(entry, dict):
-        return []
-    own = entry.get("file", "")
-    return [
-        *([own.removeprefix("notebooks/")] if own.startswith("notebooks/") else []),
-        *_notebooks([value for value in entry.values() if isinstance(value, list)]),
-    ]
+def begin(name: str, title: str, root: Path) -> list[Path]:
+    """Write a chapter to begin with: its folder and its notebook, from `TEMPLATE`.
+
+    Args:
+        name: of the new chapter, a lower-case word. title: its heading. root: of the book.
+
+    Returns:
+        the files that were written.
+
+    Raises:
+        MiaError: a name that is no lower-case word, or of a chapter that is there.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise MiaError(f"name = {name!r}: a lower-case word is needed, such as leakage.")
+    notebook, folder = root / "notebooks" / f"{name}.py", of(root) / name
+    if notebook.exists() or folder.exists():
+        raise MiaError(f"name = {name!r}: there is such a chapter already, {folder}.")
+    written = []
+    for source in sorted(path for path in TEMPLATE.rglob("*.txt")):
+        place = source.relative_to(TEMPLATE).with_suffix("")
+        path = notebook if place.name == "notebook.py" else folder / place
+        text = source.read_text(encoding="utf-8").replace("NAME", name).replace("TITLE", title)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written

@@ -333,4 +333,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from mia_lib import cli  # to whose `app` the book adds its commands
+
+    cli.main()

@@ -11,12 +11,12 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from mia_book import folders
 from mia_book.pages import outputs, pages, prose, runner, sync
 from mia_book.pages.parameters import PUBLISHED, find_root, validate
 from mia_lib import documents, store
@@ -68,7 +68,7 @@ def build(
 
     root = find_root(root)
     folder = Path(folder).resolve() if folder else root / "_build"
-    values = {name: validate(name, {}, preset, root) for name in _in_toc(root)}
+    values = {name: validate(name, {}, preset, root) for name in folders.in_order(root)}
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):
@@ -130,12 +130,6 @@ def _at_once() -> int:
     return 1 if alone or psutil.virtual_memory().available < MEMORY_FOR_TWO else 2
 
 
-def _in_toc(root: Path) -> list[str]:
-    """Names of the notebooks in `_toc.yml`, in its order."""
-    text = (root / "_toc.yml").read_text(encoding="utf-8")
-    return re.findall(r"^ *-? *file: *notebooks/([\w-]+)(?:\.\w+)? *$", text, re.MULTILINE)
-
-
 def _executed(values: dict[str, dict], root: Path, folder: Path) -> dict[str, Path]:
     """Path of each executed notebook, there or not yet, for these parameters and the code that is
     there now."""
@@ -160,7 +154,7 @@ def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]
         MiaError: one was not run, or not by the code that is there now.
     """
     executed = _executed(
-        {name: validate(name, {}, preset, root) for name in _in_toc(root)}, root, folder
+        {name: validate(name, {}, preset, root) for name in folders.in_order(root)}, root, folder
     )
     for name, path in executed.items():
         if runner.run_record(path) is None:

@@ -258,6 +258,22 @@ def params(name: str = NOTEBOOK, preset: str = PRESET) -> None:
 
 
 @app.command()
+def chapter(
+    name: str = typer.Argument(help="Its name, a lower-case word."),
+    title: str = typer.Argument(help="Its heading."),
+) -> None:
+    """Begin a new chapter: a folder in mia_book/chapters and a notebook that runs, to be changed into what is meant."""
+    from mia_book import folders
+    from mia_book.pages.parameters import find_root
+
+    for path in folders.begin(name, title, find_root()):
+        typer.echo(path)
+    typer.echo(
+        f"Add `- file: notebooks/{name}` to _toc.yml, run `mia sync`, and `mia run {name} --preset smoke`."
+    )
+
+
+@app.command()
 def sync(
     check: bool = typer.Option(False, help="Write nothing; fail when a pair is out of step."),
 ) -> None:
