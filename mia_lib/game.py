@@ -309,6 +309,33 @@ class View:
             for model in own
         ]
 
+    def trials(
+        self, attack: str, rehearsals: int = 1, step: int = 5, **options
+    ) -> list[tuple[dict[str, float], list[tuple[np.ndarray, np.ndarray]]]]:
+        """An attack with each choice of its constants, tried on the attacker's own models.
+
+        Args:
+            attack: of the registry, whose `constants` say which and from which values. rehearsals: models that are attacked.
+            step: one record in so many is judged. options: others of the attack.
+
+        Returns:
+            option -> value, and scores and membership of the judged records in each rehearsal; [] if there are too few
+            references to attack one of them, so that the registry's values hold.
+        """
+        known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
+        if len(self.models) < 4:
+            return []
+        rows = np.arange(self.game.members.shape[1])[self._rows][::step]
+        own = self.on(rows).rehearsals(rehearsals)
+        grid = [
+            dict(zip(known.constants, values, strict=True))
+            for values in product(*known.constants.values())
+        ]
+        return [
+            (chosen, [(known.score(view, **options, **chosen), members) for view, members in own])
+            for chosen in grid
+        ]
+
     def rehearse(
         self,
         attack: str,
@@ -317,29 +344,15 @@ class View:
         metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc,
         **options,
     ) -> dict[str, float]:
-        """The constants of an attack that are best against the attacker's own models, by their names.
+        """The constants of an attack that are best against the attacker's own models by a metric, the higher the better; {}
+        where there are no `trials`, whose arguments these are."""
+        return best_trial(self.trials(attack, rehearsals, step, **options), metric)
 
-        Args:
-            attack: of the registry, whose `constants` say which and from which values. rehearsals: models that are attacked.
-            step: one record in so many is judged. metric: that is highest. options: others of the attack.
 
-        Returns:
-            option -> value; empty if there are too few references to attack one of them, so that
-            the registry's values hold.
-        """
-        known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
-        if len(self.models) < 4:
-            return {}
-        own = self.on(np.arange(self.game.members.shape[1])[self._rows][::step]).rehearsals(
-            rehearsals
-        )
-        grid = [
-            dict(zip(known.constants, values, strict=True))
-            for values in product(*known.constants.values())
-        ]
-        return max(
-            grid,
-            key=lambda chosen: sum(
-                metric(known.score(view, **options, **chosen), members) for view, members in own
-            ),
-        )
+def best_trial(
+    trials: Sequence[tuple[dict[str, float], list[tuple[np.ndarray, np.ndarray]]]],
+    metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc,
+) -> dict[str, float]:
+    """The constants with the highest metric over the rehearsals of `View.trials`; {} of none."""
+    best = max(trials, key=lambda one: sum(metric(*played) for played in one[1]), default=({}, []))
+    return best[0]

@@ -21,7 +21,9 @@ def test_a_chapter_from_the_template_is_built_into_the_book(repo, tmp_path):
     for part in ("book/_static", "data/embedded"):
         shutil.copytree(repo / part, tmp_path / part)
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "book" / "_extra").mkdir()  # where reports of audits go, of which this book has none
+    (
+        tmp_path / "book" / "_extra"
+    ).mkdir()  # where reports of audits go, of which this book has none
     (tmp_path / "book" / "_extra" / "none.txt").touch()
     shutil.copy(repo / "_config.yml", tmp_path)
     shutil.copy(repo / "book" / "references.bib", tmp_path / "book")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -18,13 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validato
 
 from mia_book import folders
 from mia_book.evidence import results
+from mia_book.evidence.settings import Setting, count, deciding, verdict_of
 from mia_lib import documents
 from mia_lib.errors import MiaError, check_choice, check_once, validated
 from mia_lib.metrics.interval import Interval
 
-REPRODUCED, CONTRADICTED, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
+REPRODUCED, CONTRADICTED, DEPENDS, NO_DIFFERENCE, INCONCLUSIVE, CHECKED, NOT_RUN = VERDICTS = (
     "reproduced",
     "contradicted",
+    "depends",
     "no difference",
     "inconclusive",
     "checked",
@@ -59,6 +61,10 @@ class Claim(BaseModel):
     """Values of columns, in the rows that it is about."""
     over: list[str] = []
     """Columns whose values are its cases; its number is the mean over them."""
+    settings: list[str] = []
+    """Columns whose values are the settings that it is asked in; its verdict follows from all of them."""
+    printed: float | None = None
+    """What the paper has for its number in its own regime, drawn beside the settings."""
     combine: Literal["least"] | None = None
     """Its number is the least over the cases, for it is about every case."""
     about: str | list[str] = []
@@ -118,6 +124,7 @@ class Verdict:
         cases: name -> number of each case, where there are several.
         points: whether numbers are shown in percentage points.
         data: `OWN_DATA`, `STAND_IN`, or "" where the claim is about no data.
+        settings: of a claim that is asked in several, each with its number and mark.
     """
 
     paper: str
@@ -130,10 +137,14 @@ class Verdict:
     reason: str = ""
     points: bool = False
     data: str = ""
+    settings: Sequence[Setting] = ()
 
     @property
     def brief(self) -> str:
-        """The number as text, and in how many cases its whole interval is above zero."""
+        """The number as text, and in how many cases its whole interval is above zero; of a claim with settings in how many it
+        stands, and what that hangs on."""
+        if self.settings:
+            return "; ".join(filter(None, [count(self.settings), deciding(self.settings)]))
         above = sum(case.sign > 0 for case in self.cases.values())
         number = self.estimate.partition("; ")[0]
         return (
@@ -147,7 +158,11 @@ class Verdict:
         """The number, part "", and those of the cases in the units in which they are printed: [{"part", "value", "low",
         "high", "unit"}], where the unit is "points" or "", and ends are None where there is no interval."""
         factor, unit = (100, "points") if self.points else (1, "")
-        named = {**({"": self.number} if self.number is not None else {}), **self.cases}
+        named = {
+            **({"": self.number} if self.number is not None else {}),
+            **self.cases,
+            **{one.name: one.number for one in self.settings},
+        }
         return [
             {"part": part, **results.ends_of(factor * number), "unit": unit}
             for part, number in named.items()
@@ -254,12 +269,34 @@ def judge(
         else:
             verdict = {1: REPRODUCED, 0: INCONCLUSIVE, -1: CONTRADICTED}[number.sign]
         estimate = "; ".join(
-            (f"{name}: " if name else "") + (f"{100 * one:.1f} points" if points else f"{one:.3f}")
+            (f"{name}: " if name else "") + _written(one, points)
             for name, one in {"": number, **cases}.items()
         )
     return Verdict(
         paper, claim_id, claim["text"], verdict, estimate, number, cases, points=points, data=data
     )
+
+
+def judge_settings(paper: str, claim_id: str, settings: Sequence[Setting]) -> Verdict:
+    """The verdict on a claim by its number in each setting, see `settings.verdict_of`."""
+    claim = claims(paper)[claim_id]
+    points = claim.get("unit") == "points"
+    lines = [f"{one.name}: {_written(one.number, points)} ({one.mark})" for one in settings]
+    data = (OWN_DATA if any(one.own for one in settings) else STAND_IN) * (claim["kind"] == "paper")
+    return Verdict(
+        paper,
+        claim_id,
+        claim["text"],
+        verdict_of(settings),
+        "; ".join(lines),
+        points=points,
+        data=data,
+        settings=settings,
+    )
+
+
+def _written(number: Interval, points: bool) -> str:
+    return f"{100 * number:.1f} points" if points else f"{number:.3f}"
 
 
 def sentence(record: Mapping) -> str:
@@ -274,6 +311,7 @@ def sentence(record: Mapping) -> str:
     verdict = {
         REPRODUCED: "So it is here",
         CONTRADICTED: "Here it is the other way round",
+        DEPENDS: "That depends",
         NO_DIFFERENCE: "Here there is no difference to speak of",
         INCONCLUSIVE: "This run does not decide it",
         CHECKED: "Checked",

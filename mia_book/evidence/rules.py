@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ import pandas as pd
 
 from mia_book.evidence import claims
 from mia_book.evidence.claims import NOT_RUN, Verdict
+from mia_book.evidence.settings import Setting, joint, setting
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
@@ -138,21 +139,28 @@ def cases_of(claim: Mapping, frame: pd.DataFrame) -> dict[str, list[Estimate]]:
     """The parts of a claim's rule in each of its cases that has all results which the rule names:
     "n = 400" -> estimates; "" -> estimates for a claim without columns `over`. The claim is one of
     `claims.claims`, the frame has all results of a chapter."""
+    return {
+        ", ".join(f"{column} = {value}" for column, value in values.items()): parts
+        for values, parts, _ in _parts(claim, frame, claim.get("over", ()))
+    }
+
+
+def _parts(
+    claim: Mapping, frame: pd.DataFrame, columns: Sequence[str]
+) -> Iterator[tuple[dict[str, str], list[Estimate], pd.DataFrame]]:
+    """For each combination of the columns' values that has all results which the rule names: these values, the parts of the
+    rule, and the rows that it is about."""
     for column, value in claim.get("where", {}).items():
         frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
-    over, named = list(claim.get("over", ())), named_results(claim["rule"])
+    named = named_results(claim["rule"])
     pairs = pd.MultiIndex.from_frame(frame[["attack", "metric"]])
     frame = frame[pairs.isin([(attack, metric) for attack, metric, _ in named])]
-    if not set(over) <= set(frame.columns):  # of studies that were not run
-        return {}
-    parts = frame.groupby(over, sort=False) if over else [((), frame)]
-    return {
-        ", ".join(
-            f"{column} = {written(value)}" for column, value in zip(over, key, strict=True)
-        ): evaluate(claim["rule"], part, bool(LIMITS & claim.keys()))
-        for key, part in parts
-        if _has(part, named)
-    }
+    if not set(columns) <= set(frame.columns):  # of studies that were not run
+        return
+    for key, rows in frame.groupby(list(columns), sort=False) if columns else [((), frame)]:
+        if _has(rows, named):
+            parts = evaluate(claim["rule"], rows, bool(LIMITS & claim.keys()))
+            yield dict(zip(columns, map(written, key), strict=True)), parts, rows
 
 
 def _has(frame: pd.DataFrame, named: list[tuple[str, str, dict[str, str]]]) -> bool:
@@ -177,15 +185,35 @@ def combined(claim: Mapping, cases: Mapping[str, list[Estimate]]) -> list[Estima
     return [mean(part) for part in zip(*cases.values(), strict=True)]
 
 
-def least(parts: Sequence[Estimate]) -> Interval:
+def least(parts: Sequence[Estimate], level: float = 0.95) -> Interval:
     """The least of several numbers, with an interval that is above zero only where the intervals of
     all are. Where one of them has no spread, that of the least is not known either."""
-    of_parts = [part.interval() for part in parts]
+    of_parts = [part.interval(level=level) for part in parts]
     first = min(of_parts, key=lambda one: one.value)
     if any(one.degenerate for one in of_parts):
         return replace(first, low=first.value, high=first.value)
     low = float(np.min([one.low for one in of_parts]))
     return first if low == first.low else replace(first, low=low, se=None, draws=None)
+
+
+def settings_of(claim: Mapping, frame: pd.DataFrame) -> list[Setting]:
+    """A claim's number in each of its settings, with intervals that hold together.
+
+    The paper's own regime is where the rows say so in a column `own`. Settings in which the non-members do not resolve the
+    rate, or of few repetitions, are left out.
+    """
+    found = [
+        (values, parts, "own" in rows and bool(rows["own"].all()))
+        for values, parts, rows in _parts(claim, frame, claim["settings"])
+        if min(len(part.values) for part in parts) >= LEAST
+        and not any(np.isnan(part.values).any() for part in parts)
+    ]
+    same = claim.get("margins", {}).get("same", 0.0)
+    numbers = joint([parts for _, parts, _ in found], least)
+    return [
+        setting(values, number, own, same)
+        for (values, _, own), number in zip(found, numbers, strict=True)
+    ]
 
 
 def judge(
@@ -206,6 +234,11 @@ def judge(
 
     if not claim.get("needs", {}).items() <= (run or {}).get(claim["exhibit"], {}).items():
         return not_run(claim["otherwise"])
+    if claim.get("settings"):
+        settings = settings_of(claim, frame)
+        if settings:
+            return claims.judge_settings(paper, claim_id, settings)
+        return not_run(claim.get("otherwise", "this run has no results of it"))
     cases = cases_of(claim, frame)
     if not cases:
         return not_run(claim.get("otherwise", "this run has no results of it"))

@@ -24,6 +24,7 @@ from mia_lib.errors import MiaError, check_choice
 POPULATION = 2000  # public records of RMIA, at most
 OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
 OFFLINE_FACTOR = 0.33  # of BASE's offline form, LeakPro's
+TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the soft minimum, to choose from
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)  # that either is chosen from
 LOG_ODDS = "logit_scaled_confidence"
 SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
@@ -332,7 +333,12 @@ ATTACKS = {
         _entry("Attack R", YE, baselines.attack_r),
         Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated_loss),
         _entry(
-            "MAST (softmin)", SABLAYROLLES, bayes.mast, references="out only", estimator="softmin"
+            "MAST (softmin)",
+            SABLAYROLLES,
+            bayes.mast,
+            references="out only",
+            constants={"temperature": TEMPERATURES},
+            estimator="softmin",
         ),
         _entry("MAST (best split)", SABLAYROLLES, bayes.mast, estimator="best_split"),
         _entry("LiRA, offline", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True),
