@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_book.chapters.bayes import theory
+from mia_book.chapters.bayes.study import ATTACKS
 from mia_book.evidence import explore, results
 from mia_book.evidence.figures import altair as alt
 from mia_lib import drawing, signals
@@ -235,7 +236,7 @@ def table_two(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 2 with metrics beyond its accuracy, a row for each attack, and the same attacks on the
     small bank."""
     printed = results.paper("bayes", "table2").assign(metric="accuracy", study="table 2")
-    order = ["0-1", "Shadow models", "MALT", "MAST", "MAST (mean out)", "MAST (softmin)"]
+    order = ["0-1", "Shadow models", *ATTACKS]
     shadow = (frame["study"] == "shadow models") & (frame["attack"] == "Shadow models")
     rows = frame[
         frame["study"].isin(["table 2", "small bank"]) & frame["attack"].isin(order) | shadow
@@ -250,6 +251,39 @@ def table_two(frame: pd.DataFrame) -> pd.DataFrame:
         ("table 2", "tpr_at_fpr=0.001"): "TPR at 0.1 % FPR",
     }
     return results.percent_table(rows, "attack", ("study", "metric"), columns, printed)
+
+
+def temperature(frame: pd.DataFrame, chosen: pd.DataFrame) -> Figure:
+    """Accuracy and TPR of the soft minimum against its temperature, a line for each bank, with MALT dotted.
+
+    Args:
+        frame: `study.by_temperature`. chosen: the constants of `study.in_settings`; the one chosen most often is marked.
+    """
+    titles = {
+        "balanced_accuracy": ("Accuracy", "accuracy"),
+        "tpr_at_fpr=0.01": ("TPR at 1 % FPR", "tpr_at_fpr=0.01"),
+    }
+    figure, axes = drawing.panels([title for title, _ in titles.values()], height=4.0)
+    for axis, (metric, (_, judged)) in zip(axes, titles.items(), strict=True):
+        for place, (bank, rows) in enumerate(
+            frame[frame["metric"] == metric].groupby("data", sort=False)
+        ):
+            value, look = rows.set_index("attack")["value"], drawing.style_of(bank, place)
+            line = value.drop(["MALT", "MAST"])
+            axis.plot(line.index.astype(float), line, label=bank, **look)
+            axis.axhline(value["MALT"], color=look["color"], ls=":", lw=1.3)
+            picked = chosen[(chosen["data"] == bank) & (chosen["metric"] == judged)]
+            picked = picked[picked["references"] == picked["references"].max()]["value"]
+            if len(picked):
+                best = f"{picked.mode()[0]:g}"
+                axis.plot(
+                    float(best),
+                    line[best],
+                    **{**drawing.HOLLOW, "marker": "o", "mec": look["color"], "ms": 12},
+                )
+        axis.set(xscale="log", xlabel="Temperature T")
+    drawing.legend(figure, 3)
+    return figure
 
 
 def table_three(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,8 @@ from scipy.special import expit, gammaln
 
 from mia_book.chapters.bayes import theory
 from mia_book.chapters.bayes.measure import design, three_way_split
+from mia_book.evidence import settings
+from mia_book.evidence.settings import Attack
 from mia_lib import metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.errors import MiaError
@@ -19,7 +21,6 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01")
-ESTIMATORS = {"MAST": "best_split", "MAST (mean out)": "mean_out", "MAST (softmin)": "softmin"}
 REHEARSALS = 2  # of the attacker's own models, on which a threshold is found
 PAPER_AUGMENTATIONS = ("none", "shift", "crop")  # of Table 3, from weak to strong
 
@@ -145,9 +146,24 @@ def peak_of_noise(n: int) -> float:
 # ------------------------------------------------------------------------------------------- Table 2: a bank of small networks
 
 
-ATTACKS = {"MALT": "MALT"} | {
-    name: partial(registry.by_names, bayes.mast, estimator=how) for name, how in ESTIMATORS.items()
+ATTACKS = {
+    "MALT": "MALT",
+    "MAST": "MAST (best split)",
+    "MAST (mean out)": partial(registry.by_names, bayes.mast, estimator="mean_out"),
+    "MAST (softmin), T = 1": "MAST (softmin)",
+    "MAST (softmin)": lambda view: registry.score(
+        "MAST (softmin)", view, **view.rehearse("MAST (softmin)", REHEARSALS)
+    ),
+    "LiRA": "LiRA",
 }
+IN_SETTINGS = {
+    "MALT": Attack("MALT"),
+    "MAST": Attack("MAST (best split)"),
+    "MAST (softmin), T = 1": Attack("MAST (softmin)"),
+    "MAST (softmin)": Attack("MAST (softmin)", learned=True),
+    "LiRA": Attack("LiRA"),
+}
+JUDGED = 10_000  # records of a bank, at most, where it is one of many settings
 
 
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
@@ -215,6 +231,59 @@ def attack_bank(
         ),
     ]
     return pd.concat(frames, ignore_index=True), {"0-1": baselines.gap(called["0-1"])} | scores
+
+
+def in_settings(
+    banks: Mapping[str, Bank],
+    references: Sequence[int],
+    targets: int,
+    own: tuple[str, int],
+    draws: int = 20,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Study "settings": the attacks of `IN_SETTINGS` on each bank with each number of references.
+
+    Args:
+        banks: name -> bank. references: of each target, as far as a bank has them. targets: of each bank.
+        own: the name and the number of references of the paper's own regime. draws: of the resamples of records.
+
+    Returns:
+        the tidy frame, with columns data, references and own; and which constants were chosen, see `settings.attack`.
+    """
+    played = [
+        settings.attack(
+            bank,
+            min(targets, len(bank) // 2),
+            count,
+            IN_SETTINGS,
+            ("accuracy", "auc", "tpr_at_fpr=0.01"),
+            {"study": "settings", "data": name, "references": count, "own": (name, count) == own},
+            draws,
+            JUDGED,
+        )
+        for name, bank in banks.items()
+        for count in references
+        if count <= len(bank) - 2
+    ]
+    return tuple(pd.concat(frames, ignore_index=True) for frames in zip(*played, strict=True))
+
+
+def by_temperature(banks: Mapping[str, Bank], targets: int, references: int) -> pd.DataFrame:
+    """The soft minimum at each temperature that the registry has, by which its rows are named, beside MALT and MAST, on each
+    bank: the tidy frame of balanced accuracies, each with its best threshold, and of rates, with a column data."""
+    attacks = {
+        f"{temperature:g}": partial(registry.score, "MAST (softmin)", temperature=temperature)
+        for temperature in registry.TEMPERATURES
+    }
+    names = ("balanced_accuracy", "tpr_at_fpr=0.01")
+    return pd.concat(
+        [
+            Game.of(bank, targets, min(references, len(bank) - 2), JUDGED).frame(
+                {**attacks, "MALT": "MALT", "MAST": "MAST (best split)"}, names, 10, data=name
+            )
+            for name, bank in banks.items()
+        ],
+        ignore_index=True,
+    )
 
 
 def shadow_attack(bank: Bank, shadow: Bank, draws: int = 100) -> pd.DataFrame:
