@@ -49,6 +49,7 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
         "progress",
         "data",
         "membership",
+        "custom",
         "models",
         "store",
         "training",
