@@ -96,11 +96,11 @@ def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:
     return made
 
 
-def check_order(records: int = -1, **given) -> None:
+def check_order(records: int = 0, **given) -> None:
     """Refuse objects of pandas, by their names, that have the same records or models in another order, for only places count.
 
     Args:
-        records: their axis: the last one, -1, before which that of models may be; or the first one, 0, as of probabilities.
+        records: their axis: the first one, 0, as of probabilities; or the last one, -1, before which that of models may be.
     """
     framed = {name: values.axes for name, values in given.items() if hasattr(values, "iloc")}
     for place in (-1, -2) if records else (0,):

@@ -160,7 +160,7 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     Raises:
         MiaError: shapes that do not fit, labels that are no class, or numbers that are no probabilities.
     """
-    check_order(0, probabilities=probabilities, labels=labels)
+    check_order(probabilities=probabilities, labels=labels)
     probabilities = check_numbers("probabilities", probabilities)
     if probabilities.ndim != 2:
         raise MiaError(f"probabilities have shape {probabilities.shape}: [N, K] is needed.")

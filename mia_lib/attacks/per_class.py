@@ -36,7 +36,7 @@ def attack_s(
     Warns:
         UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
     """
-    check_order(loss=loss, labels=labels)
+    check_order(-1, loss=loss, labels=labels)
     loss, reference_loss, reference_members = check_references(
         loss, reference_loss, reference_members, names=("loss", "reference_loss")
     )

@@ -46,7 +46,7 @@ def from_arrays(
     """
     if not isinstance(name, str) or not name.strip():
         raise MiaError(f"name = {name!r}: a text is needed, what tables are to call the records.")
-    check_order(0, x=x, y=y)
+    check_order(x=x, y=y)
     x = _records(x)
     y, classes = _labels(y, classes, len(x))
     n_train = len(x) if n_train is None else n_train

@@ -362,7 +362,7 @@ def compare(
     records: Indices = None,
 ) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in `bootstrap`."""
-    check_order(scores_a=scores_a, scores_b=scores_b, members=members)
+    check_order(-1, scores_a=scores_a, scores_b=scores_b, members=members)
     scores_b = check_numbers("scores_b", scores_b)
     return _one_interval(
         metric, fpr, scores_a, members, scores_b, groups, level, draws, seed, records
