@@ -96,17 +96,28 @@ def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:
     return made
 
 
-def check_order(**given) -> None:
-    """Refuse columns of pandas, by their names, that have the same records in another order, for only their places count."""
-    (first, one), *rest = [
-        (name, values.index) for name, values in given.items() if hasattr(values, "iloc")
-    ] or [("", None)]
-    for name, other in rest:
-        if not other.equals(one) and set(other) == set(one):
-            raise MiaError(
-                f"{name} and {first} have the same index in another order, and would be taken row by row as they "
-                f"stand: give {name}.loc[{first}.index] or, if places are what you mean, reset_index(drop=True)."
-            )
+def check_order(records: int = 0, **given) -> None:
+    """Refuse objects of pandas, by their names, that have the same records or models in another order, for only places count.
+
+    Args:
+        records: their axis: the first one, 0, as of probabilities; or the last one, -1, before which that of models may be.
+    """
+    framed = {name: values.axes for name, values in given.items() if hasattr(values, "iloc")}
+    for place in (-1, -2) if records else (0,):
+        named = [
+            (name, "index" if place != -1 or len(axes) == 1 else "columns", axes[place])
+            for name, axes in framed.items()
+            if place != -2 or len(axes) == 2
+        ]
+        for name, kind, other in named[1:]:
+            first, of_first, one = named[0]
+            if not other.equals(one) and set(other) == set(one):
+                same = f"{kind} as the {of_first} of {first}" if kind != of_first else kind
+                raise MiaError(
+                    f"{name} and {first} have the same {same} in another order, and would be taken one by one as they "
+                    f"stand: give {name}.loc[{':, ' * (kind == 'columns')}{first}.{of_first}] or, if places are what "
+                    f"you mean, {name}.to_numpy()."
+                )
 
 
 def check_mask(argument: str, values, true: str = "trained on") -> np.ndarray:

@@ -117,7 +117,7 @@ def _torch() -> str:
 def _torchvision() -> str:
     # In a process of its own: a wheel that does not fit the installed torch can take the interpreter down with it.
     probe = "from mia_lib.data.readers import import_torchvision; print(import_torchvision().__version__)"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", probe], capture_output=True, text=True)
     if done.returncode:
         raise MiaError((done.stderr.strip().splitlines() or ["the import failed"])[-1])
     return done.stdout.strip()

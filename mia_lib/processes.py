@@ -13,6 +13,8 @@ import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
@@ -59,14 +61,29 @@ def _start() -> None:
     if server._preload_modules == ["__main__"]:  # else whoever uses this process chose
         forkserver.set_forkserver_preload(PRELOADED)
     # Ctrl-C is ours to handle; what stands here is handed down, and the template would only ignore it once it has imported.
-    resource_tracker.ensure_running()  # which lifts the block when it starts, so it is to be there before
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with _safe_path():
+        resource_tracker.ensure_running()  # which lifts the block when it starts, so it is to be there before
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     atexit.unregister(_end)
     atexit.register(_end, server, os.getpid())
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Within the block, an interpreter that is started imports nothing from the folder where we run, which `-c` looks into
+    first: there may be whatever came with the records."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _end(server, starter: int) -> None:

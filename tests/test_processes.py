@@ -50,3 +50,19 @@ def test_workers_are_forked_from_the_template_in_our_environment_and_end_with_us
     while any(map(psutil.pid_exists, others)) and time.time() < deadline:
         time.sleep(0.1)
     assert not any(map(psutil.pid_exists, others))
+
+
+def test_nothing_is_imported_from_the_folder_where_we_run(tmp_path):
+    (folder := tmp_path / "records").mkdir()
+    for name in ("multiprocessing", "torch"):
+        (folder / f"{name}.py").write_text(f"open('ran_{name}', 'w')")
+    (tmp_path / "run.py").write_text(
+        "from mia_lib import processes\n"
+        "if __name__ == '__main__':\n"
+        "    process = processes.context().Process(target=print, args=('imported',))\n"
+        "    process.start()\n    process.join()"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "run.py"], cwd=folder, capture_output=True, text=True
+    )
+    assert not list(folder.glob("ran_*")) and done.stdout == "imported\n", done.stderr

@@ -117,6 +117,28 @@ WRONG_TENSORS = {
     "[N, 1]": (LONG[:, None], r"\(80, 1\)"),
 }
 
+NAMED = pd.Series(LOSS, index=[f"record {k}" for k in range(N)])
+FRAME, FRAME_MEMBERS = (pd.DataFrame(rows, columns=NAMED.index) for rows in (REFERENCES, MEMBERS))
+TURNED, NAMED_MEMBERS = NAMED[::-1], pd.Series(OWN_MEMBERS, index=NAMED.index)
+IN_ANOTHER_ORDER = {
+    **of_losses(FRAME, FRAME_MEMBERS, TURNED),
+    "columns of members": lambda: bayes.mast(NAMED, FRAME, FRAME_MEMBERS[TURNED.index]),
+    "rows of members": lambda: bayes.mast(NAMED, FRAME, FRAME_MEMBERS[::-1]),
+    "calibrate": lambda: calibration.calibrate(TURNED, FRAME),
+    "compare": lambda: metrics.compare("auc", NAMED, TURNED, NAMED_MEMBERS),
+    "columns of scores": lambda: metrics.auc(FRAME, FRAME_MEMBERS[TURNED.index]),
+    "members of scores": lambda: metrics.auc(FRAME, NAMED_MEMBERS[::-1]),
+    **{
+        f"labels: {name}": lambda call=call, given=given: call(
+            pd.DataFrame(given, index=NAMED.index), pd.Series(LABELS, index=NAMED.index)[::-1]
+        )
+        for name, call, given in (
+            ("from_probabilities", signals.from_probabilities, SOFTMAX),
+            ("scalars", signals.scalars, LOGITS),
+            ("modified_entropy", baselines.modified_entropy, SOFTMAX),
+        )
+    },
+}
 LARGE = 2**60 + np.arange(N)
 REFUSED = [
     *(
@@ -132,6 +154,10 @@ REFUSED = [
             ),
             "audit_scores": lambda: audit.audit_scores(np.tile(LARGE, 2), np.repeat([0, 1], N)),
         }.items()
+    ),
+    *(
+        (f"another order: {name}", call, r"have the same (index|columns) .*in another order")
+        for name, call in IN_ANOTHER_ORDER.items()
     ),
     ("no p-value", lambda: metrics.holm([0.1, np.nan]), "p holds nan, which is no p-value"),
     (
@@ -578,6 +604,13 @@ RIGHT = {
     "signals of a few values agree": lambda: calibration.calibrate(
         [1.0, 0.0, 1.0], [[1.0, 0.0, 1.0]]
     ),
+    "objects of pandas": lambda: [
+        bayes.mast(NAMED, FRAME, FRAME_MEMBERS),
+        metrics.auc(FRAME, NAMED_MEMBERS),
+        metrics.auc(FRAME, FRAME_MEMBERS),
+        metrics.compare("auc", NAMED, TURNED.to_numpy(), NAMED_MEMBERS),
+        signals.from_probabilities(pd.DataFrame(SOFTMAX), pd.Series(LABELS)),
+    ],
     "large whole numbers": lambda: metrics.auc(np.arange(N) << 50, OWN_MEMBERS),
     "mask of other types": lambda: [
         metrics.auc(SCORE, OWN_MEMBERS.astype(kind)) for kind in (int, object)

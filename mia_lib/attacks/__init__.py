@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mia_lib.checks import are_probabilities, check_finite, check_mask, check_numbers
+from mia_lib.checks import are_probabilities, check_finite, check_mask, check_numbers, check_order
 from mia_lib.errors import MiaError, check_choice
 
 ACCESS = ("label", "loss", "output vector", "parameters")
@@ -91,6 +91,8 @@ def check_references(
 ) -> tuple[np.ndarray, ...]:
     """The arrays of `check_signals`, and the membership of the references, bool [R, N]; anything
     but such a mask is refused."""
+    given = dict(zip(names, (signal, reference_signal), strict=True))
+    check_order(-1, **given, reference_members=reference_members)
     signal, reference_signal = check_signals(signal, reference_signal, views, names, own)
     reference_members = np.atleast_2d(check_mask("reference_members", reference_members))
     if reference_members.shape != reference_signal.shape[:2]:
@@ -120,6 +122,7 @@ def check_signals(
             or class probabilities stand where views belong.
     """
     check_choice("own", own, OWN)
+    check_order(-1, **dict(zip(names, (signal, reference_signal), strict=True)))
     signal, reference_signal = (
         check_numbers(*each) for each in zip(names, (signal, reference_signal), strict=True)
     )

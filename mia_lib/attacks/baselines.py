@@ -28,6 +28,7 @@ from mia_lib.checks import (
     check_labels,
     check_mask,
     check_numbers,
+    check_order,
 )
 from mia_lib.errors import MiaError, brief, check_choice, check_count, check_range, check_whole
 
@@ -159,6 +160,7 @@ def modified_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarra
     Raises:
         MiaError: shapes that do not fit, labels that are no class, or numbers that are no probabilities.
     """
+    check_order(probabilities=probabilities, labels=labels)
     probabilities = check_numbers("probabilities", probabilities)
     if probabilities.ndim != 2:
         raise MiaError(f"probabilities have shape {probabilities.shape}: [N, K] is needed.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mia_lib.attacks import check_direction, check_loss, check_references, needs
-from mia_lib.checks import check_labels
+from mia_lib.checks import check_labels, check_order
 from mia_lib.errors import MiaError
 
 
@@ -36,6 +36,7 @@ def attack_s(
     Warns:
         UserWarning: a loss that is nowhere above 0, or that is higher under references trained on a record.
     """
+    check_order(-1, loss=loss, labels=labels)
     loss, reference_loss, reference_members = check_references(
         loss, reference_loss, reference_members, names=("loss", "reference_loss")
     )

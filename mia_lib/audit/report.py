@@ -21,7 +21,7 @@ from typing import Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import rc_context, rcdefaults
 from matplotlib.figure import Figure
 from pydantic import BaseModel, Field
 
@@ -294,14 +294,14 @@ class Report:
     def html(self) -> str:
         """The page, which needs nothing beside it."""
         best = self.result.best.attack
-        return templates.template(TEMPLATE, FILTERS).render(
-            **self._values(),
-            numbers=NUMBERS,
-            provenance=self.provenance,
-            pictures={
+        with rc_context():
+            rcdefaults()  # a matplotlibrc, which may lie where we run, could ask for LaTeX
+            pictures = {
                 "roc": light_and_dark(roc_figure(self)),
                 "scores": light_and_dark(score_figure(self.scores[best], self.members, best)),
-            },
+            }
+        return templates.template(TEMPLATE, FILTERS).render(
+            **self._values(), numbers=NUMBERS, provenance=self.provenance, pictures=pictures
         )
 
     def save(self, folder: str | Path) -> Path:

@@ -40,7 +40,7 @@ def check_attacks(scores) -> None:
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
-    check_order(scores=scores, members=members)
+    check_order(-1, scores=scores, members=members)
     scores, given = check_numbers("scores", scores), check_numbers("members", members, ALL_KINDS)
     if scores.dtype == bool != given.dtype and given.dtype.kind == "f":
         raise MiaError(

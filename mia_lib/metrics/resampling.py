@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.checks import Indices, Members, Metric, MetricNames, Scores, check_mask, check_numbers
+from mia_lib.checks import (
+    Indices,
+    Members,
+    Metric,
+    MetricNames,
+    Scores,
+    check_mask,
+    check_numbers,
+    check_order,
+)
 from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
 from mia_lib.metrics.interval import LEAST, UNITS, Interval
 from mia_lib.metrics.ranking import (
@@ -353,6 +362,7 @@ def compare(
     records: Indices = None,
 ) -> Interval:
     """Paired difference metric(a) - metric(b), both attacks judged on the same resamples; rules as in `bootstrap`."""
+    check_order(-1, scores_a=scores_a, scores_b=scores_b, members=members)
     scores_b = check_numbers("scores_b", scores_b)
     return _one_interval(
         metric, fpr, scores_a, members, scores_b, groups, level, draws, seed, records

@@ -13,6 +13,7 @@ import numpy as np
 from mia_lib import custom, documents, environment, progress, store
 from mia_lib.errors import MiaError, brief
 
+MOST_MODELS = 10**6  # of a measurement, whose numbers are counted one by one
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -194,7 +195,7 @@ def _check(manifest: dict, path: Path) -> None:
         if MARKUP.search(manifest[name]):
             raise ValueError(f"{name} is {manifest[name]!r}")
     first, stop = manifest["index"]
-    if not 0 <= first < stop or not path.stem.endswith(f"-{first:03}-{stop - 1:03}"):
+    if not 0 <= first < stop <= MOST_MODELS or not path.stem.endswith(f"-{first:03}-{stop - 1:03}"):
         raise ValueError(f"index is {manifest['index']}")
     if manifest["file"] not in (f"{path.stem}.npz", f"{path.stem}.safetensors"):
         raise ValueError(f"file is {manifest['file']!r}, which is not beside it")

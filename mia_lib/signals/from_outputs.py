@@ -24,6 +24,7 @@ from mia_lib.checks import (
     as_array,
     check_labels,
     check_numbers,
+    check_order,
     check_unmasked,
     explain_not_logits,
     explain_not_probabilities,
@@ -91,6 +92,7 @@ def scalars(
             `from_probabilities`); labels that are no class.
     """
     check_choice("loss", loss, LOSSES)
+    check_order(logits=logits, labels=labels)
     z = _check_logits("logits", logits)
     if loss != "squared_error" and are_probabilities(z):  # whose outputs are to be one-hot
         raise MiaError(
@@ -189,6 +191,7 @@ def from_probabilities(
         UserWarning: without `floor`: probabilities of the true class, or of all others, are zero; it counts the records.
     """
     check_choice("loss", loss, [name for name in LOSSES if name != "squared_error"])
+    check_order(probabilities=probabilities, labels=labels)
     array = check_numbers("probabilities", probabilities)
     p = _check_logits("probabilities", array)
     labels = check_labels("labels", labels, p.shape[-1], p.shape[-2])

@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import rc_context
 from typer.testing import CliRunner
 
 from mia_book.pages.cli import app
@@ -249,6 +250,13 @@ def test_what_was_found_is_said_where_it_cannot_be_saved(
     assert [path.read_text() for path in folder.glob("audit.html")] == ["theirs"] * said.startswith(
         "another"
     )
+
+
+def test_the_page_is_the_same_whatever_the_settings_of_matplotlib_are():
+    report = audit.audit_scores(SCORES, MEMBERS)
+    with rc_context({"text.usetex": True, "svg.fonttype": "none", "lines.linewidth": 9}):
+        other = report.html()
+    assert other == report.html()
 
 
 def test_what_was_found_is_saved_where_the_cache_cannot_be_written(table, tmp_path, monkeypatch):

@@ -357,6 +357,20 @@ def test_a_manifest_that_was_edited_by_hand_is_said_and_its_models_are_measured_
     assert len(published.load("toy/squares")) == 4
 
 
+def test_a_manifest_of_more_models_than_memory_holds_is_left_out():
+    [path] = PARENT.publish(range(4), {})
+    huge = json.loads(path.read_text()) | {"index": [0, 10**12]}
+    huge["arrays"] = {
+        name: form | {"shape": [10**12, *form["shape"][1:]]}
+        for name, form in huge["arrays"].items()
+    }
+    path.with_name(f"squares-000-{10**12 - 1}.json").write_text(
+        json.dumps(huge | {"file": f"squares-000-{10**12 - 1}.npz"})
+    )
+    with pytest.warns(UserWarning, match="index is"):
+        assert published.ls()["models"].tolist() == [4]
+
+
 def test_a_piece_that_is_said_to_come_from_itself_is_not_used():
     PARENT.publish(range(2), {})
     [path] = CHILD.publish(range(2), {})
