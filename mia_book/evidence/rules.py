@@ -235,10 +235,9 @@ def judge(
     if not claim.get("needs", {}).items() <= (run or {}).get(claim["exhibit"], {}).items():
         return not_run(claim["otherwise"])
     if claim.get("settings"):
-        settings = settings_of(claim, frame)
-        if settings:
+        if settings := settings_of(claim, frame):
             return claims.judge_settings(paper, claim_id, settings)
-        return not_run(claim.get("otherwise", "this run has no results of it"))
+        claim = {**claim, "over": claim["settings"]}  # of which the rest says why there are none
     cases = cases_of(claim, frame)
     if not cases:
         return not_run(claim.get("otherwise", "this run has no results of it"))

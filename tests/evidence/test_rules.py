@@ -21,6 +21,7 @@ SETTINGS = {
     "temperature": [0.1, 5.0],
 }
 SETTINGS_OF = {
+    "bayes": {"data": ["Table 2", "small CNNs"], "references": [6, 30]},
     "audit": {
         "data": ["forests", "small networks"],
         "leak": ["none", "planted"],
@@ -89,6 +90,7 @@ STRENGTH = {
     "MATT": 1.7,
     "Eq. 39": 1.7,
     "MAST (softmin)": 1.7,
+    "MAST (softmin), T = 1": 0.9,
     "best rule": 1.0,
     "Orig": 1.1,
     "Cal.": 2.0,
@@ -237,6 +239,7 @@ RECORDS = {
     "quantile": 2000,
 }  # of each target; a rate of one in a thousand wants as many non-members
 BANKS = (
+    "settings",
     "table 2",
     "small bank",
     "shadow models",
@@ -272,7 +275,12 @@ def named(paper, only=None):
             of_study = columns_of.setdefault(
                 further.get("study", claim.get("where", {}).get("study")), []
             )
-            columns = (*claim.get("over", ()), *claim.get("where", ()), *further)
+            columns = (
+                *claim.get("over", ()),
+                *claim.get("settings", ()),
+                *claim.get("where", ()),
+                *further,
+            )
             of_study += [
                 one for one in dict.fromkeys(columns) if one in settings and one not in of_study
             ]
@@ -655,7 +663,7 @@ def printed_bayes():
 
 # What its tables show. Of C7m the Bayes paper prints a threshold chosen on the records judged, of others nothing.
 SHOWN = {
-    "bayes": {"C7", "C8", "C9", "C10", "C11", "C11m", "C11s", "C12", "C13", "C14"},
+    "bayes": {"C7", "C8", "C9", "C10", "C11m", "C11s", "C12", "C13", "C14"},
     "calibration": {"C1", "C2", "C3", "C3l", "C4", "C7", "C8", "C9", "C10"},
     "curvature": {"C3", "C4", "C5", "C6", "C9", "C9l", "C10"},
     "iha": {"C3", "C4", "C7", "C8", "C9", "C13", "C15"},
@@ -813,7 +821,7 @@ def test_few_repetitions_and_a_rate_that_is_not_resolved_decide_nothing(monkeypa
         name: np.random.default_rng(0).normal(size=members.shape) for name in ("MAST", "MALT")
     }
     frame = metrics.by_target(scores, members, ("tpr_at_fpr=0.001",), shared=False).assign(
-        metric="tpr_at_fpr=0.01", study="table 2"
+        metric="tpr_at_fpr=0.01", study="settings", data="Table 2", references=6
     )
     found = rules.judge("bayes", "A1", frame)
     assert found.verdict == "not run" and "do not resolve" in found.reason

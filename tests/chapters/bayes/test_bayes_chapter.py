@@ -177,10 +177,17 @@ def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
         Game.of(bank, 4, 8, order="first"),
     )
     loss, members = signals.loss_of(bank.margin[:, trained]), bank.members[:, trained]
-    assert set(scores) == {"0-1", "MALT", *study.ESTIMATORS} and scores["MALT"].shape == (4, 400)
+    assert set(scores) == {"0-1", *study.ATTACKS} and scores["MALT"].shape == (4, 400)
     assert_allclose(scores["MALT"][1], bayes.malt(loss[2]))
-    for attack, how in study.ESTIMATORS.items():
-        assert_allclose(scores[attack][1], bayes.mast(loss[2], loss[others], members[others], how))
+    learned = game.view(2).rehearse("MAST (softmin)", study.REHEARSALS)
+    for attack, how, options in (
+        ("MAST", "best_split", {}),
+        ("MAST (mean out)", "mean_out", {}),
+        ("MAST (softmin), T = 1", "softmin", {}),
+        ("MAST (softmin)", "softmin", learned),
+    ):
+        expected = bayes.mast(loss[2], loss[others], members[others], how, **options)
+        assert_allclose(scores[attack][1], expected)
         assert metrics.estimate(frame, attack, "auc").values[1] == pytest.approx(
             metrics.auc(scores[attack][1], members[2])
         )
