@@ -369,7 +369,7 @@ results.show_table(
 
 # %% [markdown]
 # :::{finding}
-# :claims: C7 reproduced, C7w reproduced, C8 reproduced, C9 no difference, A3 reproduced, A4 reproduced
+# :claims: C7 reproduced, C7w reproduced, C8 reproduced, C9 no difference, A3 reproduced, A4 depends
 # $I_1$ and $I_2$ have nearly all that the score has; $I_3$ and $I_4$ change nothing that is printed. That $I_2$ is ahead of $I_1$ and their sum of both (C8)
 # holds on average over the sets. With the gradient of the weight decay the AUC on {ours}`last-name` rises from {ours}`part-iha-last` to {ours}`decay-last`. The
 # gradient alone, without a Hessian, has {ours}`alone-last` there, but on {ours}`table-name` it is ahead, {ours}`alone-table` against {ours}`decay-table`.

@@ -32,7 +32,7 @@
 
   // A table with a column "verdict": each verdict gets the sign and colour of its first words.
   function verdicts() {
-    const words = ["reproduced", "contradicted", "no difference", "inconclusive", "checked", "not run"];
+    const words = ["reproduced", "contradicted", "depends", "no difference", "inconclusive", "checked", "not run"];
     for (const table of document.querySelectorAll(".bd-article table.table")) {
       const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
       const column = heads.indexOf("verdict");

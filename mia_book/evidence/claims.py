@@ -145,13 +145,12 @@ class Verdict:
         stands, and what that hangs on."""
         if self.settings:
             return "; ".join(filter(None, [count(self.settings), deciding(self.settings)]))
-        above = sum(case.sign > 0 for case in self.cases.values())
         number = self.estimate.partition("; ")[0]
-        return (
-            f"{number}; wholly above zero in {above} of {len(self.cases)} cases"
-            if self.cases
-            else number
-        )
+        if not self.cases:
+            return number
+        signs = [case.sign for case in self.cases.values()]
+        below = f", wholly below in {signs.count(-1)}" if -1 in signs else ""
+        return f"{number}; wholly above zero in {signs.count(1)} of {len(signs)} cases{below}"
 
     @property
     def numbers(self) -> list[dict]:
@@ -232,10 +231,12 @@ def judge(
     reason: str = "",
     cases: Mapping[str, Interval] | None = None,
     data: str = "",
+    split: bool = False,
 ) -> Verdict:
     """The verdict on a claim by its number.
 
     - checked or contradicted: an identity, by its `rounding`; reproduced or contradicted: what has a `bound`, by that;
+    - depends: it is a mean over cases that are decided in opposite directions (`split`);
     - no difference: the number has a width, and its whole interval is within the margin `same` of zero;
     - reproduced: it is above zero; contradicted: it is below zero;
     - inconclusive: anything else;
@@ -264,7 +265,9 @@ def judge(
         verdict = REPRODUCED if number.value <= claim["bound"] else CONTRADICTED
         estimate = f"{claim['number']}: {number.value:.2g}, where {claim['bound']:g} is the most"
     else:
-        if not number.degenerate and max(-number.low, number.high) < _same(claim):
+        if split:
+            verdict = DEPENDS
+        elif not number.degenerate and max(-number.low, number.high) < _same(claim):
             verdict = NO_DIFFERENCE
         else:
             verdict = {1: REPRODUCED, 0: INCONCLUSIVE, -1: CONTRADICTED}[number.sign]

@@ -252,7 +252,9 @@ def judge(
     if (fewest := min(len(part.values) for part in parts)) < LEAST:
         return not_run(f"{fewest} repetitions, and {LEAST} are needed for an interval over them")
     of_cases = {case: least(of_case) for case, of_case in cases.items()} if len(cases) > 1 else {}
-    return claims.judge(paper, claim_id, least(parts), cases=of_cases, data=data)
+    signs = {one.sign for one in joint(cases.values(), least)}
+    split = claim.get("combine") != "least" and {1, -1} <= signs
+    return claims.judge(paper, claim_id, least(parts), cases=of_cases, data=data, split=split)
 
 
 def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> float | str:

@@ -62,7 +62,7 @@ WARNED = re.compile(
 )  # with a path here, and the line there
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(
-    r"\d+ (reproduced|contradicted|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?"
+    r"\d+ (reproduced|contradicted|depends|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?"
 )
 NOT_PLAIN = re.compile(
     r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]"

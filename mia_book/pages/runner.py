@@ -204,12 +204,18 @@ def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: flo
 
 
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
-    """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's."""
+    """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's.
+
+    Raises:
+        MiaError: the source has other cells by now.
+    """
     source = read(find_root(root) / "notebooks" / f"{name}.py")
     injected = [cell for cell in notebook["cells"] if INJECTED in cell["metadata"].get("tags", [])]
     ran = [
         cell for cell in notebook["cells"] if cell["cell_type"] == "code" and cell not in injected
     ]
+    if len(ran) != sum(cell.cell_type == "code" for cell in source.cells):
+        raise MiaError(f"notebooks/{name}.py was edited since it ran: build again.")
     cells = []
     for cell in json.loads(json.dumps(source.cells)):
         cells.append(cell)

@@ -114,6 +114,42 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     return results.percent_table(frame, ["data", "attack"], ("metric",), columns, paper)
 
 
+def by_stop(frame: pd.DataFrame) -> Figure:
+    """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score; the paper's on
+    the right."""
+    frame = frame[(frame["study"] == "stopped") & (frame["metric"] == "auc")]
+    theirs = printed("table2").query("metric == 'auc' and data == 'CIFAR-10'")
+    figure, axes = drawing.panels(["Loss", "Gradient norm"], height=3.9, ylabel="AUC")
+    for axis, (score, rows) in zip(axes, frame.groupby("score", sort=False), strict=False):
+        found = metrics.summary(rows, ["attack", "stopped", "metric"])
+        names = [
+            *(name for name in found["stopped"].unique() if name != "at its best"),
+            "at its best",
+        ]
+        for attack, look in (
+            ("Orig", drawing.style_of("Orig")),
+            ("Cal.", drawing.style_of("Cal.")),
+        ):
+            each = found[found["attack"] == attack].set_index("stopped").loc[names]
+            axis.plot(range(len(names)), each["value"], label=attack, **look)
+            axis.fill_between(
+                range(len(names)), each["low"], each["high"], color=look["color"], alpha=0.15, lw=0
+            )
+            paper = theirs[(theirs["attack"] == attack) & (theirs["score"] == score)]["value"] / 100
+            if len(paper):
+                axis.plot(
+                    len(names),
+                    paper.iloc[0],
+                    mec=look["color"],
+                    marker=look["marker"],
+                    **drawing.HOLLOW,
+                )
+        drawing.ticks(axis.xaxis, range(len(names) + 1), [*names[:-1], "best", "paper"])
+        axis.set_xlabel("epochs of the reference")
+    drawing.legend(figure, 2)
+    return figure
+
+
 def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
     """Spread of difficulty and noise of training in nats, and AUC of the loss with one reference, a
     row for each data set."""

@@ -191,6 +191,50 @@ def never_stopped(plays: Bank, data: str) -> pd.DataFrame:
     )
 
 
+def by_stop(plays: Bank, stopped: Bank, data: str) -> pd.DataFrame:
+    """Study "stopped": scores calibrated by a reference that is kept at its best validation accuracy, or stopped earlier.
+
+    Args:
+        plays: `measure.plays`. stopped: `measure.stopped` of the same plays. data: the name of the set.
+
+    Returns:
+        "Orig" and "Cal." by the columns score and stopped: "at its best" or a number of epochs; attack "model" has the
+        accuracy of a reference on its own records and on others.
+    """
+    stops, frames = [str(stop) for stop in stopped.parameters["stops"]], []
+    for name in ("loss", "gradient norm"):
+        own = score(name, plays.arrays[f"target_{SIGNALS[name]}"])
+        others = np.moveaxis(score(name, stopped.arrays[f"stopped_{SIGNALS[name]}"]), 1, 0)
+        by = {"at its best": calibrated(own, score(name, plays.arrays[f"scratch_{SIGNALS[name]}"]))}
+        by |= {
+            stop: calibrated(own, each[:, None]) for stop, each in zip(stops, others, strict=True)
+        }
+        frames += [
+            by_target(
+                {"Orig": own, "Cal.": each},
+                plays.members,
+                METRICS,
+                shared=False,
+                study="stopped",
+                data=data,
+                score=name,
+                stopped=stop,
+            )
+            for stop, each in by.items()
+        ]
+    frames += [
+        by_repetition(
+            {"model": dict(zip(("train_accuracy", "test_accuracy"), right, strict=True))},
+            study="stopped",
+            data=data,
+            score="none",
+            stopped=stop,
+        )
+        for stop, right in zip(stops, np.moveaxis(stopped.accuracy, (1, 2), (0, 1)), strict=True)
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
 def difficulty_and_noise(scores: np.ndarray) -> tuple[float, float]:
     """Standard deviations of difficulty over records and of the noise of training, from scores of references [T, R, N].
 
