@@ -261,7 +261,7 @@ first = min(fits)
 results.name({name: rules.number_of("bayes", claim, table_1) for name, claim in (
     ("matt-lead", "C7"), ("rehearsed-lead", "C7r"), ("rehearsed-gap", "C7m"))}, ".1f")
 results.name({"n-small": first, **{name: number(table_1, attack, "auc", n=first) for name, attack in (
-    ("calibrated-auc", "Calibrated loss"), ("matt-auc", "MATT"), ("malt-auc-1", "MALT"))}})
+    ("calibrated-auc", "calibrated loss"), ("matt-auc", "MATT"), ("malt-auc-1", "MALT"))}})
 results.show_table(
     exhibits.table_one(table_1, {("0-1", "auc"): "0-1", ("MALT", "balanced_accuracy"): "MALT", ("MATT", "balanced_accuracy"): "MATT",
                                  ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1",

@@ -52,7 +52,7 @@ def table_1(
         features: [N, F]. labels: bool [N]. fits: n -> `measure.table1` at that n. seed: of the first split.
 
     Returns:
-        study "table 1", n; attacks "0-1", "MALT", "MATT", "Calibrated loss", "noise", and at the largest n "Eq. 39"; metrics
+        study "table 1", n; attacks "0-1", "MALT", "MATT", "calibrated loss", "noise", and at the largest n "Eq. 39"; metrics
         of ranking, "rehearsed_accuracy" (threshold from other splits), at the largest n "cross_validated_accuracy", and
         "train_accuracy" and "validation_accuracy" of "model".
     """
@@ -99,7 +99,7 @@ def _play(
             "0-1": baselines.gap(right),
             "MALT": bayes.malt(loss),
             "MATT": bayes.matt(theta, theta0, gradients),
-            "Calibrated loss": calibration.calibrate(-loss, -loss0),
+            "calibrated loss": calibration.calibrate(-loss, -loss0),
         }
         if both_terms:
             hessian = logistic_hessian(theta0, x[apart], float(c))
