@@ -32,10 +32,11 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
     "published": GROUND | {"custom", "progress", "store"},
     "attacks": GROUND,
+    "attacks.feasibility": GROUND | {"signals.boundary"},
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
     "metrics": GROUND | {"progress"},
     "game": GROUND | {"attacks", "metrics"},
-    "drawing": GROUND | {"metrics"},
+    "drawing": GROUND | {"attacks", "metrics"},
 }
 LIBRARY_ROOMS = {*BELOW}
 BELOW["audit"] = LIBRARY_ROOMS - {"published", "game"}

@@ -64,21 +64,12 @@ def threat_model(attacks: dict[str, Callable | Needs]):
     score is a signal as it is, give its `Needs`."""
     import pandas as pd
 
-    declared = {
-        name: attack if isinstance(attack, Needs) else attack.needs  # type: ignore[attr-defined]
-        for name, attack in attacks.items()
-    }
-    return pd.DataFrame(
-        [
-            {
-                "attack": name,
-                "access to the target": has.access,
-                "reference models": has.references,
-                "also knows": has.knows,
-            }
-            for name, has in declared.items()
-        ]
-    )
+    rows = []
+    for name, attack in attacks.items():
+        has = attack if isinstance(attack, Needs) else attack.needs  # type: ignore[attr-defined]
+        rows.append((name, has.access, has.references, has.knows))
+    columns = ["attack", "access to the target", "reference models", "also knows"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def check_references(
