@@ -159,7 +159,7 @@ def private_names_of_others(path: Path) -> set[str]:
     return (
         {*re.findall(r"(?<=[\w)\]]\.)_(?!_)\w+", text), *re.findall(r"\b_(?!_)\w+", imported)}
         - own
-        - {"_torch"}
+        - {"_torch", "_common"}
     )
 
 
