@@ -7,7 +7,7 @@ and NumPy allocate during one further call, as tracemalloc counts it, over the s
 
 import os
 import platform
-import time
+import timeit
 import tracemalloc
 
 import numpy as np
@@ -32,12 +32,6 @@ def inputs() -> registry.ArraySignals:
     )
 
 
-def seconds(attack: registry.Attack, view: registry.ArraySignals) -> float:
-    start = time.perf_counter()
-    attack.score(view)
-    return time.perf_counter() - start
-
-
 def peak_bytes(attack: registry.Attack, view: registry.ArraySignals) -> int:
     tracemalloc.start()
     attack.score(view)
@@ -57,7 +51,7 @@ def main() -> None:
     for name, attack in registry.ATTACKS.items():
         if not attack.takes_references:
             continue
-        times = [seconds(attack, view) for _ in range(RUNS)]
+        times = timeit.repeat(lambda attack=attack: attack.score(view), number=1, repeat=RUNS)
         print(
             f"{name:30} {np.median(times):.2f} s (from {min(times):.2f} to {max(times):.2f}), "
             f"{peak_bytes(attack, view) / size:.2f} times the input's {size / 2**20:.0f} MiB"

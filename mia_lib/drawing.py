@@ -327,27 +327,10 @@ def roc(
     # Above the lines: what is under less than one record is not to be read.
     ax.axvspan(low, x_floor, color="#E2E2E2", lw=0, zorder=3)
     ax.axhspan(low, y_floor, color="#E2E2E2", lw=0, zorder=3)
-    ax.text(
-        0.02,
-        0.012,
-        "shaded: less than one record",
-        transform=ax.transAxes,
-        fontsize=9,
-        color="#555555",
-        zorder=6,
-    )
-    ax.text(
-        0.55,
-        0.52,
-        "chance",
-        transform=ax.transAxes,
-        fontsize=9,
-        color="#555555",
-        rotation=45,
-        ha="left",
-        va="top",
-        rotation_mode="anchor",
-    )
+    quiet = {"transform": ax.transAxes, "fontsize": 9, "color": "#555555"}
+    ax.text(0.02, 0.012, "shaded: less than one record", zorder=6, **quiet)
+    along = {"rotation": 45, "rotation_mode": "anchor", "ha": "left", "va": "top"}
+    ax.text(0.55, 0.52, "chance", **along, **quiet)
     marks = {printed: hollow()} if printed and paper else {}
     if many or marks:
         legend(fig, 3, [ax] if many else [], marks)
@@ -425,24 +408,9 @@ def histograms(
         )
         for name, kind in (("members", members), ("non-members", ~members)):
             look = STYLE[name]
-            ax.hist(
-                values[kind],
-                edges,
-                density=True,
-                histtype="stepfilled",
-                color=look["color"],
-                alpha=0.3,
-            )
-            ax.hist(
-                values[kind],
-                edges,
-                density=True,
-                histtype="step",
-                color=look["color"],
-                ls=look["linestyle"],
-                lw=1.8,
-                label=name,
-            )
+            bars = {"x": values[kind], "bins": edges, "density": True, "color": look["color"]}
+            ax.hist(histtype="stepfilled", alpha=0.3, **bars)
+            ax.hist(histtype="step", ls=look["linestyle"], lw=1.8, label=name, **bars)
         if title in thresholds:
             ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
         ax.set_xlabel(xlabel)

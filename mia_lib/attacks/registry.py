@@ -142,7 +142,7 @@ class Attack:
         look: colour, line and marker in all figures, such as "blue -- ^", by the names of
             `drawing.COLORS` and `drawing.LINES` or matplotlib's; "" if it has none of its own.
         options: plain values, which distinguish it from other attacks by the same function.
-        also: name that a paper gives it -> its look under that name.
+        also: name that a paper gives it -> its look under that name, or "".
         public: whether it reads signals of public records, too, or learns from them.
         knows_membership: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the
             members. Its AUC is then no measure of what the model kept of a record, and it is set apart.
@@ -193,16 +193,15 @@ class Attack:
         return self.scorer(view, **{**self.options, **options})
 
 
-def score(name: str, view: TargetSignals, **options) -> np.ndarray:
-    """Scores [N] of an attack by its name in `ATTACKS`, higher for members, from the signals that
-    it sees, such as `ArraySignals`; `options` replace the entry's. An unknown name and a signal
-    that is not there are refused."""
-    return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
-
-
-def run(attack: str | Callable[[TargetSignals], np.ndarray], view: TargetSignals) -> np.ndarray:
-    """Scores [N] of an attack by its name, or of a function of `TargetSignals`."""
-    return score(attack, view) if isinstance(attack, str) else attack(view)
+def score(
+    attack: str | Callable[[TargetSignals], np.ndarray], view: TargetSignals, **options
+) -> np.ndarray:
+    """Scores [N] of an attack, higher for members, from the signals that it sees, such as
+    `ArraySignals`: by its name in `ATTACKS`, with `options` in place of the entry's, or of a
+    function of the view. An unknown name and a signal that is not there are refused."""
+    if callable(attack):
+        return attack(view, **options)
+    return ATTACKS[check_choice("attack", attack, ATTACKS)].score(view, **options)
 
 
 def _signal_of(argument: str) -> str:
@@ -344,7 +343,13 @@ _ENTRIES = (
         sign=-1,
         audit_order=3,
     ),
-    _entry("modified entropy", SONG, baselines.modified_entropy, audit_order=2),
+    _entry(
+        "modified entropy",
+        SONG,
+        baselines.modified_entropy,
+        also={"Song and Mittal": ""},
+        audit_order=2,
+    ),
     _entry(
         "curvature",
         CURVATURE,
@@ -419,7 +424,7 @@ _ENTRIES = (
         ("loss",),
         _calibrated_loss,
         "pink dash-dots p",
-        also={"Cal.": "red - s"},
+        also={"Cal.": "red - s", "Watson": ""},
         comparison="figure",
         audit_order=8,
     ),

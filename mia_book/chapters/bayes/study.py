@@ -163,11 +163,8 @@ def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
         )
     found = []
     for view in game:
-        own = view.rehearsals(REHEARSALS)
-        scores, members = (
-            [registry.run(attack, rehearsal) for rehearsal, _ in own],
-            [inside for _, inside in own],
-        )
+        own, members = zip(*view.rehearsals(REHEARSALS), strict=True)
+        scores = [registry.score(attack, rehearsal) for rehearsal in own]
         found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
     return np.array(found)
 
@@ -264,7 +261,7 @@ def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
     scores = {
         "put aside": game.scores(attacks),
         "kept": {
-            name: np.stack([registry.run(attack, view) for view in kept])
+            name: np.stack([registry.score(attack, view) for view in kept])
             for name, attack in attacks.items()
         },
     }
