@@ -21,6 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 from mia_lib import metrics
+from mia_lib.attacks import registry
 from mia_lib.checks import Members, check_flag, check_numbers
 from mia_lib.errors import MiaError, check_type
 from mia_lib.metrics import ranking
@@ -33,68 +34,61 @@ HOLLOW = {"ls": "none", "mfc": "white", "mew": 1.5, "ms": 7, "zorder": 5}
 
 # Hues of Okabe and Ito (2008), darker: each has 3:1 on white, which their orange and sky blue have not, and the nearest two
 # are further apart than theirs, with all kinds of cones and without any one. Yellow is too pale for lines.
-BLACK, ORANGE, SKY, GREEN = "#222222", "#C88600", "#3A9ADB", "#007F5C"
-BLUE, RED, PINK = "#00478F", "#B5360B", "#AA4A88"
-
-
-def _style(color: str, linestyle="-", marker: str = "o") -> dict:
-    return {"color": color, "linestyle": linestyle, "marker": marker}
-
-
-STYLE = {
-    "0-1": _style(BLACK, ":", "s"),
-    "Shadow models": _style(ORANGE, "-.", "d"),
-    "MALT": _style(BLUE, "--", "^"),
-    "MAST": _style(RED, "-", "o"),
-    "MAST (best split)": _style(RED, "-", "o"),
-    "MAST (mean out)": _style(RED, (0, (5, 1, 1, 1)), "v"),
-    "MAST (softmin)": _style(RED, (0, (1, 1)), "P"),
-    "MATT": _style(GREEN, "-", "D"),
-    "Calibrated loss": _style(PINK, (0, (3, 1, 1, 1)), "p"),
-    "Gap": _style(BLACK, ":", "X"),
-    "Orig": _style(BLUE, "--", "H"),
-    "Cal.": _style(RED, "-", "s"),
-    "Cal.-F": _style(GREEN, (0, (5, 1, 1, 1)), "D"),
-    "LiRA": _style(SKY, "-", "h"),
-    "LiRA, offline": _style(PINK, (0, (1, 1)), "H"),
-    "LiRA, own spreads": _style(SKY, (0, (5, 1, 1, 1)), "h"),
-    "Attack R": _style(GREEN, (0, (1, 1)), "*"),
-    "RMIA": _style(ORANGE, "-", "<"),
-    "RMIA, offline": _style(ORANGE, (0, (5, 1, 1, 1)), "<"),
-    "BASE, offline": _style(ORANGE, ":", "D"),
-    "BaVarIA": _style(GREEN, "-", "X"),
-    "BaVarIA, offline": _style(GREEN, (0, (5, 1, 1, 1)), "X"),
-    "Curvature": _style(PINK, "-", ">"),
-    "Curv ZO NLL": _style(PINK, "-", "v"),
-    "Curv ZO LR": _style(ORANGE, "--", "v"),
-    "Curv, log ratio": _style(RED, "-", "P"),
-    "LiRA, as released": _style(SKY, ":", "h"),
-    "LiRA, true class": _style(SKY, "--", "p"),
-    "LiRA, one spread": _style(BLUE, (0, (7, 2)), "h"),
-    "Yeom": _style(BLACK, (0, (1, 1)), "^"),
-    "IHA": _style(BLACK, "-", "*"),
-    "IHA, told nothing": _style(BLACK, "--", "X"),
-    "IHA, random flags": _style(GREEN, "-.", "*"),
-    "IHA with weight decay in I2": _style(RED, (0, (7, 2)), "*"),
-    "LOSS": _style(BLUE, ":", "o"),
-    "SIF": _style(ORANGE, "--", "o"),
-    "gradient alone": _style(PINK, "-.", "D"),
-    "Quantile regression": _style(GREEN, "--", "8"),
-    "Marginal": _style(BLACK, "-.", "s"),
-    "Gaussian, q(x, y)": _style(GREEN, "-", "8"),
-    "Gaussian, q(x)": _style(GREEN, ":", "^"),
-    "LiRA, public records": _style(BLUE, "-", "p"),
-    "LiRA, two models": _style(SKY, "--", ">"),
-    "members": _style(BLUE, "-", "o"),
-    "non-members": _style(ORANGE, "--", "s"),
-    "paper": _style(FAINT, "none", "o"),
+COLORS = {
+    "black": "#222222",
+    "orange": "#C88600",
+    "sky": "#3A9ADB",
+    "green": "#007F5C",
+    "blue": "#00478F",
+    "red": "#B5360B",
+    "pink": "#AA4A88",
 }
+BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = COLORS.values()
+LINES = {
+    "dots": (0, (1, 1)),
+    "dashes": (0, (5, 1, 1, 1)),
+    "dash-dots": (0, (3, 1, 1, 1)),
+    "long": (0, (7, 2)),
+    "wide": (0, (6, 2)),
+    "short": (0, (2, 1.5)),
+    "wide-dots": (0, (6, 2, 2, 2)),
+}
+
+
+def _style(look: str) -> dict:
+    """Options of matplotlib for a look such as "blue -- ^": colour, line and marker."""
+    color, line, marker = look.split()
+    return {"color": COLORS[color], "linestyle": LINES.get(line, line), "marker": marker}
+
+
+VARIANTS = {  # that only a chapter knows, and what is no attack
+    "Shadow models": "orange -. d",
+    "MAST (mean out)": "red dashes v",
+    "MATT": "green - D",
+    "Cal.-F": "green dashes D",
+    "LiRA, as released": "sky : h",
+    "LiRA, true class": "sky -- p",
+    "LiRA, one spread": "blue long h",
+    "IHA, told nothing": "black -- X",
+    "IHA, random flags": "green -. *",
+    "IHA with weight decay in I2": "red long *",
+    "SIF": "orange -- o",
+    "Marginal": "black -. s",
+    "Gaussian, q(x, y)": "green - 8",
+    "Gaussian, q(x)": "green : ^",
+    "LiRA, public records": "blue - p",
+    "LiRA, two models": "sky -- >",
+    "members": "blue - o",
+    "non-members": "orange -- s",
+}
+LOOKS = (VARIANTS, *({one.name: one.look, **one.also} for one in registry.ATTACKS.values()))
+STYLE = {name: _style(look) for looks in LOOKS for name, look in looks.items() if look}
 
 # Colours, line styles and markers of names without a look. No name has one of these lines with one of these markers, and the
 # numbers of lines and markers have no common divisor.
 SPARE = (
-    (BLUE, ORANGE, GREEN, RED, PINK, SKY),
-    ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 2, 2))),
+    ("blue", "orange", "green", "red", "pink", "sky"),
+    ("-", "wide", "short", "wide-dots"),
     ("^", "d", "H", "x", "+", "1", "2"),
 )
 
@@ -104,14 +98,7 @@ def style_of(name: str, place: int = 0) -> dict:
 
     Twenty-eight spares differ from one another and from those of names also where no colour is seen.
     """
-    for known in (
-        name,
-        name[:1].upper() + name[1:],
-    ):  # "calibrated loss" in a registry, "Calibrated loss" in a table
-        if known in STYLE:
-            return STYLE[known]
-    colors, lines, marks = SPARE
-    return _style(colors[place % len(colors)], lines[place % len(lines)], marks[place % len(marks)])
+    return STYLE.get(name) or _style(" ".join(of[place % len(of)] for of in SPARE))
 
 
 def set_style() -> None:
@@ -340,27 +327,10 @@ def roc(
     # Above the lines: what is under less than one record is not to be read.
     ax.axvspan(low, x_floor, color="#E2E2E2", lw=0, zorder=3)
     ax.axhspan(low, y_floor, color="#E2E2E2", lw=0, zorder=3)
-    ax.text(
-        0.02,
-        0.012,
-        "shaded: less than one record",
-        transform=ax.transAxes,
-        fontsize=9,
-        color="#555555",
-        zorder=6,
-    )
-    ax.text(
-        0.55,
-        0.52,
-        "chance",
-        transform=ax.transAxes,
-        fontsize=9,
-        color="#555555",
-        rotation=45,
-        ha="left",
-        va="top",
-        rotation_mode="anchor",
-    )
+    quiet = {"transform": ax.transAxes, "fontsize": 9, "color": "#555555"}
+    ax.text(0.02, 0.012, "shaded: less than one record", zorder=6, **quiet)
+    along = {"rotation": 45, "rotation_mode": "anchor", "ha": "left", "va": "top"}
+    ax.text(0.55, 0.52, "chance", **along, **quiet)
     marks = {printed: hollow()} if printed and paper else {}
     if many or marks:
         legend(fig, 3, [ax] if many else [], marks)
@@ -438,24 +408,9 @@ def histograms(
         )
         for name, kind in (("members", members), ("non-members", ~members)):
             look = STYLE[name]
-            ax.hist(
-                values[kind],
-                edges,
-                density=True,
-                histtype="stepfilled",
-                color=look["color"],
-                alpha=0.3,
-            )
-            ax.hist(
-                values[kind],
-                edges,
-                density=True,
-                histtype="step",
-                color=look["color"],
-                ls=look["linestyle"],
-                lw=1.8,
-                label=name,
-            )
+            bars = {"x": values[kind], "bins": edges, "density": True, "color": look["color"]}
+            ax.hist(histtype="stepfilled", alpha=0.3, **bars)
+            ax.hist(histtype="step", ls=look["linestyle"], lw=1.8, label=name, **bars)
         if title in thresholds:
             ax.axvline(thresholds[title], color=INK, lw=1.4, ls=":", label="threshold")
         ax.set_xlabel(xlabel)

@@ -198,13 +198,9 @@ class Game:
             attacks: names of `registry.ATTACKS`; or a name of one's own -> such a name, or a function that gives scores [N]
                 from a `View`.
         """
-        named = (
-            dict(attacks)
-            if isinstance(attacks, Mapping)
-            else dict(zip(attacks, attacks, strict=True))
-        )
+        named = attacks if isinstance(attacks, Mapping) else {name: name for name in attacks}
         return {
-            name: np.stack([registry.run(attack, view) for view in self])
+            name: np.stack([registry.score(attack, view) for view in self])
             for name, attack in named.items()
         }
 

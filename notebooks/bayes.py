@@ -315,7 +315,7 @@ results.name({name: rules.number_of("bayes", claim, table_1) for name, claim in 
 over = {attack: 100 * (metrics.estimate(table_1, attack, "rehearsed_accuracy", n=max(fits)).value - 0.5) for attack in ("MATT", "MALT")}
 results.name({"matt-over": over["MATT"], "malt-over": over["MALT"]}, ".1f")
 results.name({"n-large": max(fits), "n-small": first, **{name: number(table_1, attack, "auc", n=first) for name, attack in (
-    ("calibrated-auc", "Calibrated loss"), ("matt-auc", "MATT"), ("malt-auc-1", "MALT"))}})
+    ("calibrated-auc", "calibrated loss"), ("matt-auc", "MATT"), ("malt-auc-1", "MALT"))}})
 results.show_table(
     exhibits.table_one(table_1, {("0-1", "auc"): "0-1", ("MALT", "balanced_accuracy"): "MALT", ("MATT", "balanced_accuracy"): "MATT",
                                  ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1",

@@ -103,15 +103,7 @@ XYZ = np.array(
     ]
 )
 APART = 18.0  # in CIELAB, where 2.3 is just noticed and Okabe and Ito's seven colours keep 16
-COLORS = (
-    drawing.BLACK,
-    drawing.ORANGE,
-    drawing.SKY,
-    drawing.GREEN,
-    drawing.BLUE,
-    drawing.RED,
-    drawing.PINK,
-)
+COLORS = tuple(drawing.COLORS.values())
 
 
 def seen(color: str, vision) -> np.ndarray:
@@ -136,7 +128,7 @@ def test_every_attack_and_every_spare_look_differ_also_without_colour():
     lines = [
         (look["linestyle"], look["marker"])
         for name, look in kept.items()
-        if name not in ("members", "non-members", "paper")
+        if name not in ("members", "non-members")
     ]
     assert len(set(lines)) == len(lines) and drawing.style_of("MALT", 5) == drawing.STYLE["MALT"]
     spare = [drawing.style_of("new attack", place) for place in range(28)]

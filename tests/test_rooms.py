@@ -32,10 +32,11 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
     "published": GROUND | {"custom", "progress", "store"},
     "attacks": GROUND,
+    "attacks.feasibility": GROUND | {"signals.boundary"},
     "attacks.quantile.networks": GROUND | {"_torch", "models", "training.devices", "data.readers"},
     "metrics": GROUND | {"progress"},
     "game": GROUND | {"attacks", "metrics"},
-    "drawing": GROUND | {"metrics"},
+    "drawing": GROUND | {"attacks", "metrics"},
 }
 LIBRARY_ROOMS = {*BELOW}
 BELOW["audit"] = LIBRARY_ROOMS - {"published", "game"}
@@ -160,7 +161,7 @@ def private_names_of_others(path: Path) -> set[str]:
     return (
         {*re.findall(r"(?<=[\w)\]]\.)_(?!_)\w+", text), *re.findall(r"\b_(?!_)\w+", imported)}
         - own
-        - {"_torch"}
+        - {"_torch", "_common"}
     )
 
 

@@ -80,7 +80,9 @@ def deciding(settings: Sequence[Setting]) -> str:
     for column in settings[0].values if all(marked.values()) else ():
         stands, turned = (dict.fromkeys(one[column] for one in marked[mark]) for mark in marked)
         if not stands.keys() & turned.keys():
-            return f"{column}: it stands with {_listed(stands)}, and is turned with {_listed(turned)}"
+            return (
+                f"{column}: it stands with {_listed(stands)}, and is turned with {_listed(turned)}"
+            )
     return ""
 
 

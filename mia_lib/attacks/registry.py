@@ -1,9 +1,9 @@
 """The attacks by name: what each needs, which signals it reads, and its scores from them.
 
 To add one, write its score function where the others are (`mia_lib.attacks`), declare what it needs, and add an entry to
-`ATTACKS`. An audit, a chapter or a class then runs it by name on whatever shows it signals, see `TargetSignals`. Attacks that
-train models or compute gradients are entries of the same kind where that is done, in `mia_lib.audit.attacks`. CONTRIBUTING.md
-shows it with Attack S.
+`ATTACKS`. An audit, a chapter or a class then runs it by name on whatever shows it signals, see `TargetSignals`; a figure
+draws it as its entry says. What takes many queries, a trained model or a Hessian is a signal, too. CONTRIBUTING.md shows it
+with Attack S.
 """
 
 from __future__ import annotations
@@ -12,11 +12,21 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from mia_lib.attacks import Needs, baselines, bayes, bayesian, calibration, per_class
+from mia_lib.attacks import (
+    Needs,
+    baselines,
+    bayes,
+    bayesian,
+    calibration,
+    feasibility,
+    iha,
+    needs,
+    per_class,
+)
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_choice
@@ -29,13 +39,17 @@ SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)  # that either is chosen from
 LOG_ODDS = "logit_scaled_confidence"
 SIGNALS = {  # signal, called as in `mia_lib.signals` -> the least access to the target that gives it, of `attacks.ACCESS`
     "correctness": "label",
+    "boundary_distance": "label",
     "loss": "loss",
     LOG_ODDS: "loss",
     "curvature": "loss",
     "least_loss": "output vector",
     "hinge": "output vector",
     "probabilities": "output vector",
+    "quantile_position": "output vector",
     "gradient_norm": "parameters",
+    "stationarity": "parameters",
+    "iha": "parameters",
 }
 
 
@@ -126,16 +140,24 @@ class Attack:
         signals: names of `SIGNALS` that it reads, of the target and of references alike.
         scorer: function that gives scores [N], higher for members, from `TargetSignals` and the
             options.
+        look: colour, line and marker in all figures, such as "blue -- ^", by the names of
+            `drawing.COLORS` and `drawing.LINES` or matplotlib's; "" if it has none of its own.
         options: plain values, which distinguish it from other attacks by the same function.
-        public: whether it reads signals of public records, too.
-        audits: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the members. Its
-            AUC is then no measure of what the model kept of a record, and it is set apart.
+        also: name that a paper gives it -> its look under that name, or "".
+        public: whether it reads signals of public records, too, or learns from them.
+        knows_membership: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the
+            members. Its AUC is then no measure of what the model kept of a record, and it is set apart.
         constants: option -> the values from which `View.rehearse` chooses it by attacking the attacker's own models.
-        obstacle: function that says why the attack is not possible with `audit.inputs.AuditInputs`,
-            "" if it is.
+        least_references: fewest references with which it runs; 0 if as few do as its kind of
+            references allows.
+        comparison: where the comparison of all attacks has it: nowhere, in its tables, there with
+            every number of references, and in the figure over these numbers, too.
+        audit_order: its place in the order in which an audit runs attacks; 0 if no audit runs it.
+        obstacle: function of `audit.inputs.AuditInputs` and `audit.attacks.MeasuredCosts` that says
+            why the attack is not possible, "" if it is.
         queries: function of these inputs: queries for each record, besides the one for the outputs.
-        seconds: function of these inputs and `audit.attacks.MeasuredCosts`: seconds that the attack
-            takes, without those of the references, which are counted once.
+        seconds: function of inputs and costs: seconds that the attack takes, without those of the
+            references, which are counted once.
     """
 
     name: str
@@ -143,11 +165,16 @@ class Attack:
     needs: Needs
     signals: tuple[str, ...]
     scorer: Callable[..., np.ndarray]
+    look: str = ""
     options: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict)
     public: bool = False
-    audits: bool = False
+    knows_membership: bool = False
     constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    obstacle: Callable[[Any], str] = lambda inputs: ""
+    least_references: int = 0
+    comparison: Literal["", "tables", "counts", "figure"] = "tables"
+    audit_order: int = 0
+    obstacle: Callable[[Any, Any], str] = lambda inputs, costs: ""
     queries: Callable[[Any], int] = lambda inputs: 0
     seconds: Callable[[Any, Any], float] = lambda inputs, costs: 0.0
 
@@ -167,16 +194,20 @@ class Attack:
         return self.scorer(view, **{**self.options, **options})
 
 
-def score(name: str, view: TargetSignals, **options) -> np.ndarray:
-    """Scores [N] of an attack by its name in `ATTACKS`, higher for members, from the signals that
-    it sees, such as `ArraySignals`; `options` replace the entry's. An unknown name and a signal
-    that is not there are refused."""
-    return ATTACKS[check_choice("name", name, ATTACKS)].score(view, **options)
+def score(
+    attack: str | Callable[[TargetSignals], np.ndarray], view: TargetSignals, **options
+) -> np.ndarray:
+    """Scores [N] of an attack, higher for members, from the signals that it sees, such as
+    `ArraySignals`: by its name in `ATTACKS`, with `options` in place of the entry's, or of a
+    function of the view. An unknown name and a signal that is not there are refused."""
+    if callable(attack):
+        return attack(view, **options)
+    return ATTACKS[check_choice("attack", attack, ATTACKS)].score(view, **options)
 
 
-def run(attack: str | Callable[[TargetSignals], np.ndarray], view: TargetSignals) -> np.ndarray:
-    """Scores [N] of an attack by its name, or of a function of `TargetSignals`."""
-    return score(attack, view) if isinstance(attack, str) else attack(view)
+def _signal_of(argument: str) -> str:
+    own = argument.removeprefix("reference_")
+    return {"signal": LOG_ODDS, "correct": "correctness"}.get(own, own)
 
 
 def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
@@ -186,20 +217,14 @@ def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
     are its other arguments."""
     arguments = {}
     for name in inspect.signature(attack).parameters:
-        signal = {"signal": LOG_ODDS, "correct": "correctness"}.get(
-            own := name.removeprefix("reference_"), own
-        )
+        signal = _signal_of(name)
         if name == "labels":
             arguments[name] = view.labels
-        elif signal in SIGNALS and own == name:
+        elif signal in SIGNALS and not name.startswith("reference_"):
             arguments[name] = view.own(signal)
         elif signal in SIGNALS:
             arguments[name], arguments["reference_members"] = view.references(signal)
     return attack(**arguments, **options)
-
-
-def _negative(view: TargetSignals, signal: str) -> np.ndarray:
-    return -view.own(signal)
 
 
 def _calibrated_loss(view: TargetSignals) -> np.ndarray:
@@ -217,193 +242,301 @@ def _rmia(
     view: TargetSignals, a: float | None, gamma: float = 2.0, population: int | None = POPULATION
 ) -> np.ndarray:
     reference_loss, inside = view.references("loss")
-    public_loss, public_reference_loss = (
-        view.public("loss", population),
-        view.public_references("loss", population),
+    public = view.public("loss", population), view.public_references("loss", population)
+    own, references, public, public_references = (
+        np.exp(-loss) for loss in (view.own("loss"), reference_loss, *public)
     )
-    return baselines.rmia(
-        np.exp(-view.own("loss")),
-        np.exp(-reference_loss),
-        inside,
-        np.exp(-public_loss),
-        np.exp(-public_reference_loss),
-        gamma,
-        a,
-    )
+    return baselines.rmia(own, references, inside, public, public_references, gamma, a)
 
 
-def _curvature(view: TargetSignals) -> np.ndarray:
-    return -by_curvature.log_curvature(view.own("curvature"))
+@needs("loss", "none", "nothing")
+def _curvature(curvature: np.ndarray) -> np.ndarray:
+    return -by_curvature.log_curvature(curvature)
 
 
-LIRA, WATSON, SURI, RMIA = (
-    "carlini2022membership",
-    "watson2022importance",
-    "suri2024parameters",
-    "zarifzadeh2024low",
-)
-CURVATURE, BERTRAN, SABLAYROLLES = (
-    "ravikumar2024curvature",
-    "bertran2023scalable",
-    "sablayrolles2019white",
-)
-YE, SONG, YEOM, CHOQUETTE = (
-    "ye2022enhanced",
-    "song2021systematic",
-    "yeom2018privacy",
-    "choquette2021label",
-)
-LASSILA, BRANNVALL = "lassila2025practical", "brannvall2026exponential"
 CITATIONS = {
-    LIRA: "Carlini et al. 2022",
-    WATSON: "Watson et al. 2022",
-    SURI: "Suri et al. 2024",
-    RMIA: "Zarifzadeh et al. 2024",
-    CURVATURE: "Ravikumar et al. 2024",
-    BERTRAN: "Bertran et al. 2023",
-    SABLAYROLLES: "Sablayrolles et al. 2019",
-    YE: "Ye et al. 2022",
-    SONG: "Song and Mittal 2021",
-    YEOM: "Yeom et al. 2018",
-    CHOQUETTE: "Choquette-Choo et al. 2021",
-    LASSILA: "Lassila et al. 2025",
-    BRANNVALL: "Brännvall 2026",
+    "carlini2022membership": "Carlini et al. 2022",
+    "watson2022importance": "Watson et al. 2022",
+    "suri2024parameters": "Suri et al. 2024",
+    "zarifzadeh2024low": "Zarifzadeh et al. 2024",
+    "ravikumar2024curvature": "Ravikumar et al. 2024",
+    "bertran2023scalable": "Bertran et al. 2023",
+    "sablayrolles2019white": "Sablayrolles et al. 2019",
+    "ye2022enhanced": "Ye et al. 2022",
+    "song2021systematic": "Song and Mittal 2021",
+    "yeom2018privacy": "Yeom et al. 2018",
+    "choquette2021label": "Choquette-Choo et al. 2021",
+    "lassila2025practical": "Lassila et al. 2025",
+    "brannvall2026exponential": "Brännvall 2026",
 }
+(
+    LIRA,
+    WATSON,
+    SURI,
+    RMIA,
+    CURVATURE,
+    BERTRAN,
+    SABLAYROLLES,
+    YE,
+    SONG,
+    YEOM,
+    CHOQUETTE,
+    LASSILA,
+    BRANNVALL,
+) = CITATIONS
 # LiRA's one spread for all, worth four references
 WITHIN: dict = {"spread": "within", "mean_weight": 0.0, "shape": 3.0}
-REGRESSION = Needs(
-    "output vector", "none", "public records that the target was not trained on"
-)  # of quantiles
 
 
 def _entry(
     name: str,
     source: str,
     function: Callable,
-    signal: str = "loss",
+    look: str = "",
     *,
     references: str | None = None,
     scorer: Callable = by_names,
-    public: bool = False,
-    constants: Mapping[str, tuple[float, ...]] | None = None,
-    **options,
+    **fields,
 ) -> Attack:
-    """An `Attack` with the threat model that its function declares; `references` replaces the
-    declared ones where the options ask for fewer."""
+    """An `Attack` with the threat model that its function declares and the signals that its
+    arguments name; `references` replaces the declared ones where the options ask for fewer.
+    `fields` are others of `Attack`."""
     declared = function.needs  # type: ignore[attr-defined]
     declared = declared if references is None else replace(declared, references=references)
-    return Attack(
-        name,
-        source,
-        declared,
-        (signal,),
-        partial(scorer, function),
-        options,
-        public,
-        constants=constants or {},
-    )
+    read = dict.fromkeys(map(_signal_of, inspect.signature(function).parameters))
+    signals = tuple(signal for signal in read if signal in SIGNALS)
+    return Attack(name, source, declared, signals, partial(scorer, function), look, **fields)
 
 
-ATTACKS = {
-    attack.name: attack
-    for attack in (
-        _entry("0-1", YEOM, baselines.gap, "correctness"),
-        _entry("MALT", SABLAYROLLES, bayes.malt),
-        Attack(
-            "curvature", CURVATURE, Needs("loss", "none", "nothing"), ("curvature",), _curvature
+def _as_it_is(
+    name: str, source: str, needs: Needs, signal: str, look: str = "", sign: int = 1, **fields
+) -> Attack:
+    """An `Attack` whose score is a signal of the target, or with sign -1 its negative."""
+
+    def scorer(view: TargetSignals) -> np.ndarray:
+        return sign * view.own(signal)
+
+    return Attack(name, source, needs, (signal,), scorer, look, **fields)
+
+
+def _curved(name: str, function: Callable, look: str, **fields) -> Attack:
+    """An `Attack` by the logarithm of the curvature, with a spread of each record."""
+    fields |= {"scorer": _by_log_curvature, "least_references": 4}
+    return _entry(name, CURVATURE, function, look, **fields)
+
+
+_ENTRIES = (
+    _entry("0-1", YEOM, baselines.gap, "black : s", also={"Gap": "black : X"}, audit_order=4),
+    _entry(
+        "MALT",
+        SABLAYROLLES,
+        bayes.malt,
+        "blue -- ^",
+        also={"Orig": "blue -- H", "Yeom": "black dots ^", "LOSS": "blue : o"},
+        comparison="figure",
+        audit_order=1,
+    ),
+    _as_it_is(
+        "confidence",
+        WATSON,
+        calibration.SIGNALS["confidence"],
+        "least_loss",
+        sign=-1,
+        audit_order=3,
+    ),
+    _entry(
+        "modified entropy",
+        SONG,
+        baselines.modified_entropy,
+        also={"Song and Mittal": ""},
+        audit_order=2,
+    ),
+    _entry(
+        "curvature",
+        CURVATURE,
+        _curvature,
+        "pink - >",
+        comparison="",
+        audit_order=11,
+        obstacle=feasibility.lack_of_curvature,
+        queries=feasibility.queries_of_curvature,
+        seconds=lambda inputs, costs: costs.curve * feasibility.PROBES * len(inputs.pool),
+    ),
+    _as_it_is(
+        "gradient norm",
+        WATSON,
+        calibration.SIGNALS["gradient norm"],
+        "gradient_norm",
+        sign=-1,
+        audit_order=10,
+        obstacle=feasibility.lack_of_gradients,
+        seconds=lambda inputs, costs: costs.gradient * len(inputs.pool),
+    ),
+    _as_it_is(
+        "quantile regression",
+        BERTRAN,
+        Needs("output vector", "none", "public records that the target was not trained on"),
+        "quantile_position",
+        "green -- 8",
+        public=True,
+        audit_order=9,
+        obstacle=lambda inputs, costs: costs.obstacles.get("regression", ""),
+        seconds=lambda inputs, costs: (
+            len(inputs.public) * (costs.answer + costs.regression * feasibility.EPOCHS)
         ),
-        Attack(
-            "confidence",
-            WATSON,
-            calibration.SIGNALS["confidence"],
-            ("least_loss",),
-            _negative,
-            {"signal": "least_loss"},
-        ),
-        _entry("modified entropy", SONG, baselines.modified_entropy, "probabilities"),
-        Attack(
-            "gradient norm",
-            WATSON,
-            calibration.SIGNALS["gradient norm"],
-            ("gradient_norm",),
-            _negative,
-            {"signal": "gradient_norm"},
-        ),
-        _entry("Attack S", YE, per_class.attack_s),
-        _entry("Attack R", YE, baselines.attack_r),
-        Attack("calibrated loss", WATSON, calibration.calibrate.needs, ("loss",), _calibrated_loss),
-        _entry(
-            "MAST (softmin)",
-            SABLAYROLLES,
-            bayes.mast,
-            references="out only",
-            constants={"temperature": TEMPERATURES},
-            estimator="softmin",
-        ),
-        _entry("MAST (best split)", SABLAYROLLES, bayes.mast, estimator="best_split"),
-        _entry("LiRA, offline", LIRA, baselines.lira_offline, LOG_ODDS, fixed_variance=True),
-        _entry(
-            "LiRA, offline, as released",
-            LIRA,
-            baselines.lira_offline,
-            LOG_ODDS,
-            fixed_variance=True,
-            variant="released_code",
-        ),
-        Attack(
-            "RMIA, offline",
-            RMIA,
-            Needs("loss", "out only", baselines.rmia.needs.knows),
-            ("loss",),
-            _rmia,
-            {"a": OFFLINE_A},
-            public=True,
-            constants={"a": SHARES},
-        ),
-        _entry("LiRA", LIRA, baselines.lira_online, LOG_ODDS, fixed_variance=True),
-        _entry("LiRA, own spreads", LIRA, baselines.lira_online, LOG_ODDS),
-        Attack("RMIA", RMIA, baselines.rmia.needs, ("loss",), _rmia, {"a": None}, public=True),
-        _entry("BASE", LASSILA, bayesian.base),
-        _entry(
-            "BASE, offline",
-            LASSILA,
-            bayesian.base,
-            references="out only",
-            factor=OFFLINE_FACTOR,
-            constants={"factor": SHARES},
-        ),
-        _entry("BaVarIA", BRANNVALL, bayesian.bavaria_online, LOG_ODDS),
-        _entry("BaVarIA, t", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, predictive="t"),
-        _entry("BaVarIA, prior within", BRANNVALL, bayesian.bavaria_online, LOG_ODDS, **WITHIN),
-        _entry("BaVarIA, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS),
-        _entry(
-            "BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline, LOG_ODDS, predictive="t"
-        ),
-        _entry(
-            "BaVarIA, prior within, offline",
-            BRANNVALL,
-            bayesian.bavaria_offline,
-            LOG_ODDS,
-            **WITHIN,
-        ),
-        _entry(
-            "Curv, log ratio", CURVATURE, by_curvature.nll, "curvature", scorer=_by_log_curvature
-        ),
-        _entry(
-            "Curv ZO LR",
-            CURVATURE,
-            by_curvature.likelihood_ratio,
-            "curvature",
-            scorer=_by_log_curvature,
-            variant="released_code",
-        ),
-        _entry(
-            "Curv ZO NLL",
-            CURVATURE,
-            by_curvature.nll,
-            "curvature",
-            scorer=_by_log_curvature,
-            variant="released_code",
-        ),
-    )
-}
+    ),
+    _as_it_is(
+        "boundary distance",
+        CHOQUETTE,
+        Needs("label", "none", "nothing"),
+        "boundary_distance",
+        audit_order=12,
+        obstacle=feasibility.lack_of_boundary,
+        queries=lambda inputs: inputs.options.queries,
+        seconds=lambda inputs, costs: costs.answer * inputs.options.queries * len(inputs.pool),
+    ),
+    _as_it_is(
+        "IHA",
+        SURI,
+        iha.scores.needs,
+        "iha",
+        "black - *",
+        knows_membership=True,
+        audit_order=13,
+        obstacle=feasibility.lack_of_hessian,
+        seconds=feasibility.seconds_of_hessian,
+    ),
+    _as_it_is(
+        "gradient alone",
+        SURI,
+        iha.stationarity.needs,
+        "stationarity",
+        "pink -. D",
+        knows_membership=True,
+        audit_order=14,
+        obstacle=feasibility.lack_of_hessian,
+    ),
+    _entry("Attack S", YE, per_class.attack_s, comparison=""),
+    _entry("Attack R", YE, baselines.attack_r, "green dots *"),
+    Attack(
+        "calibrated loss",
+        WATSON,
+        calibration.calibrate.needs,
+        ("loss",),
+        _calibrated_loss,
+        "pink dash-dots p",
+        also={"Cal.": "red - s", "Watson": ""},
+        comparison="figure",
+        audit_order=8,
+    ),
+    _entry(
+        "MAST (softmin)",
+        SABLAYROLLES,
+        bayes.mast,
+        "red dots P",
+        references="out only",
+        options={"estimator": "softmin"},
+        constants={"temperature": TEMPERATURES},
+    ),
+    _entry(
+        "LiRA, offline",
+        LIRA,
+        baselines.lira_offline,
+        "pink dots H",
+        options={"fixed_variance": True},
+        comparison="figure",
+        audit_order=6,
+    ),
+    _entry(
+        "LiRA, offline, as released",
+        LIRA,
+        baselines.lira_offline,
+        options={"fixed_variance": True, "variant": "released_code"},
+    ),
+    Attack(
+        "RMIA, offline",
+        RMIA,
+        Needs("loss", "out only", baselines.rmia.needs.knows),
+        ("loss",),
+        _rmia,
+        "orange dashes <",
+        {"a": OFFLINE_A},
+        public=True,
+        constants={"a": SHARES},
+        comparison="figure",
+    ),
+    _entry(
+        "BASE, offline",
+        LASSILA,
+        bayesian.base,
+        "orange : D",
+        references="out only",
+        options={"factor": OFFLINE_FACTOR},
+        constants={"factor": SHARES},
+    ),
+    _entry(
+        "BaVarIA, offline",
+        BRANNVALL,
+        bayesian.bavaria_offline,
+        "green dashes X",
+        comparison="figure",
+    ),
+    _entry("BaVarIA, t, offline", BRANNVALL, bayesian.bavaria_offline, options={"predictive": "t"}),
+    _entry("BaVarIA, prior within, offline", BRANNVALL, bayesian.bavaria_offline, options=WITHIN),
+    _entry(
+        "MAST (best split)",
+        SABLAYROLLES,
+        bayes.mast,
+        "red - o",
+        options={"estimator": "best_split"},
+        also={"MAST": "red - o"},
+    ),
+    _entry(
+        "LiRA",
+        LIRA,
+        baselines.lira_online,
+        "sky - h",
+        options={"fixed_variance": True},
+        comparison="figure",
+        audit_order=5,
+    ),
+    _entry(
+        "LiRA, own spreads",
+        LIRA,
+        baselines.lira_online,
+        "sky dashes h",
+        least_references=4,
+        comparison="counts",
+    ),
+    Attack(
+        "RMIA",
+        RMIA,
+        baselines.rmia.needs,
+        ("loss",),
+        _rmia,
+        "orange - <",
+        {"a": None},
+        public=True,
+        comparison="figure",
+        audit_order=7,
+    ),
+    _entry("BASE", LASSILA, bayesian.base),
+    _entry("BaVarIA", BRANNVALL, bayesian.bavaria_online, "green - X", comparison="figure"),
+    _entry("BaVarIA, t", BRANNVALL, bayesian.bavaria_online, options={"predictive": "t"}),
+    _entry(
+        "BaVarIA, prior within",
+        BRANNVALL,
+        bayesian.bavaria_online,
+        options=WITHIN,
+        comparison="counts",
+    ),
+    _curved("Curv, log ratio", by_curvature.nll, "red - P", comparison="counts"),
+    _curved(
+        "Curv ZO LR",
+        by_curvature.likelihood_ratio,
+        "orange -- v",
+        options={"variant": "released_code"},
+    ),
+    _curved("Curv ZO NLL", by_curvature.nll, "pink - v", options={"variant": "released_code"}),
+)
+ATTACKS = {attack.name: attack for attack in _ENTRIES}

@@ -1,39 +1,36 @@
-"""The attacks of an audit: those of the registry that it can show signals, and those that ask, train or compute a Hessian;
-whether each is possible, and what it costs. None is tuned on the records that it judges.
+"""The attacks of an audit: whether each is possible, and the signals that an audit shows them. None is tuned on the records
+that it judges.
 
-To add one, add an entry to `mia_lib.attacks.registry.ATTACKS` and name it in `options.ATTACKS`.
+To add one, give its entry in `mia_lib.attacks.registry.ATTACKS` an `audit_order`; a signal that takes more than outputs has a
+function in `COMPUTED`.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from mia_lib import signals
-from mia_lib.attacks import Needs, iha, quantile, registry
+from mia_lib.attacks import iha, quantile
+from mia_lib.attacks.feasibility import EPOCHS, PROBES
 from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_lib.attacks.registry import BERTRAN, CHOQUETTE, LOG_ODDS, SURI, Attack
-from mia_lib.audit import options
+from mia_lib.attacks.registry import LOG_ODDS, Attack
 from mia_lib.audit.inputs import AuditInputs
+from mia_lib.audit.options import ATTACKS, LEFT_OUT, REFERENCES
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.signals import outputs as evaluation
 from mia_lib.training import Ensemble, TrainConfig
 from mia_lib.training.losses import precise_loss
 
-MOST_PARAMETERS = 3000  # of the largest network whose Hessian is computed
-MOST_GRADIENTS = 3e8  # numbers, of the largest table of gradients
-PROBES, STEP = 4, 1e-3  # of the curvature; the step of differences in units of the input
+STEP = 1e-3  # of differences for the curvature, in units of the input
 DAMPING = 0.2  # of the Hessian
-OF_MODELS = {
-    "loss": signals.loss,
-    LOG_ODDS: signals.logit_scaled_confidence,
-}  # signals that references are asked for
+# What references are asked for.
+OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +48,8 @@ class AuditSignals:
 
     def own(self, signal: str) -> np.ndarray:
         """A signal of the target for the pool, [N]; "probabilities" and "outputs" as they are, [N, K]."""
-        if signal == "gradient_norm":
-            return np.sqrt(_gradients(self.inputs, lambda block: (block**2).sum(1)))
-        if signal == "curvature":
-            return traces(self.inputs, self.inputs.pool.x, self.inputs.pool.y, PROBES)
+        if signal in COMPUTED:
+            return COMPUTED[signal](self.inputs)
         values = self.inputs.target.scalars(self.inputs.pool)[signal]
         return values if values.ndim > 1 else values.astype(np.float64)
 
@@ -83,30 +78,24 @@ class MeasuredCosts:
     starting: float = 0.0  # of a training, whatever its length
     curve: float = 0.0  # of one probe of a record's curvature
     regression: float = 0.0  # of one record in one epoch of a quantile regression
-    obstacles: Mapping[str, str] = field(
-        default_factory=dict
-    )  # why an attack, or DP-SGD, cannot be
+    # Cost (a name above) or DP-SGD -> why it could not be measured.
+    obstacles: Mapping[str, str] = field(default_factory=dict)
 
     def training(self, recipe: TrainConfig, records: int) -> float:
         """Seconds of a training on `records` records."""
         return self.starting + self.epoch * records * max(1, recipe.epochs)
 
 
-# ------------------------------------------------------------------------------------------------------------ what is lacking
-
-
 def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> str:
     """Why an attack is not possible, or ""."""
     recipe = inputs.recipe
     if attack.name in inputs.options.without:
-        return options.LEFT_OUT
-    if attack.takes_references and options.REFERENCES in inputs.options.without:
+        return LEFT_OUT
+    if attack.takes_references and REFERENCES in inputs.options.without:
         return "needs references, which were left out"
     if inputs.target.labels and attack.needs.access != "label" and not attack.takes_references:
         return "needs more than predicted classes"
-    if obstacle := attack.obstacle(inputs) or costs.obstacles.get(
-        "gradient norm" if attack.audits else attack.name, ""
-    ):
+    if obstacle := attack.obstacle(inputs, costs):
         return obstacle
     if attack.takes_references and recipe is None:
         return "needs a training recipe"
@@ -115,83 +104,19 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
     return "needs public records" if attack.public and not inputs.public else ""
 
 
-def _lack_of_weights(inputs: AuditInputs) -> str:
-    return (
-        ""
-        if inputs.target.kind == "network"
-        else f"needs weights, and a {inputs.target.kind} was given"
-    )
-
-
-def _lack_of_steps(inputs: AuditInputs) -> str:
-    moves = inputs.pool.x.dtype.kind == "f"
-    return (
-        "" if moves else "needs records that can be moved by small steps, and whole numbers cannot"
-    )
-
-
-def _obstacle_of_curvature(inputs: AuditInputs) -> str:
-    if inputs.target.kind == "program":
-        return "needs derivatives, or outputs in float64; the program gives neither"
-    if inputs.options.queries < (least := _queries_of_curvature(inputs)):
-        return f"asks {least} times about each record, and queries = {inputs.options.queries}"
-    return _lack_of_steps(inputs) if inputs.target.kind == "function" else ""
-
-
-def _queries_of_curvature(inputs: AuditInputs) -> int:
-    return 0 if inputs.target.kind == "network" else 4 * PROBES
-
-
-def _obstacle_of_boundary(inputs: AuditInputs) -> str:
-    if obstacle := _lack_of_steps(inputs):
-        return obstacle
-    try:
-        boundary.check_budget(inputs.options.queries, math.prod(inputs.pool.shape))
-    except MiaError as problem:
-        return str(problem).rstrip(".")
-    return ""
-
-
-def _obstacle_of_hessian(inputs: AuditInputs) -> str:
-    if obstacle := _lack_of_weights(inputs):
-        return obstacle
-    size, recipe = inputs.target.parameters, inputs.recipe
-    if size > MOST_PARAMETERS:
-        return f"too many parameters: {size:,}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
-    if size * len(inputs.pool) > MOST_GRADIENTS:
-        return f"too many gradients: {len(inputs.pool):,} records with {size:,} parameters each"
-    if recipe is None:
-        return "needs a training recipe, of which it takes learning rate and weight decay"
-    return (
-        "" if recipe.optimizer == "sgd" else f"is for SGD, and the recipe says {recipe.optimizer}"
-    )
-
-
-def _seconds_of_iha(inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    size = inputs.target.parameters
-    return costs.gradient * (len(inputs.pool) + size * len(inputs.members) / 50) + 2e-10 * size**3
-
-
-def _seconds_of_regression(inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    return len(inputs.public) * (costs.answer + costs.regression * regression(inputs).epochs)
-
-
-# ------------------------------------------------------------------------------------------------------------------- scores
-
-
 def regression(inputs: AuditInputs) -> NetworkConfig:
     """The network of a quantile regression on the public records."""
     big = inputs.pool.is_image and min(inputs.pool.shape[:2]) >= 16
     return NetworkConfig(
         "strided_cnn:8,16,32" if big else "mlp:64",
-        epochs=20,
+        epochs=EPOCHS,
         batch_size=64,
         seed=inputs.options.seed,
     )
 
 
-def _quantile(view: AuditSignals) -> np.ndarray:
-    inputs, config, seed = view.inputs, regression(view.inputs), view.inputs.options.seed
+def _quantile_position(inputs: AuditInputs) -> np.ndarray:
+    config, seed = regression(inputs), inputs.options.seed
     public, pool = inputs.public, inputs.pool
     score, own = (inputs.target.scalars(records)["hinge"] for records in (public, pool))
     fit, validation = np.split(
@@ -217,6 +142,10 @@ def _gradients(inputs: AuditInputs, use: Callable) -> np.ndarray:
         scaling=inputs.target.scaling,
     )
     return np.concatenate([use(block) for block in blocks])
+
+
+def _gradient_norm(inputs: AuditInputs) -> np.ndarray:
+    return np.sqrt(_gradients(inputs, lambda block: (block**2).sum(1)))
 
 
 def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np.ndarray:
@@ -255,10 +184,10 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
         )
 
 
-def _boundary_distance(view: AuditSignals) -> np.ndarray:
+def _boundary_distance(inputs: AuditInputs) -> np.ndarray:
     """L2 distance of each record to the decision boundary, from predicted classes; negative of a record in a wrong class,
     [N]."""
-    inputs, pool, options = view.inputs, view.inputs.pool, view.inputs.options
+    pool, options = inputs.pool, inputs.options
 
     def predict(points: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(inputs.target.ask(points.numpy()).argmax(1))
@@ -268,14 +197,9 @@ def _boundary_distance(view: AuditSignals) -> np.ndarray:
     ).distance
 
 
-def _iha(view: AuditSignals) -> np.ndarray:
+def _iha(inputs: AuditInputs) -> np.ndarray:
     """Scores of the inverse Hessian attack, [N]."""
-    inputs, recipe, inside, members = (
-        view.inputs,
-        view.inputs.recipe,
-        view.inputs.inside,
-        view.inputs.members,
-    )
+    recipe, inside, members = inputs.recipe, inputs.inside, inputs.members
     gradients = _gradients(inputs, lambda block: block)
     spectrum = hessian.spectrum(
         hessian.exact(
@@ -295,7 +219,7 @@ def _iha(view: AuditSignals) -> np.ndarray:
             f"for longer may be at one."
         ) from problem
     return iha.scores(
-        view.own("loss"),
+        AuditSignals(inputs).own("loss"),
         gradients,
         inverse,
         gradients[inside].mean(0),
@@ -307,8 +231,8 @@ def _iha(view: AuditSignals) -> np.ndarray:
     )[0]
 
 
-def _gradient_alone(view: AuditSignals) -> np.ndarray:
-    inputs, inside, n = view.inputs, view.inputs.inside, len(view.inputs.members)
+def _stationarity(inputs: AuditInputs) -> np.ndarray:
+    inside, n = inputs.inside, len(inputs.members)
     gradients = _gradients(inputs, lambda block: block)
     theta = np.concatenate(
         [w.detach().cpu().double().numpy().ravel() for w in inputs.target.model.parameters()]
@@ -317,65 +241,16 @@ def _gradient_alone(view: AuditSignals) -> np.ndarray:
     return iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)
 
 
-# -------------------------------------------------------------------------------------------------------------- the attacks
-
-MADE_HERE = {
-    attack.name: attack
-    for attack in (  # those that ask, train or compute, and what that costs
-        Attack(
-            "quantile regression",
-            BERTRAN,
-            registry.REGRESSION,
-            ("hinge",),
-            _quantile,
-            public=True,
-            seconds=_seconds_of_regression,
-        ),
-        Attack(
-            "boundary distance",
-            CHOQUETTE,
-            Needs("label", "none", "nothing"),
-            (),
-            _boundary_distance,
-            obstacle=_obstacle_of_boundary,
-            queries=lambda inputs: inputs.options.queries,
-            seconds=lambda inputs, costs: costs.answer * inputs.options.queries * len(inputs.pool),
-        ),
-        Attack(
-            "IHA",
-            SURI,
-            iha.scores.needs,
-            ("loss",),
-            _iha,
-            audits=True,
-            obstacle=_obstacle_of_hessian,
-            seconds=_seconds_of_iha,
-        ),
-        Attack(
-            "gradient alone",
-            SURI,
-            iha.stationarity.needs,
-            (),
-            _gradient_alone,
-            audits=True,
-            obstacle=_obstacle_of_hessian,
-        ),
-        replace(
-            registry.ATTACKS["curvature"],
-            obstacle=_obstacle_of_curvature,
-            queries=_queries_of_curvature,
-            seconds=lambda inputs, costs: costs.curve * PROBES * len(inputs.pool),
-        ),
-        replace(
-            registry.ATTACKS["gradient norm"],
-            obstacle=_lack_of_weights,
-            seconds=lambda inputs, costs: costs.gradient * len(inputs.pool),
-        ),
-    )
+COMPUTED = {  # signal of the target -> function that gives it, [N], of what an audit has
+    "gradient_norm": _gradient_norm,
+    "curvature": lambda inputs: traces(inputs, inputs.pool.x, inputs.pool.y, PROBES),
+    "quantile_position": _quantile_position,
+    "boundary_distance": _boundary_distance,
+    "iha": _iha,
+    "stationarity": _stationarity,
 }
-ATTACKS = {name: MADE_HERE.get(name) or registry.ATTACKS[name] for name in options.ATTACKS}
 TOOLS = frozenset(
-    attack.name for attack in ATTACKS.values() if attack.audits
+    attack.name for attack in ATTACKS.values() if attack.knows_membership
 )  # that are told who is a member
 
 

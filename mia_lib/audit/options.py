@@ -9,25 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from mia_lib.attacks import registry
 from mia_lib.errors import MiaError, check_choice, check_range, list_few, refusals
 
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
-ATTACKS = (
-    "MALT",
-    "modified entropy",
-    "confidence",
-    "0-1",
-    "LiRA",
-    "LiRA, offline",
-    "RMIA",
-    "calibrated loss",
-    "quantile regression",
-    "gradient norm",
-    "curvature",
-    "boundary distance",
-    "IHA",
-    "gradient alone",
-)  # as they run
+_IN_ORDER = sorted(registry.ATTACKS.values(), key=lambda attack: attack.audit_order)
+ATTACKS = {attack.name: attack for attack in _IN_ORDER if attack.audit_order}  # as they run
 CONTROL, REFERENCES, RETRAINED = (
     "control without the model",
     "references",

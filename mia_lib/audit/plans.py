@@ -152,7 +152,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         if obstacle := attacks.find_obstacle(attack, inputs, costs):
             rows.append(Step(attack.name, None, IMPOSSIBLE, obstacle))
             continue
-        cost = attack.seconds(inputs, costs) + judging * (not attack.audits)
+        cost = attack.seconds(inputs, costs) + judging * (not attack.knows_membership)
         lacking = (
             why
             if attack.takes_references and not few
@@ -166,7 +166,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
                 attack.name,
                 cost / 60,
                 TOO_DEAR if lacking else RUNS,
-                lacking or "an audit tool, set apart" * attack.audits,
+                lacking or "an audit tool, set apart" * attack.knows_membership,
             )
         )
     runs = [attack for attack, row in zip(ATTACKS.values(), rows, strict=True) if row.state == RUNS]
@@ -245,22 +245,21 @@ def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Ste
 def measure(inputs: AuditInputs) -> MeasuredCosts:
     """Measure costs on a few records, the same in every run."""
     target, recipe, x, y = inputs.target, inputs.recipe, inputs.pool.x, inputs.pool.y
-    few, obstacles = np.unique(np.linspace(0, len(x) - 1, 32).astype(int)), {}
+    few = np.unique(np.linspace(0, len(x) - 1, 32).astype(int))
+    seconds, obstacles = {}, {}
     answer = _seconds(lambda: target.ask(x[few]), 1 if target.kind == "function" else 2) / len(few)
-    gradient, curve, epoch, starting, regression = 0.0, 0.0, None, 0.0, 0.0
 
-    def attempt(attack: str, work: Callable, records: int = len(few)) -> float:
-        """Seconds a record that `work` takes; 0 if it fails, which leaves out the attack and is no
-        reason to refuse the model."""
+    def attempt(cost: str, work: Callable, records: int = len(few)) -> None:
+        """Measure the seconds a record that `work` takes. If it fails, attacks with this cost are
+        left out, which is no reason to refuse the model."""
         try:
-            return _seconds(work) / records
+            seconds[cost] = _seconds(work) / records
         except Exception as problem:
-            obstacles[attack] = f"the model does not do what it asks: {reason(problem)}"
-            return 0.0
+            obstacles[cost] = f"the model does not do what it asks: {reason(problem)}"
 
     if target.kind == "network":
-        gradient = attempt(
-            "gradient norm",
+        attempt(
+            "gradient",
             lambda: list(
                 signals.record_gradients(
                     target.model, x[few], y[few], target.loss, "float64", scaling=target.scaling
@@ -271,9 +270,9 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
         if target.kind == "function" and (
             obstacle := _find_coarseness(inputs, x[few].astype(np.float64))
         ):
-            obstacles["curvature"] = obstacle
+            obstacles["curve"] = obstacle
         else:
-            curve = attempt("curvature", lambda: attacks.traces(inputs, x[few], y[few], 1))
+            attempt("curve", lambda: attacks.traces(inputs, x[few], y[few], 1))
     if recipe:
         some = np.arange(min(len(inputs.members), 4 * recipe.batch_size))
         part = inputs.members.x[some], inputs.members.y[some], len(inputs.members.classes)
@@ -281,8 +280,8 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
             _seconds(partial(training.fit, *part, replace(recipe, epochs=epochs)), times)
             for epochs, times in ((1, 3), (3, 2))
         )
-        epoch = max((more - once) / 2, more / 30) / len(some)
-        starting = max(0.0, once - epoch * len(some))
+        seconds["epoch"] = max((more - once) / 2, more / 30) / len(some)
+        seconds["starting"] = max(0.0, once - seconds["epoch"] * len(some))
         if obstacle := _find_private_obstacle(inputs):
             obstacles[DP_SGD] = obstacle
     if inputs.public:
@@ -291,12 +290,12 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
         model = quantile.GaussianQuantile(
             replace(attacks.regression(inputs), epochs=1), len(inputs.public.classes)
         )
-        regression = attempt(
-            "quantile regression",
+        attempt(
+            "regression",
             lambda: model.fit(inputs.public.x[some], score, inputs.public.y[some]),
             len(some),
         )
-    return MeasuredCosts(answer, gradient, epoch, starting, curve, regression, obstacles)
+    return MeasuredCosts(answer, **seconds, obstacles=obstacles)
 
 
 def reason(problem: Exception) -> str:

@@ -393,10 +393,7 @@ def roc_figure(report: Report) -> Figure:
     for attack in sorted(plain, key=lambda attack: (attack.name != best, -attack.auc.value))[
         :LINES
     ]:
-        look = drawing.style_of(
-            attack.name,
-            list(ATTACKS).index(attack.name) if attack.name in ATTACKS else len(ATTACKS),
-        )
+        look = drawing.style_of(attack.name, [*ATTACKS, attack.name].index(attack.name))
         fpr, speaks = [rate.fpr for rate in attack.curve], attack.name == best
         tpr, floor, ceiling = (
             np.maximum([getattr(rate.tpr, end) for rate in attack.curve], low / 2)

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 from scipy.stats import norm
 
-from mia_lib import attacks, membership, metrics
-from mia_lib.attacks import baselines, bayes, calibration
+from mia_lib import membership, metrics
+from mia_lib.attacks import _common, baselines, bayes, calibration
 from mia_lib.errors import MiaError
 
 RNG = np.random.default_rng(0)
@@ -58,8 +58,8 @@ both_variances = pytest.mark.parametrize("fixed_variance", (False, True))
 @pytest.mark.parametrize("cells,threads", ((1, 1), (7 * R, 3)))
 def test_scores_do_not_depend_on_the_size_of_the_blocks(monkeypatch, attack, cells, threads):
     expected = attack(SIGNAL, REFERENCES, MEMBERS)
-    monkeypatch.setattr(attacks, "CELLS", cells)
-    monkeypatch.setattr(attacks, "THREADS", threads)
+    monkeypatch.setattr(_common, "CELLS", cells)
+    monkeypatch.setattr(_common, "THREADS", threads)
     assert_allclose(attack(SIGNAL, REFERENCES, MEMBERS), expected, rtol=1e-12, atol=1e-12)
 
 

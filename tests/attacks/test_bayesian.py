@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, rankdata
 from scipy.stats import t as student
 
-from mia_lib import attacks, membership
-from mia_lib.attacks import baselines, bayes, bayesian
+from mia_lib import membership
+from mia_lib.attacks import _common, baselines, bayes, bayesian
 from mia_lib.errors import MiaError
 
 RNG = np.random.default_rng(0)
@@ -89,7 +89,7 @@ def test_bavaria_is_what_a_loop_over_records_gives_in_whatever_unit(form, option
 def test_views_are_independent_and_blocks_do_not_matter(form, monkeypatch):
     of_views = sum(FORMS[form](VIEWS[:, a], REFERENCE_VIEWS[..., a], MEMBERS) for a in range(A))
     assert_allclose(FORMS[form](VIEWS, REFERENCE_VIEWS, MEMBERS), of_views)
-    monkeypatch.setattr(attacks, "CELLS", 7 * R)
+    monkeypatch.setattr(_common, "CELLS", 7 * R)
     assert_allclose(FORMS[form](VIEWS, REFERENCE_VIEWS, MEMBERS), of_views)
 
 

@@ -33,15 +33,13 @@ INSIDE = MEMBERS[1:]
 def values(labels, members) -> dict[str, np.ndarray]:
     logits = RNG.normal(size=(9, len(labels), 3))
     logits[:, np.arange(len(labels)), labels] += 1 + members
+    of_outputs = signals.scalars(logits, labels)
     return {
-        name: one.astype(float)
-        for name, one in signals.scalars(logits, labels).items()
-        if name in SIGNALS
-    } | {
-        "probabilities": np.exp(logits) / np.exp(logits).sum(-1, keepdims=True),
-        "gradient_norm": RNG.exponential(size=members.shape),
-        "curvature": RNG.exponential(size=members.shape),
-    }
+        name: of_outputs[name].astype(float)
+        if name in of_outputs
+        else RNG.exponential(size=members.shape)
+        for name in SIGNALS
+    } | {"probabilities": np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)}
 
 
 V, PUBLIC = values(LABELS, MEMBERS), values(RNG.integers(0, 3, 40), np.zeros((9, 40), bool))
@@ -62,6 +60,10 @@ DIRECT = {
     "confidence": -V["least_loss"][0],
     "curvature": -LOG_CURVATURE[0],
     "gradient norm": -V["gradient_norm"][0],
+    "quantile regression": V["quantile_position"][0],
+    "boundary distance": V["boundary_distance"][0],
+    "IHA": V["iha"][0],
+    "gradient alone": V["stationarity"][0],
     "modified entropy": baselines.modified_entropy(V["probabilities"][0], LABELS),
     "Attack S": per_class.attack_s(V["loss"][0], LABELS, V["loss"][1:], INSIDE),
     "Attack R": baselines.attack_r(*LOSS),
@@ -117,7 +119,8 @@ def test_an_entry_scores_as_its_function_and_reads_what_it_declares(name):
     assert view.read == {
         "own": reads,
         "references": reads if attack.takes_references else set(),
-        "public": reads if attack.public else set(),
+        # That of a quantile regression is fitted to public records before it is a signal.
+        "public": reads if attack.public and attack.takes_references else set(),
     }
     assert max(ACCESS.index(SIGNALS[signal]) for signal in reads) == ACCESS.index(
         attack.needs.access
@@ -138,6 +141,11 @@ def test_who_declares_references_without_the_record_does_not_look_at_others(name
     else:
         changed[1:][INSIDE] *= 0.5
     assert_allclose(registry.score(name, replace(VIEW, values={signal: changed})), DIRECT[name])
+
+
+def test_a_name_that_a_paper_gives_an_attack_is_of_no_other():
+    names = [name for one in ATTACKS.values() for name in (one.name, *one.also)]
+    assert len(set(names)) == len(names)
 
 
 def test_every_attack_is_cited_by_the_first_author_and_year_of_its_key(repo):

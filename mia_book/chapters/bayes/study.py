@@ -53,7 +53,7 @@ def table_1(
         features: [N, F]. labels: bool [N]. fits: n -> `measure.table1` at that n. seed: of the first split.
 
     Returns:
-        study "table 1", n; attacks "0-1", "MALT", "MATT", "Calibrated loss", "noise", and at the largest n "Eq. 39"; metrics
+        study "table 1", n; attacks "0-1", "MALT", "MATT", "calibrated loss", "noise", and at the largest n "Eq. 39"; metrics
         of ranking, "rehearsed_accuracy" (threshold from other splits), at the largest n "cross_validated_accuracy", and
         "train_accuracy" and "validation_accuracy" of "model".
     """
@@ -100,7 +100,7 @@ def _play(
             "0-1": baselines.gap(right),
             "MALT": bayes.malt(loss),
             "MATT": bayes.matt(theta, theta0, gradients),
-            "Calibrated loss": calibration.calibrate(-loss, -loss0),
+            "calibrated loss": calibration.calibrate(-loss, -loss0),
         }
         if both_terms:
             hessian = logistic_hessian(theta0, x[apart], float(c))
@@ -179,11 +179,8 @@ def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
         )
     found = []
     for view in game:
-        own = view.rehearsals(REHEARSALS)
-        scores, members = (
-            [registry.run(attack, rehearsal) for rehearsal, _ in own],
-            [inside for _, inside in own],
-        )
+        own, members = zip(*view.rehearsals(REHEARSALS), strict=True)
+        scores = [registry.score(attack, rehearsal) for rehearsal in own]
         found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
     return np.array(found)
 
@@ -333,7 +330,7 @@ def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
     scores = {
         "put aside": game.scores(attacks),
         "kept": {
-            name: np.stack([registry.run(attack, view) for view in kept])
+            name: np.stack([registry.score(attack, view) for view in kept])
             for name, attack in attacks.items()
         },
     }

@@ -69,15 +69,12 @@ def with_one_reference(plays: Bank) -> dict[str, np.ndarray]:
     """Scores of today's attacks with the very reference that "Cal." has: attack -> [T, N].
 
     RMIA's population is the judged records: its score is a rank among them, so that which they are moves no rank."""
-    target, references = (
-        plays.target_margin.astype(np.float64),
-        plays.scratch_margin.astype(np.float64),
-    )
-    out, lira, rmia = np.zeros(references.shape[1:], bool), [], []
-    for own, others in zip(target, references, strict=True):
-        p, q = np.exp(-loss_of(own)), np.exp(-loss_of(others))
-        lira.append(baselines.lira_offline(own, others, out, fixed_variance=True))
-        rmia.append(baselines.rmia(p, q, out, p, q, gamma=1.0, a=registry.OFFLINE_A))
+    out, lira, rmia = np.zeros(plays.scratch_margin.shape[1:], bool), [], []
+    for own, others in zip(plays.target_margin, plays.scratch_margin, strict=True):
+        odds = {registry.LOG_ODDS: np.vstack([own, others]).astype(np.float64)}
+        view = registry.ArraySignals(odds, out, odds)
+        lira.append(registry.score("LiRA, offline", view))
+        rmia.append(registry.score("RMIA, offline", view, gamma=1.0, population=None))
     return {"LiRA, offline": np.stack(lira), "RMIA, offline": np.stack(rmia)}
 
 

@@ -13,19 +13,10 @@ from mia_book.chapters.compare import study
 from mia_book.chapters.compare.study import ATTACKS, ENTRIES, Case, Scores
 from mia_book.evidence import results
 from mia_lib import drawing, metrics
-from mia_lib.attacks import Needs, registry, threat_model
+from mia_lib.attacks import registry, threat_model
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
-DRAWN = (
-    "RMIA",
-    "RMIA, offline",
-    "BaVarIA",
-    "BaVarIA, offline",
-    "LiRA",
-    "LiRA, offline",
-    "calibrated loss",
-    "MALT",
-)
+DRAWN = [name for name, entry in ATTACKS.items() if entry.attack.comparison == "figure"][::-1]
 KNOWS = {
     "none": "–",
     "out only": "without",
@@ -72,18 +63,22 @@ def references_figure(frame: pd.DataFrame) -> Figure:
             column.map(orders[column.name].index) if column.name in orders else column
         ),
     )
+    return _rates_against("references", shown, "references of a record")
+
+
+def _rates_against(column: str, shown: pd.DataFrame, xlabel: str) -> Figure:
     return drawing.lineplot(
         shown,
-        "references",
+        column,
         "value",
         "attack",
         panel="data",
         log=True,
         percent=True,
         sharey=False,
-        xlabel="references of a record",
+        xlabel=xlabel,
         ylabel="TPR at 1 % FPR",
-        rows=1 + (len(orders["data"]) > 3),
+        rows=1 + (shown["data"].nunique() > 3),
     )
 
 
@@ -103,19 +98,7 @@ def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
     shown = pd.concat(
         [part.sort_values("queries") for _, part in shown.groupby("data", sort=False)]
     )
-    return drawing.lineplot(
-        shown,
-        "queries",
-        "value",
-        "attack",
-        panel="data",
-        log=True,
-        percent=True,
-        sharey=False,
-        xlabel="queries about a record",
-        ylabel="TPR at 1 % FPR",
-        rows=1 + (shown["data"].nunique() > 3),
-    )
+    return _rates_against("queries", shown, "queries about a record")
 
 
 HAVE = {
@@ -300,16 +283,11 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
 def access_table() -> pd.DataFrame:
     """Table of the threat models, as declared where the attacks are computed, and of the attacks'
     sources."""
-    known: dict[str, Needs] = {name: entry.attack.needs for name, entry in ATTACKS.items()}
-    made = threat_model({**known, "quantile regression": registry.REGRESSION})
-    sources = {name: entry.attack.source for name, entry in ATTACKS.items()} | {
-        "quantile regression": registry.BERTRAN
-    }
+    shown = [*ATTACKS, "quantile regression"]
+    made = threat_model({name: registry.ATTACKS[name].needs for name in shown})
+    sources = [registry.ATTACKS[name].source for name in shown]
     return made.assign(
-        source=[
-            f"{{cite}}`{sources[name]}`" if sources[name] else "this book"
-            for name in made["attack"]
-        ]
+        source=[f"{{cite}}`{source}`" if source else "this book" for source in sources]
     )
 
 

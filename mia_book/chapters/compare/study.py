@@ -16,7 +16,7 @@ import pandas as pd
 
 from mia_book.publishing.banks import BANKS
 from mia_lib import metrics, signals
-from mia_lib.attacks import ACCESS, bayes, registry
+from mia_lib.attacks import ACCESS, REFERENCES, bayes, registry
 from mia_lib.attacks.registry import LOG_ODDS, Attack
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
@@ -51,38 +51,12 @@ class Entry:
         return self.attack.needs.references
 
 
-ATTACKS: dict[str, Entry] = {
-    **{
-        name: Entry(registry.ATTACKS[name])
-        for name in (
-            "0-1",
-            "MALT",
-            "confidence",
-            "modified entropy",
-            "Attack R",
-            "calibrated loss",
-            "MAST (softmin)",
-            "LiRA, offline",
-            "LiRA, offline, as released",
-            "RMIA, offline",
-            "BASE, offline",
-            "BaVarIA, offline",
-            "BaVarIA, t, offline",
-            "BaVarIA, prior within, offline",
-            "MAST (best split)",
-            "LiRA",
-            "LiRA, own spreads",
-            "RMIA",
-            "BASE",
-            "BaVarIA",
-            "BaVarIA, t",
-            "BaVarIA, prior within",
-        )
-    },
-    **{
-        name: Entry(registry.ATTACKS[name], 40)
-        for name in ("Curv, log ratio", "Curv ZO LR", "Curv ZO NLL")
-    },
+# What the published banks have of every record, without its label.
+SIGNALS = {"correctness", "loss", LOG_ODDS, "least_loss", "probabilities", "curvature"}
+ATTACKS = {
+    name: Entry(attack, 40 if "curvature" in attack.signals else 1)
+    for name, attack in registry.ATTACKS.items()
+    if attack.comparison and SIGNALS.issuperset(attack.signals)
 }
 ATTACKS["modified entropy"] = Entry(
     replace(  # which is measured, in the place of the probabilities that it follows from
@@ -114,20 +88,9 @@ MANY_QUERY_ENTRIES = (
     }
 )
 ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
-CURVES = (
-    "MALT",
-    "calibrated loss",
-    "LiRA, offline",
-    "RMIA, offline",
-    "BaVarIA, offline",
-    "LiRA",
-    "LiRA, own spreads",
-    "RMIA",
-    "BaVarIA",
-    "BaVarIA, prior within",
-    "Curv, log ratio",
-)  # known with every number of references
-LEAST = {"none": 0, "out only": 1, "in and out": 2}  # references
+CURVES = {  # known with every number of references
+    name for name, entry in ATTACKS.items() if entry.attack.comparison in ("counts", "figure")
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,11 +249,7 @@ def fits(entry: Entry, case: Case, count: int) -> bool:
     """True if a case has the signal and the models for an attack with `count` references (0 for one
     without any), and the attack can take so many."""
     kind, signal = entry.kind, (entry.reads or entry.attack.signals)[0]
-    least = (
-        4
-        if entry.attack.name == "LiRA, own spreads" or "curvature" in entry.attack.signals
-        else LEAST[kind]
-    )
+    least = entry.attack.least_references or REFERENCES.index(kind)
     known = case.game.values.get(signal)
     return (
         known is not None

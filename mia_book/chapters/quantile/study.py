@@ -35,7 +35,7 @@ LIRA, RMIA, ONE, CALIBRATED = (
     "LiRA, offline",
     "RMIA, offline",
     "LiRA, public records",
-    "Calibrated loss",
+    "calibrated loss",
 )
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RATES = (0.01, 0.001)  # nominal ones, of thresholds
