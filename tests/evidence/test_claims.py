@@ -65,7 +65,10 @@ def test_numbers_are_text_for_the_reader_and_data_for_programs():
         r"150\.0 \[\S+, \S+\] points; n = 400: 400\.0 \[\S+, \S+\] points; n = 1000: -100.*",
         judged.estimate,
     )
-    assert judged.brief == judged.estimate.split(";")[0] + "; wholly above zero in 1 of 2 cases"
+    assert (
+        judged.brief
+        == judged.estimate.split(";")[0] + "; wholly above zero in 1 of 2 cases, wholly below in 1"
+    )
     assert [(one["part"], one["unit"]) for one in judged.numbers] == [
         ("", "points"),
         ("n = 400", "points"),
