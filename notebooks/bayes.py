@@ -259,8 +259,9 @@ results.show_table(
 # %%
 others = {name: published.load(name) for name in setting_banks}
 banks = {"Table 2": bank, **{name.removeprefix("bank/"): one for name, one in others.items()}}
-asked, constants = study.in_settings(
-    banks, setting_references, setting_targets, ("Table 2", references))
+asked, constants = settings.attack_banks(
+    banks, setting_references, setting_targets, study.IN_SETTINGS,
+    ("accuracy", "auc", "tpr_at_fpr=0.01"), own=("Table 2", references))
 by_temperature = study.by_temperature(
     {name: banks[name] for name in list(banks)[:3]}, targets, references)
 

@@ -23,6 +23,7 @@ from mia_lib.published import Bank
 STANDS, TURNED, ALIKE, OPEN = "stands", "turned", "no difference", "open"
 REHEARSALS = 2  # of the attacker's own models, on which constants and thresholds are found
 STEP = 5  # one record in so many is looked at where constants are chosen
+JUDGED = 10_000  # records of a bank, at most, where it is one of many settings
 LEVEL = 0.95  # at which the intervals of all settings hold together
 
 
@@ -162,6 +163,43 @@ def attack(
         **columns
     )
     return pd.concat(frames, ignore_index=True), table
+
+
+def attack_banks(
+    banks: Mapping[str, Bank],
+    references: Sequence[int],
+    targets: int,
+    attacks: Mapping[str, Attack],
+    names: Sequence[str],
+    own: tuple[str, int] | None = None,
+    draws: int = 20,
+    records: int | None = JUDGED,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Study "settings": `attack` on each bank with each number of references that it has.
+
+    Args:
+        banks: name -> bank. references: of each target. targets: of each bank, as far as it has pairs.
+        attacks, names, draws, records: as for `attack`. own: the name and the references of the paper's own regime.
+
+    Returns:
+        the tidy frame and the chosen constants of `attack`, with columns data, references and own.
+    """
+    played = [
+        attack(
+            bank,
+            min(targets, len(bank) // 2),
+            count,
+            attacks,
+            names,
+            {"study": "settings", "data": name, "references": count, "own": (name, count) == own},
+            draws,
+            records,
+        )
+        for name, bank in banks.items()
+        for count in references
+        if count <= len(bank) - 2
+    ]
+    return tuple(pd.concat(frames, ignore_index=True) for frames in zip(*played, strict=True))
 
 
 def _judged(metric: str) -> Callable[[np.ndarray, np.ndarray], float]:

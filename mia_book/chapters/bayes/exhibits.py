@@ -257,7 +257,7 @@ def temperature(frame: pd.DataFrame, chosen: pd.DataFrame) -> Figure:
     """Accuracy and TPR of the soft minimum against its temperature, a line for each bank, with MALT dotted.
 
     Args:
-        frame: `study.by_temperature`. chosen: the constants of `study.in_settings`; the one chosen most often is marked.
+        frame: `study.by_temperature`. chosen: the constants of `settings.attack_banks`; the one chosen most often is marked.
     """
     titles = {
         "balanced_accuracy": ("Accuracy", "accuracy"),

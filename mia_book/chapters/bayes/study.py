@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -163,7 +163,6 @@ IN_SETTINGS = {
     "MAST (softmin)": Attack("MAST (softmin)", learned=True),
     "LiRA": Attack("LiRA"),
 }
-JUDGED = 10_000  # records of a bank, at most, where it is one of many settings
 
 
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
@@ -230,40 +229,6 @@ def attack_bank(
     return pd.concat(frames, ignore_index=True), {"0-1": baselines.gap(called["0-1"])} | scores
 
 
-def in_settings(
-    banks: Mapping[str, Bank],
-    references: Sequence[int],
-    targets: int,
-    own: tuple[str, int],
-    draws: int = 20,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Study "settings": the attacks of `IN_SETTINGS` on each bank with each number of references.
-
-    Args:
-        banks: name -> bank. references: of each target, as far as a bank has them. targets: of each bank.
-        own: the name and the number of references of the paper's own regime. draws: of the resamples of records.
-
-    Returns:
-        the tidy frame, with columns data, references and own; and which constants were chosen, see `settings.attack`.
-    """
-    played = [
-        settings.attack(
-            bank,
-            min(targets, len(bank) // 2),
-            count,
-            IN_SETTINGS,
-            ("accuracy", "auc", "tpr_at_fpr=0.01"),
-            {"study": "settings", "data": name, "references": count, "own": (name, count) == own},
-            draws,
-            JUDGED,
-        )
-        for name, bank in banks.items()
-        for count in references
-        if count <= len(bank) - 2
-    ]
-    return tuple(pd.concat(frames, ignore_index=True) for frames in zip(*played, strict=True))
-
-
 def by_temperature(banks: Mapping[str, Bank], targets: int, references: int) -> pd.DataFrame:
     """The soft minimum at each temperature that the registry has, by which its rows are named, beside MALT and MAST, on each
     bank: the tidy frame of balanced accuracies, each with its best threshold, and of rates, with a column data."""
@@ -274,7 +239,7 @@ def by_temperature(banks: Mapping[str, Bank], targets: int, references: int) -> 
     names = ("balanced_accuracy", "tpr_at_fpr=0.01")
     return pd.concat(
         [
-            Game.of(bank, targets, min(references, len(bank) - 2), JUDGED).frame(
+            Game.of(bank, targets, min(references, len(bank) - 2), settings.JUDGED).frame(
                 {**attacks, "MALT": "MALT", "MAST": "MAST (best split)"}, names, 10, data=name
             )
             for name, bank in banks.items()

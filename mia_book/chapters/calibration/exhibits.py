@@ -90,7 +90,12 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
 
 def today(frame: pd.DataFrame) -> pd.DataFrame:
     """The calibrated loss, LiRA and RMIA, offline, with the same reference, a row for each set."""
-    attacks = {"Cal.": "Cal.", "LiRA, offline": "LiRA", "RMIA, offline": "RMIA"}
+    attacks = {
+        "Cal.": "Cal.",
+        "LiRA, offline": "LiRA",
+        "RMIA, offline": "RMIA",
+        "RMIA, offline, a = 0.3": "RMIA, a = 0.3",
+    }
     return results.percent_table(
         frame[frame["score"] == "loss"],
         "data",

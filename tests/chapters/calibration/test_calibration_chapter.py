@@ -68,7 +68,9 @@ def test_a_frame_has_what_the_functions_of_the_page_say():
         study.scores(plays, "rehearsal_")["loss", "Orig"][3], plays.members[3]
     )
     called = scores["loss", "Orig"][3] >= threshold
-    assert of(frame, "Orig", "accuracy", score="loss")[3] == metrics.auc(called, plays.members[3])
+    assert of(frame, "Orig", "rehearsed accuracy", score="loss")[3] == metrics.auc(
+        called, plays.members[3]
+    )
     zero = metrics.auc(scores["loss", "Cal."][1] > 0, plays.members[1])
     assert of(frame, "Cal.", "accuracy at zero", score="loss")[1] == zero
     threshold = metrics.best_threshold(scores["loss", "Cal."][1], plays.members[1])
@@ -202,7 +204,7 @@ def test_tables_stand_beside_the_papers_numbers():
         ("CIFAR-10", "gap"), "Orig, paper"
     ].value == pytest.approx(66.3)
     assert table.loc[("CIFAR-10", "gap"), "Cal."] == results.DASH
-    assert len(exhibits.today(frame).columns) == 6
+    assert len(exhibits.today(frame).columns) == 8
     assert exhibits.table_2(frame, "accuracy").loc[
         ("CIFAR-10", "gap"), "Orig, paper"
     ].value == pytest.approx(66.4)
