@@ -262,6 +262,10 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
     -1 its negative; "not run" where a run has no results for it, or none that its records
     resolve."""
     claim = claims.claims(paper)[claim_id]
+    if claim.get("settings"):
+        raise MiaError(
+            f"{paper} {claim_id} is asked in several settings, and has no number of all."
+        )
     cases = cases_of(claim, frame)
     number = min(part.value for part in combined(claim, cases)) if cases else np.nan
     return (
