@@ -230,10 +230,11 @@ def specification(
     printed: Mapping[str, float] | None = None,
     unit: str = "points",
 ) -> Figure:
-    """The number of each claim in all of its settings, from the highest to the lowest, a panel a claim.
+    """The number of each claim in all of its settings, from the highest to the lowest, a panel a claim; a setting is named by
+    its values alone, and the paper's own regime is marked.
 
     Args:
-        settings: claim -> its settings. printed: claim -> what the paper has, in the same units as numbers.
+        settings: title -> the settings of a claim. printed: title -> what the paper has, in the same units as numbers.
         unit: "points", where numbers are fractions, or another one.
     """
     rows = max(map(len, settings.values()))
@@ -257,7 +258,7 @@ def specification(
                 printed[claim] * factor, place, marker="o", mec=drawing.FAINT, **drawing.HOLLOW
             )
         axis.axvline(0, **drawing.CHANCE)
-        names = [one.name + " (paper's regime)" * one.own for one in ordered]
+        names = [", ".join(one.values.values()) + " (paper)" * one.own for one in ordered]
         drawing.ticks(axis.yaxis, range(len(ordered)), names)
         axis.set_xlabel(unit)
     return figure

@@ -189,3 +189,17 @@ def test_verdicts_that_do_not_add_up_are_counted_apart():
     )
     assert f"additions: {ours} reproduced" in text and f"identities: {checked} checked" in text
     assert "about no data set: " in text.lower() and "1 not run" in text
+
+
+NO_NUMBERS = {  # claims of which the paper prints none, so that nothing says how large a margin may be
+    "curvature": {"C1"},
+    "quantile": {"C8", "C9", "C9d"},
+}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_margin_of_no_difference_is_at_most_a_quarter_of_what_the_paper_prints(paper):
+    for name, claim in claims.claims(paper).items():
+        same = claim.get("margins", {}).get("same", 0)
+        if same and claim["kind"] == "paper" and name not in NO_NUMBERS.get(paper, ()):
+            assert same <= claim["printed"] / 4 + 1e-12, name

@@ -113,4 +113,4 @@ def test_every_setting_is_drawn_with_its_mark():
     figure = settings.specification({"C1": made(STANDS + "*", TURNED, OPEN)}, {"C1": 0.02})
     [axis] = [one for one in figure.axes if one.has_data()]
     assert len(axis.get_yticks()) == 3
-    assert any("paper's regime" in label.get_text() for label in axis.get_yticklabels())
+    assert any("(paper)" in label.get_text() for label in axis.get_yticklabels())
