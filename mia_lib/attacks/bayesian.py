@@ -8,7 +8,6 @@ of all records by a conjugate prior, more so where there are few references.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from mia_lib.attacks import (
     check_direction,
@@ -218,6 +217,8 @@ def _bavaria(
         if mean_weight:
             scale_n = scale_n + mean_weight * count * (mean - prior_mean) ** 2 / (2 * weight)
         if is_t:
+            from scipy import stats  # which takes a second
+
             center = (mean_weight * prior_mean + count * mean) / weight
             return stats.t.logpdf(
                 signal, 2 * shape_n, center, np.sqrt(scale_n * (weight + 1) / (shape_n * weight))

@@ -143,15 +143,15 @@ class Attack:
         look: colour, line and marker in all figures, such as "blue -- ^", by the names of
             `drawing.COLORS` and `drawing.LINES` or matplotlib's; "" if it has none of its own.
         options: plain values, which distinguish it from other attacks by the same function.
-        also: name that a paper gives it -> its look under that name, or "".
+        also: name that a paper gives it -> its look under that name.
         public: whether it reads signals of public records, too, or learns from them.
         knows_membership: whether it is told who is a member: to take a record's own gradient out, or by the Hessian of the
             members. Its AUC is then no measure of what the model kept of a record, and it is set apart.
         constants: option -> the values from which `View.rehearse` chooses it by attacking the attacker's own models.
         least_references: fewest references with which it runs; 0 if as few do as its kind of
             references allows.
-        comparison: where the comparison of all attacks has it: nowhere, in its tables, there with
-            every number of references, and in the figure over these numbers, too.
+        comparison: where the comparison of all attacks has it: nowhere (""), in its "tables", there
+            with all "counts" of references, and in the "figure" over these counts, too.
         audit_order: its place in the order in which an audit runs attacks; 0 if no audit runs it.
         obstacle: function of `audit.inputs.AuditInputs` and `audit.attacks.MeasuredCosts` that says
             why the attack is not possible, "" if it is.
@@ -344,13 +344,7 @@ _ENTRIES = (
         sign=-1,
         audit_order=3,
     ),
-    _entry(
-        "modified entropy",
-        SONG,
-        baselines.modified_entropy,
-        also={"Song and Mittal": ""},
-        audit_order=2,
-    ),
+    _entry("modified entropy", SONG, baselines.modified_entropy, audit_order=2),
     _entry(
         "curvature",
         CURVATURE,
@@ -425,7 +419,7 @@ _ENTRIES = (
         ("loss",),
         _calibrated_loss,
         "pink dash-dots p",
-        also={"Cal.": "red - s", "Watson": ""},
+        also={"Cal.": "red - s"},
         comparison="figure",
         audit_order=8,
     ),
@@ -540,3 +534,5 @@ _ENTRIES = (
     _curved("Curv ZO NLL", by_curvature.nll, "pink - v", options={"variant": "released_code"}),
 )
 ATTACKS = {attack.name: attack for attack in _ENTRIES}
+_BY_PLACE = sorted(_ENTRIES, key=lambda attack: attack.audit_order)
+IN_AUDITS = {attack.name: attack for attack in _BY_PLACE if attack.audit_order}  # as they run

@@ -18,9 +18,10 @@ from mia_lib import signals
 from mia_lib.attacks import iha, quantile
 from mia_lib.attacks.feasibility import EPOCHS, PROBES
 from mia_lib.attacks.quantile.networks import NetworkConfig
+from mia_lib.attacks.registry import IN_AUDITS as ATTACKS
 from mia_lib.attacks.registry import LOG_ODDS, Attack
 from mia_lib.audit.inputs import AuditInputs
-from mia_lib.audit.options import ATTACKS, LEFT_OUT, REFERENCES
+from mia_lib.audit.options import LEFT_OUT, REFERENCES
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.signals import outputs as evaluation
@@ -55,9 +56,8 @@ class AuditSignals:
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
-        return OF_MODELS[signal](self.models, self.inputs.pool).astype(
-            np.float64
-        ), self.models.members
+        values = OF_MODELS[signal](self.models, self.inputs.pool)
+        return values.astype(np.float64), self.models.members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""

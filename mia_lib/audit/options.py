@@ -9,12 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from mia_lib.attacks import registry
 from mia_lib.errors import MiaError, check_choice, check_range, list_few, refusals
 
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
-_IN_ORDER = sorted(registry.ATTACKS.values(), key=lambda attack: attack.audit_order)
-ATTACKS = {attack.name: attack for attack in _IN_ORDER if attack.audit_order}  # as they run
 CONTROL, REFERENCES, RETRAINED = (
     "control without the model",
     "references",
@@ -127,8 +124,12 @@ class AuditOptions(ScoreOptions):
     @field_validator("without")
     @classmethod
     def _known_steps(cls, without, others):
+        from mia_lib.attacks.registry import IN_AUDITS  # SciPy takes half a second
+
         base_attack = "0-1" if others.data.get("outputs") == "labels" else "MALT"
-        steps = [name for name in (*ATTACKS, CONTROL, REFERENCES, RETRAINED) if name != base_attack]
+        steps = [
+            name for name in (*IN_AUDITS, CONTROL, REFERENCES, RETRAINED) if name != base_attack
+        ]
         for step in without:
             check_choice("without", step, steps)
         return without

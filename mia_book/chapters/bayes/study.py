@@ -204,11 +204,10 @@ def attack_bank(
     scores, called = game.scores(ATTACKS), {"0-1": correct[list(game.targets)]}
     for name, attack in ATTACKS.items():
         called[name] = scores[name] >= thresholds(game, attack)[:, None]
+    gap = {"0-1": baselines.gap(called["0-1"])}
     frames = [
         by_target(scores, inside, METRICS, draws=draws, study=study),
-        by_target(
-            {"0-1": baselines.gap(called["0-1"])}, inside, ("auc",), draws=draws, study=study
-        ),
+        by_target(gap, inside, ("auc",), draws=draws, study=study),
         by_target(
             {name: calls.astype(float) for name, calls in called.items()},
             inside,
@@ -226,7 +225,7 @@ def attack_bank(
             study=study,
         ),
     ]
-    return pd.concat(frames, ignore_index=True), {"0-1": baselines.gap(called["0-1"])} | scores
+    return pd.concat(frames, ignore_index=True), gap | scores
 
 
 def by_temperature(banks: Mapping[str, Bank], targets: int, references: int) -> pd.DataFrame:
