@@ -35,12 +35,8 @@ Regressor: TypeAlias = Any  # settings of a network or of trees
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
 ALL_KINDS = "biufcmMOSUV"  # kinds of NumPy types
 HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
-LOSSES = (
-    "cross_entropy",
-    "squared_error",
-    "brier",
-    "double_softmax",
-)  # that networks are trained with, and signals are of
+# that networks are trained with, and signals are of
+LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
 
 
 def check_flag(argument: str, value) -> bool:
@@ -78,9 +74,9 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
         raise MiaError(
             f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed."
         )
-    return (
-        array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
-    )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array
 
 
 def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:

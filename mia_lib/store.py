@@ -32,13 +32,8 @@ from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-MODELS = (
-    "data",
-    "membership",
-    "models",
-    "custom",
-    "training",
-)  # rooms of the library that determine what a model is
+# rooms of the library that determine what a model is
+MODELS = ("data", "membership", "models", "custom", "training")
 PIECES = (*MODELS, "signals")  # and what is asked of one
 STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of the answers
 
@@ -64,16 +59,13 @@ def cache_dir() -> Path:
 
 def size() -> int:
     """Bytes in the working cache."""
-    return (
-        sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file())
-        if cache_dir().is_dir()
-        else 0
-    )
+    if cache_dir().is_dir():
+        return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file())
+    return 0
 
 
-_taken: dict[
-    Path, tuple[tuple[int, int], str]
-] = {}  # file -> its state and the digest of its code, at its first use
+# file -> its state and the digest of its code, at its first use
+_taken: dict[Path, tuple[tuple[int, int], str]] = {}
 _behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
 
 
@@ -259,9 +251,8 @@ def write(path: Path, data: bytes, lasting: bool = True) -> None:
                 os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with suppress(
-            OSError
-        ):  # what went wrong is said, and not that nothing can be taken away either
+        # what went wrong is said, and not that nothing can be taken away either
+        with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
 
@@ -290,9 +281,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     what computing them took, and notes for the manifest. That the code was edited after this process had begun is an error."""
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     check_unedited(spec["code"])
-    data = encode(
-        arrays, path.suffix, compress=spec["kind"] != "checkpoint"
-    )  # written often, while a card waits
+    # written often, while a card waits
+    data = encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")
     manifest = {
         "spec": spec,
         "schema": SCHEMA,
@@ -312,9 +302,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
 
 def discard(spec: dict) -> None:
     """Take an entry out of the working cache, such as a checkpoint of a training that has ended."""
-    for path in reversed(
-        _paths(cache_dir(), spec, key(spec))
-    ):  # the manifest first: without it the rest is no entry
+    # the manifest first: without it the rest is no entry
+    for path in reversed(_paths(cache_dir(), spec, key(spec))):
         path.unlink(missing_ok=True)
 
 

@@ -136,11 +136,9 @@ class Verdict:
         """The number as text, and in how many cases its whole interval is above zero."""
         above = sum(case.sign > 0 for case in self.cases.values())
         number = self.estimate.partition("; ")[0]
-        return (
-            f"{number}; wholly above zero in {above} of {len(self.cases)} cases"
-            if self.cases
-            else number
-        )
+        if self.cases:
+            return f"{number}; wholly above zero in {above} of {len(self.cases)} cases"
+        return number
 
     @property
     def numbers(self) -> list[dict]:
@@ -356,11 +354,9 @@ def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
             return str(value).partition(":")[0] == theirs
         return value is not None and theirs / 2 <= value <= 2 * theirs
 
-    return (
-        OWN_DATA
-        if all(alike(used.get(name), theirs) for name, theirs in wanted.items())
-        else STAND_IN
-    )
+    if all(alike(used.get(name), theirs) for name, theirs in wanted.items()):
+        return OWN_DATA
+    return STAND_IN
 
 
 def counts(records: Iterable[Mapping]) -> str:

@@ -51,10 +51,8 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
     for name in names:
         notebook = read(folder / f"{name}.py")
         notebook.nbformat_minor = 5
-        text, pair = (
-            nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n",
-            folder / f"{name}.ipynb",
-        )
+        text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
+        pair = folder / f"{name}.ipynb"
         if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
             stale.append(pair)
             if not check:

@@ -168,6 +168,7 @@ def pieces(name: str, where: Path) -> list[Piece]:
     return sorted(found, key=lambda piece: (piece.manifest["index"], str(piece.path)))
 
 
+# of a manifest
 NEEDED = {
     "edition": int,
     "training_edition": int,
@@ -181,7 +182,7 @@ NEEDED = {
     "bytes": int,
     "arrays": dict,
     "sha256": str,
-}  # of a manifest
+}
 MARKUP = re.compile(r"[<>|`$\\{}]|\]\(")  # in Markdown, for pages say what a manifest says
 
 

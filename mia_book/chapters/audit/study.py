@@ -16,13 +16,8 @@ from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
 NOISE = ("without", "private")  # of `measure.twins`
-EPSILONS = (
-    1.0,
-    2.0,
-    4.0,
-    8.0,
-    1e9,
-)  # of models trained with canaries; the last leaves next to no noise
+# of models trained with canaries; the last leaves next to no noise
+EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)
 CONFIDENCE = 0.95
 
 

@@ -13,10 +13,8 @@ from mia_lib import drawing, signals
 from mia_lib.published import Bank
 
 IDEA_FLOOR = 1e-4  # nats; lower losses are drawn there
-NETWORKS = {
-    "ResNet-101": 0,
-    "VGG-16": 1,
-}  # the paper's networks of Table 3, which stand beside our first and second
+# the paper's networks of Table 3, which stand beside our first and second
+NETWORKS = {"ResNet-101": 0, "VGG-16": 1}
 AUGMENTATIONS = {
     "augmentation: None": "none",
     "augmentation: Flip, Crop +-5": "shift",
@@ -202,13 +200,14 @@ def figure_one(played: theory.Games) -> Figure:
     return figure
 
 
+# our metric -> the paper's
 TABLE_1 = {
     "balanced_accuracy": "attack_accuracy",
     "average_precision": "map_train",
     "average_precision_non_members": "map_test",
     "train_accuracy": "train_accuracy",
     "validation_accuracy": "validation_accuracy",
-}  # our metric -> the paper's
+}
 
 
 def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.DataFrame:

@@ -164,10 +164,8 @@ def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
     found = []
     for view in game:
         own = view.rehearsals(REHEARSALS)
-        scores, members = (
-            [registry.run(attack, rehearsal) for rehearsal, _ in own],
-            [inside for _, inside in own],
-        )
+        scores = [registry.run(attack, rehearsal) for rehearsal, _ in own]
+        members = [inside for _, inside in own]
         found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
     return np.array(found)
 
@@ -338,11 +336,8 @@ def figure_1(played: theory.Games) -> pd.DataFrame:
 
 
 TEMPERATURES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
-WORLDS = (
-    (2, 0.2, 0.5),
-    (3, 0.7, 0.5),
-    (4, 1.0, 0.3),
-)  # n, temperature and prior of the worlds that are summed over
+# n, temperature and prior of the worlds that are summed over
+WORLDS = ((2, 0.2, 0.5), (3, 0.7, 0.5), (4, 1.0, 0.3))
 ROUNDING = 1e-9
 
 
@@ -357,10 +352,8 @@ def theorems(seed: int = 0, worlds: int = 300) -> tuple[pd.DataFrame, pd.DataFra
     """
     checks, table, wrong = [], [], 0
     loss = np.random.default_rng(seed).uniform(0, 2, (7, 3))
-    loss[1], loss[2, 0] = (
-        loss[0],
-        loss[0, 0],
-    )  # same losses on all records, and on the first record alone
+    # same losses on all records, and on the first record alone
+    loss[1], loss[2, 0] = loss[0], loss[0, 0]
     for n, temperature, prior in WORLDS:
         found = theory.theorem_one(theory.FiniteWorld(loss, n, temperature, prior))
         unmoved = theory.theorem_one(

@@ -23,6 +23,7 @@ SCORES = {
     "Confidence": "confidence",
     "HopSkipJump": "distance",
 }
+# the paper's
 TITLES = {
     "german_credit": "German Credit",
     "hepatitis": "Hepatitis",
@@ -30,7 +31,7 @@ TITLES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
-}  # the paper's
+}
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
 RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
 PRINTED_METRICS = {
@@ -73,9 +74,8 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
     frame = frame[frame["score"].isin(SCORES.values())].assign(
         attack=lambda rows: rows["attack"].replace("Gap", "Orig")
     )
-    gap = (frame["score"] == "gap") & (
-        frame["metric"] == "auc"
-    )  # of calls, whose AUC is their accuracy
+    # of calls, whose AUC is their accuracy
+    gap = (frame["score"] == "gap") & (frame["metric"] == "auc")
     frame = frame[((frame["metric"] == metric) | gap) & frame["attack"].isin(ATTACKS)].assign(
         metric=metric
     )

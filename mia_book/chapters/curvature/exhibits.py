@@ -16,11 +16,8 @@ from mia_lib import drawing, metrics
 from mia_lib.data import Dataset, sets
 from mia_lib.published import Bank
 
-SETS = {
-    "CIFAR100": "cifar100",
-    "CIFAR10": "cifar10",
-    "ImageNet": "imagenet",
-}  # of the paper's tables
+# of the paper's tables
+SETS = {"CIFAR100": "cifar100", "CIFAR10": "cifar10", "ImageNet": "imagenet"}
 OURS = {name: ours for ours, name in study.PAPER.items()}  # of attacks, by the paper's names
 TITLE_OF = {
     "auc": "AUC",

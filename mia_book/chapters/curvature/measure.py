@@ -13,10 +13,8 @@ from mia_lib.errors import check_choice, check_range, check_whole
 STEP = 2 * 0.2667e-3
 FLOOR = 1e-22  # that the released code adds before it takes a logarithm
 SHIFTED = "flip_crop:4"  # how views of an image differ that LiRA is given for as many queries
-SHIFTED_MEANS = (
-    18,
-    80,
-)  # views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
+# views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
+SHIFTED_MEANS = (18, 80)
 KINDS = ("random", "coreset")
 ASKED_AT_ONCE = 10_000  # shifted images, whose views are asked about together
 

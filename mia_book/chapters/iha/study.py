@@ -26,20 +26,17 @@ from mia_lib.game import Game, View
 from mia_lib.metrics import auc, by_repetition, by_target
 from mia_lib.published import Bank
 
-LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
-FIXED, SELF, RMIA, ALONE = (
-    "LiRA, one spread",
-    "LiRA, the target among its references",
-    "RMIA",
-    "gradient alone",
-)
-FLAGS, NOTHING, CG, PAIR, DECAY = (
-    "IHA, random flags",
-    "IHA, told nothing",
-    "IHA (CG)",
-    "I1, I2",
-    "IHA with weight decay in I2",
-)
+LOSS, SIF, LIRA, IHA = PAPER = "LOSS", "SIF", "LiRA", "IHA"
+FIXED = "LiRA, one spread"
+SELF = "LiRA, the target among its references"
+RMIA = "RMIA"
+ALONE = "gradient alone"
+FLAGS = "IHA, random flags"
+NOTHING = "IHA, told nothing"
+CG = "IHA (CG)"
+PAIR = "I1, I2"
+DECAY = "IHA with weight decay in I2"
+# rows of Table 4
 TERMS = {
     "I1": ("I1",),
     "I2": ("I2",),
@@ -49,8 +46,9 @@ TERMS = {
     "loss, I2": ("loss", "I2"),
     "loss, I1, I2": ("loss", "I1", "I2"),
     "all": ("loss", "I1", "I2", "I3", "I4"),
-}  # rows of Table 4
+}
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+# arrays with a column a record
 RECORDS = (
     "loss",
     "newton",
@@ -63,7 +61,7 @@ RECORDS = (
     "along",
     "members",
     "correct",
-)  # arrays with a column a record
+)
 POPULATION = 1000  # records with which RMIA compares
 
 
@@ -102,13 +100,11 @@ class Case:
 
 def kind_of(dataset: str, architecture: str) -> str:
     """Kind of a measurement, by which it is named: "odd", "fashion" or "location"."""
-    return (
-        "odd"
-        if architecture == "sigmoid_regression"
-        else "location"
-        if dataset == "location30"
-        else "fashion"
-    )
+    if architecture == "sigmoid_regression":
+        return "odd"
+    if dataset == "location30":
+        return "location"
+    return "fashion"
 
 
 def name_of(dataset: str, architecture: str) -> str:
@@ -145,9 +141,8 @@ def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
     names = ("newton", "newton_mean", "inverse", "inverse_mean", "influence", "newton_theta")
     count = audit.inverse.shape[1] if few else audit.newton.shape[1]
     arrays = [square(getattr(audit, name)[t][:count]) for name in names]
-    zero = np.zeros(
-        count
-    )  # of what is of second order in the weight decay, and of what only the first records have
+    # of what is of second order in the weight decay, and of what only the first records have
+    zero = np.zeros(count)
     return iha.Forms(*(array if few or len(array) == count else zero for array in arrays), zero)
 
 
@@ -252,10 +247,8 @@ def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS
     in each target; with the scores and the members."""
-    members, kind = (
-        case.audit.members,
-        "table" if case.audit.parameters["dataset"] == "location30" else "images",
-    )
+    members = case.audit.members
+    kind = "table" if case.audit.parameters["dataset"] == "location30" else "images"
     attacks = {
         LOSS: -square(case.audit.loss),
         SIF: -square(case.audit.influence),
@@ -627,10 +620,8 @@ def costs(case: Case, iterations: float) -> pd.DataFrame:
     shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
     config = config_of(how, optimizer="sgd", loss="brier" if odd else "cross_entropy")
     network = models.build(config.architecture, shape, classes, seed=0)
-    parameters, game = (
-        sum(w.numel() for w in network.parameters()),
-        (network, shape, case.n, config.loss),
-    )
+    parameters = sum(w.numel() for w in network.parameters())
+    game = (network, shape, case.n, config.loss)
     spent = {
         IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
         CG: (0.0, 2 * iterations * costs.hessian_product(*game)),

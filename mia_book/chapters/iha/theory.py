@@ -124,9 +124,8 @@ def spectrum(
         A row for each group of chains and direction: group, eigenvalue, simulated, equation_4, boltzmann (variances).
     """
     values, vectors = np.linalg.eigh(world.hessian)
-    steps = (
-        int(5 * (1 - momentum) / (learning_rate * values[0])) + 100
-    )  # in which the slowest direction forgets its start
+    # in which the slowest direction forgets its start
+    steps = int(5 * (1 - momentum) / (learning_rate * values[0])) + 100
     ends = (
         world.ends(batch_size, learning_rate, momentum, groups * chains, steps, seed)
         - world.optimum()
@@ -207,10 +206,8 @@ def worlds(count: int, seed: int = 0) -> float:
         basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
         h = (basis * rng.uniform(0.1, 3, d)) @ basis.T
         ends = {"learning_rate": (0.01, 0.1), "momentum": (0, 0.9), "weight_decay": (0, 0.01)}
-        rates, least = (
-            {name: rng.uniform(*pair) for name, pair in ends.items()},
-            rng.uniform(0.1, 1),
-        )
+        rates = {name: rng.uniform(*pair) for name, pair in ends.items()}
+        least = rng.uniform(0.1, 1)
         theta, included, without = rng.normal(size=(3, d))
         distance = (
             np.square((theta - w) @ np.linalg.cholesky(h)).sum() for w in (included, without)
@@ -221,9 +218,8 @@ def worlds(count: int, seed: int = 0) -> float:
         sgd = iha.Sgd(**rates)
         score = iha.combine(np.zeros(1), iha.split(forms, 0, n, sgd), sgd)
         score = score[0] + loss / (1 + rates["momentum"])
-        odds = (
-            batch * (1 - rates["momentum"]) / (2 * n * least) * score
-        )  # Eq. 7, of even prior odds
+        # Eq. 7, of even prior odds
+        odds = batch * (1 - rates["momentum"]) / (2 * n * least) * score
         direct = np.subtract(
             *(log_density(theta, w, h, least, batch, **rates) for w in (included, without))
         )

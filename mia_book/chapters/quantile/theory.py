@@ -14,11 +14,8 @@ from scipy import integrate, stats
 from mia_lib.errors import check_range
 from mia_lib.metrics import pinball_loss
 
-CLASSES = {
-    "constant": (),
-    "linear": ("x",),
-    "linear + 1[x > 1]": ("x", "x > 1"),
-}  # of threshold functions, by what they add
+# of threshold functions, by what they add
+CLASSES = {"constant": (), "linear": ("x",), "linear + 1[x > 1]": ("x", "x > 1")}
 GROUPS = {"all": lambda x: x > -np.inf, "x > 1": lambda x: x > 1, "x < -1": lambda x: x < -1}
 
 
