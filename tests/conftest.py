@@ -56,9 +56,8 @@ def _own_store(tmp_path_factory):
         patch.setenv("COLUMNS", "120")
         patch.setenv("MIA_DEVICE", "cpu")  # what a card computes is asked of it by name
         patch.delenv("MIA_PROGRESS", raising=False)
-        if (
-            "PYTEST_XDIST_WORKER" in os.environ
-        ):  # then the processes of the tests keep the cores busy
+        # then the processes of the tests keep the cores busy
+        if "PYTEST_XDIST_WORKER" in os.environ:
             patch.setenv("MIA_WORKERS", "1")
         yield
 
@@ -87,9 +86,8 @@ def built_book(tmp_path_factory) -> Path:
     from mia_book.pages.parameters import PUBLISHED
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(
-            "MIA_WORKERS", raising=False
-        )  # two notebooks at once, as `make book` runs them
+        # two notebooks at once, as `make book` runs them
+        patch.delenv("MIA_WORKERS", raising=False)
         build.build(root=REPO)
     folder = tmp_path_factory.mktemp("book")
     shutil.copytree(

@@ -40,11 +40,9 @@ def test_an_entry_comes_back_as_it_was_and_is_computed_once(kind, ending):
     first = store.fetch(spec, lambda: calls.append(1) or ARRAYS)
     second = store.fetch(dict(reversed(spec.items())), lambda: calls.append(1) or ARRAYS)
     assert (first.source, second.source, len(calls)) == ("computed", "cache", 1)
-    assert (
-        (second.arrays["x"] == ARRAYS["x"]).all()
-        and second.manifest["spec"] == spec
-        and store.size() > 0
-    )
+    assert (second.arrays["x"] == ARRAYS["x"]).all()
+    assert second.manifest["spec"] == spec
+    assert store.size() > 0
     assert path_of(spec).suffix == ending and store.look_up({**spec, "a": 2}) is None
     assert store.look_up({**spec, "code": "other"}) is None
     for manifest in (True, False):  # half an entry is no entry

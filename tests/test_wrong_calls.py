@@ -26,10 +26,8 @@ RNG = np.random.default_rng(0)
 R, N, K = 6, 80, 4
 MEMBERS = membership.balanced_halves(N, R)
 OWN_MEMBERS = RNG.permutation(N) < N // 2
-LOSS, REFERENCES = (
-    RNG.exponential(size=N),
-    RNG.exponential(size=(R, N)) * np.where(MEMBERS, 0.3, 1.0),
-)
+LOSS = RNG.exponential(size=N)
+REFERENCES = RNG.exponential(size=(R, N)) * np.where(MEMBERS, 0.3, 1.0)
 SCORE, SCORES = -LOSS, -REFERENCES
 P, REFERENCE_P = np.exp(-LOSS), np.exp(-REFERENCES)
 POPULATION, REFERENCE_POPULATION = RNG.random(30), RNG.random((R, 30))
@@ -39,10 +37,8 @@ HOLED[2, [3, 7]] = np.nan
 LOGITS, LABELS = RNG.normal(size=(N, K)) * 3, RNG.integers(0, K, N)
 LABELS[:K] = np.arange(K)
 SOFTMAX = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
-IMAGES, X = (
-    RNG.integers(0, 256, (N, 6, 6, 1), dtype=np.uint8),
-    RNG.normal(size=(N, 5)).astype(np.float32),
-)
+IMAGES = RNG.integers(0, 256, (N, 6, 6, 1), dtype=np.uint8)
+X = RNG.normal(size=(N, 5)).astype(np.float32)
 NAMES = tuple("abcd")
 TABLE = data.Dataset("toy", X, LABELS, N, NAMES)
 NETWORK = models.build("mlp:3", (5,), K, seed=0)
@@ -656,9 +652,8 @@ def test_pixels_get_to_a_network_as_it_was_trained_on_them(scaling, expected):
     inputs = torch.tensor(expected(IMAGES.astype(np.float32).transpose(0, 3, 1, 2)))
     outputs = network(inputs).detach().numpy()
     assert_allclose(signals.model_outputs(network, IMAGES, scaling), outputs, rtol=1e-4, atol=1e-5)
-    assert_array_equal(
-        signals.model_outputs(network, inputs.numpy()), outputs
-    )  # floats are passed as they are
+    # floats are passed as they are
+    assert_array_equal(signals.model_outputs(network, inputs.numpy()), outputs)
     for function in (
         lambda *given, **how: np.concatenate(list(signals.record_gradients(*given, **how))),
         hessian.exact,
@@ -667,29 +662,22 @@ def test_pixels_get_to_a_network_as_it_was_trained_on_them(scaling, expected):
         assert_allclose(
             function(network, IMAGES, LABELS, scaling=scaling), same, rtol=1e-4, atol=1e-5
         )
-    colours, mean, spread = (
-        RNG.integers(0, 256, (3, 6, 5, 3), dtype=np.uint8),
-        (0.4, 0.5, 0.6),
-        (0.1, 0.2, 0.3),
-    )
+    colours = RNG.integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
+    mean = (0.4, 0.5, 0.6)
+    spread = (0.1, 0.2, 0.3)
     own = ((colours / 255 - mean) / spread).transpose(0, 3, 1, 2)  # of each channel
     assert_allclose(models.to_input(colours, (mean, spread)).numpy(), own, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:probabilities of the true class")
 def test_probabilities_of_exactly_zero_and_one_give_finite_signals_in_order():
-    p, labels = (
-        np.array([[1.0, 0, 0], [1 - 1e-9, 1e-9, 0], [0.6, 0.4, 0], [1e-9, 1 - 1e-9, 0], [0, 1, 0]]),
-        np.zeros(5, int),
-    )
-    found, small = (
-        signals.from_probabilities(p, labels),
-        signals.from_probabilities(p.astype(np.float32), labels),
-    )
+    p = np.array([[1.0, 0, 0], [1 - 1e-9, 1e-9, 0], [0.6, 0.4, 0], [1e-9, 1 - 1e-9, 0], [0, 1, 0]])
+    labels = np.zeros(5, int)
+    found = signals.from_probabilities(p, labels)
+    small = signals.from_probabilities(p.astype(np.float32), labels)
     assert all(np.isfinite(column).all() for column in (*found.values(), *small.values()))
-    assert (np.diff(found["loss"]) > 0).all() and (
-        np.diff(found["logit_scaled_confidence"]) < 0
-    ).all()
+    assert (np.diff(found["loss"]) > 0).all()
+    assert (np.diff(found["logit_scaled_confidence"]) < 0).all()
     assert_allclose(found["loss"][4], -np.log(np.finfo(np.float64).tiny), rtol=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # whoever names a floor knows of it
@@ -715,8 +703,6 @@ def test_why_a_script_without_a_guard_cannot_train_is_said_last(tmp_path, isolat
         [sys.executable, str(script)], capture_output=True, text=True, timeout=600
     )
     last = ended.stderr.strip().splitlines()[-1]
-    assert (
-        ended.returncode
-        and "Put what it does under `if __name__ == '__main__':`." in last
-        and "memory" not in last
-    )
+    assert ended.returncode
+    assert "Put what it does under `if __name__ == '__main__':`." in last
+    assert "memory" not in last

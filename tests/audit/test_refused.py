@@ -253,10 +253,8 @@ def test_records_that_are_there_before_are_left_out_on_request(whole):
     def table(of: Dataset) -> Dataset:
         return replace(of, x=(1e6 * of.x).astype(np.int64) + 2**40) if whole else of
 
-    members, wide = (
-        mixed(records(70, 2), records(70, 2).take(np.arange(69, -1, -1)), 1),
-        records(90, 9),
-    )
+    members = mixed(records(70, 2), records(70, 2).take(np.arange(69, -1, -1)), 1)
+    wide = records(90, 9)
     others = mixed(mixed(wide, wide.take(np.arange(89, -1, -1)), 1), members.take(np.arange(1, 70)))
     sets, public = (table(members), table(others)), table(mixed(PUBLIC, members))
     groups, asked = (np.arange(70) % 2, np.arange(90) % 3), set()
@@ -268,9 +266,8 @@ def test_records_that_are_there_before_are_left_out_on_request(whole):
     found = inputs.check_inputs(
         model, *sets, AuditOptions(deduplicate=True, groups=groups, public=public)
     )
-    assert found.left_out == {"members": 1, "non_members": 2, "public": 2} and asked == {
-        "int64" if whole else "float32"
-    }
+    assert found.left_out == {"members": 1, "non_members": 2, "public": 2}
+    assert asked == {"int64" if whole else "float32"}
     assert len(found.members) == 69 and len(found.non_members) == 88 and len(found.public) == 78
     rows = found.rows[:69], found.rows[69:]
     np.testing.assert_array_equal(
@@ -306,9 +303,8 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
         "    assert done.exit_code == 2 and said in ' '.join(done.output.split()), done.output\n"
         "assert not {'torch', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
     )
-    unset = {
-        name: value for name, value in os.environ.items() if not name.startswith("MIA_")
-    }  # a card needs PyTorch
+    # a card needs PyTorch
+    unset = {name: value for name, value in os.environ.items() if not name.startswith("MIA_")}
     unset["MIA_WORKERS"] = "1"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -323,10 +319,8 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
 
 def test_classes_of_files_keep_their_order_and_fewer_that_are_numbers_are_not_guessed_at():
     """Classes 0, 1, 2, 4 that were numbered anew would be taken for 0, 1, 2, 3 of a file that has five."""
-    one, other = (
-        records(60, 2, classes=("good", "bad", "ugly")),
-        records(60, 3, classes=("good", "bad", "ugly")),
-    )
+    one = records(60, 2, classes=("good", "bad", "ugly"))
+    other = records(60, 3, classes=("good", "bad", "ugly"))
     assert files.same_classes({"a": one, "b": other})["a"].classes == ("good", "bad", "ugly")
     found = files.same_classes(
         {"a": one, "b": replace(other, y=np.minimum(other.y, 1), classes=("bad", "ugly"))}
@@ -378,9 +372,8 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.target.ask(found.pool.x, again=False), logits(found.pool.x))
     assert asked == [40]  # the last third
     asked.clear()
-    with pytest.raises(
-        MiaError, match="In an audit keep is the folder"
-    ) as told:  # nobody asked for them to be kept
+    # nobody asked for them to be kept
+    with pytest.raises(MiaError, match="In an audit keep is the folder") as told:
         audit.audit(lambda x: endpoint(x, 7), MEMBERS, OTHERS)
     assert len(list(Path(re.search(r"keep='(.*)'", str(told.value))[1]).glob("*.npz"))) == 1
 
@@ -410,9 +403,8 @@ def test_the_logarithm_of_zero_is_a_number_like_others():
             for one, kind in ((lambda x: np.log(_coarse(x)), "logits"), (_coarse, "probabilities"))
         ]
         found, expected = (one.scalars(MEMBERS) for one in made)
-    assert (_coarse(MEMBERS.x) == 0).any() and all(
-        np.isfinite(found[name]).all() for name in expected if name != "outputs"
-    )
+    assert (_coarse(MEMBERS.x) == 0).any()
+    assert all(np.isfinite(found[name]).all() for name in expected if name != "outputs")
     np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
 
 
@@ -425,15 +417,13 @@ def test_too_few_references_are_none_the_plan_says_why_and_a_rate_twice_is_one()
     two = audit.plan(
         logits, MEMBERS, OTHERS, recipe=RECIPE, references=2, minutes=60, public=PUBLIC
     )
-    assert two.state(
-        "LiRA"
-    ) == "does not fit" and "references = 2 was asked for, and 4 are needed" in str(two)
+    assert two.state("LiRA") == "does not fit"
+    assert "references = 2 was asked for, and 4 are needed" in str(two)
     assert (
         audit.plan(logits, MEMBERS, OTHERS, recipe=RECIPE, references=5, minutes=60).references == 4
     )  # in pairs
-    assert AuditOptions(fpr=(0.05, 0.05)).rates == (0.05,) and set(options.SCALINGS) == set(
-        models.SCALINGS
-    )
+    assert AuditOptions(fpr=(0.05, 0.05)).rates == (0.05,)
+    assert set(options.SCALINGS) == set(models.SCALINGS)
 
 
 @pytest.fixture
@@ -467,9 +457,9 @@ def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_c
     with monkeypatch.context() as patch:
         patch.setattr("mia_lib.audit.execution.score_inputs", lambda *given: {}["a worker died"])
         text, code = run()
+        assert code == 1
         assert (
-            code == 1
-            and "control without the model failed: KeyError: 'a worker died'.\nThe same command tries"
+            "control without the model failed: KeyError: 'a worker died'.\nThe same command tries"
             in text
         )
         text, code = run(
@@ -490,10 +480,8 @@ def test_an_audit_of_which_a_step_failed_says_so_by_its_exit_code_and_the_same_c
 def test_an_audit_that_was_killed_while_it_wrote_goes_on_in_its_folder(run, tmp_path, monkeypatch):
     """The numbers may be there, or a part of a file, but not the page, which comes last."""
     text, _ = run()
-    assert (
-        "Send on audit.html alone" in text
-        and "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
-    )
+    assert "Send on audit.html alone" in text
+    assert "Send on this page alone" in (tmp_path / "found" / "audit.html").read_text()
     (tmp_path / "found" / "audit.html").unlink()
     (tmp_path / "found" / ".writing-1-ab").touch()
     with monkeypatch.context() as patch:

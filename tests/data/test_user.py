@@ -18,26 +18,21 @@ Y = [0, 1, 2, 0, 1, 2]
 def test_arrays_come_back_as_they_were_given_closed_and_copied():
     images = data.from_arrays(BYTES, Y, "mine", ("a", "b", "c"), 4)
     assert images.x.tobytes() == BYTES.tobytes() and images.y.tolist() == Y and images.n_train == 4
-    assert (
-        images.y.dtype == np.int64 and images.classes == ("a", "b", "c") and images.name == "mine"
-    )
-    assert (
-        not images.x.flags.writeable
-        and not images.y.flags.writeable
-        and not np.shares_memory(images.x, BYTES)
-    )
+    assert images.y.dtype == np.int64
+    assert images.classes == ("a", "b", "c")
+    assert images.name == "mine"
+    assert not images.x.flags.writeable
+    assert not images.y.flags.writeable
+    assert not np.shares_memory(images.x, BYTES)
     large = np.stack([np.arange(6) * 2**26, np.arange(6)], 1)
     assert data.from_arrays(large, Y, "x").x[:, 0].tolist() == large[:, 0].tolist()
     assert data.from_arrays(torch.ones(6, 2, requires_grad=True), Y, "x").shape == (2,)
     table = data.from_arrays(ROWS, Y, "rows")
-    assert (
-        table.x.dtype == np.float32
-        and np.array_equal(table.x, ROWS.astype(np.float32))
-        and table.n_train == 6
-    )
-    assert (
-        table.classes == ("0", "1", "2") and str(table) == "rows: 6 records of 4 numbers, 3 classes"
-    )
+    assert table.x.dtype == np.float32
+    assert np.array_equal(table.x, ROWS.astype(np.float32))
+    assert table.n_train == 6
+    assert table.classes == ("0", "1", "2")
+    assert str(table) == "rows: 6 records of 4 numbers, 3 classes"
     assert table.fingerprint == data.from_arrays(ROWS.tolist(), Y, "another name").fingerprint
 
 
@@ -179,10 +174,8 @@ def test_a_file_of_arrays_is_the_arrays(tmp_path):
     np.savez(
         tmp_path / "mine.npz", x=BYTES, y=Y, n_train=4, classes=["a", "b", "c"], more=np.ones(3)
     )
-    found, expected = (
-        data.from_npz(tmp_path / "mine.npz"),
-        data.from_arrays(BYTES, Y, "mine", ("a", "b", "c"), 4),
-    )
+    found = data.from_npz(tmp_path / "mine.npz")
+    expected = data.from_arrays(BYTES, Y, "mine", ("a", "b", "c"), 4)
     assert found.fingerprint == expected.fingerprint
     assert (found.name, found.classes, found.n_train) == ("mine", ("a", "b", "c"), 4)
     np.savez(tmp_path / "words.npz", x=ROWS, y=np.array(["no", "yes"] * 3))
@@ -196,10 +189,8 @@ def test_a_file_of_arrays_is_the_arrays(tmp_path):
         (None, "there is no such file"),
         (b"PK\x03\x04 no more", "mine.npz cannot be read as an .npz file"),
         ({"x": ROWS}, "mine.npz has no array y .it has x.*np.savez"),
-        (
-            {"x": ROWS, "y": np.array(["a", None] * 3, object)},
-            "objects of Python in y.*astype",
-        ),  # would have to be unpickled
+        # would have to be unpickled
+        ({"x": ROWS, "y": np.array(["a", None] * 3, object)}, "objects of Python in y.*astype"),
         ({"x": ROWS, "y": [0] * 6}, "mine.npz cannot be used: y has one class"),
         ({"x": ROWS, "y": Y, "n_train": [1, 2]}, "n_train has shape"),
     ],
@@ -252,18 +243,15 @@ def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
     np.testing.assert_allclose(
         found.x, [[20, 0, 1, 0, 1, 1.5], [30, 1, 0, 1, 0, 2.5], [40, 0, 1, 0, 1, 3.5]]
     )  # Bonn, Ulm
-    assert (
-        found.classes == ("no", "yes") and found.y.tolist() == [1, 0, 0] and found.name == "people"
-    )
+    assert found.classes == ("no", "yes")
+    assert found.y.tolist() == [1, 0, 0]
+    assert found.name == "people"
     assert data.from_csv(path, "city", "cities").classes == ("Bonn", "Ulm")
     found = data.from_csv(
         csv(tmp_path, "a,y\n" + "".join(f"{k},{(2, 10, 7)[k % 3]}\n" for k in range(9))), "y"
     )
-    assert found.classes == ("2", "7", "10") and found.y[:3].tolist() == [
-        0,
-        2,
-        1,
-    ]  # numbers as labels keep their order
+    # numbers as labels keep their order
+    assert found.classes == ("2", "7", "10") and found.y[:3].tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -313,9 +301,9 @@ def test_a_folder_is_its_images_in_the_order_of_their_names_and_of_splits_traini
     (tmp_path / "own" / "cat" / "notes.txt").write_text("no image")
     (tmp_path / "own" / ".hidden").mkdir()
     found = data.from_folder(tmp_path / "own", "pets")
-    assert (
-        found.classes == ("cat", "dog") and found.y.tolist() == [0, 0, 1, 1] and found.n_train == 4
-    )
+    assert found.classes == ("cat", "dog")
+    assert found.y.tolist() == [0, 0, 1, 1]
+    assert found.n_train == 4
     assert found.x.tobytes() == BYTES[[2, 1, 3, 0]].tobytes()
     for k, (split, kind) in enumerate(
         [("test", "b"), ("train", "a"), ("train", "b"), ("test", "a")]

@@ -229,13 +229,11 @@ STANDS_OF = {  # what two leave
     },
 }
 SHARP = {("Curv ZO LR", "methods")}  # which finds few members, and those surely
-MISTAKEN = {
-    "Orig"
-}  # attacks of which some non-members have the best scores; of others they have the worst
-RECORDS = {
-    "curvature": 2000,
-    "quantile": 2000,
-}  # of each target; a rate of one in a thousand wants as many non-members
+# attacks of which some non-members have the best scores; of others they have the worst
+MISTAKEN = {"Orig"}
+# of each target; a rate of one in a thousand wants as many non-members
+RECORDS = {"curvature": 2000, "quantile": 2000}
+# whose targets share their records
 BANKS = (
     "table 2",
     "small bank",
@@ -259,7 +257,7 @@ BANKS = (
     "recipe",
     "exposed",
     "onion",
-)  # whose targets share their records
+)
 
 
 @cache
@@ -297,9 +295,8 @@ def named(paper, only=None):
             }
             values = [fixed.get(one, settings[one]) for one in columns_of[study]]
             for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
-                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {
-                    *setting
-                }  # the other set is a table
+                # the other set is a table
+                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {*setting}
                 if not mixed:
                     columns = dict(zip(columns_of[study], setting, strict=False))
                     metrics_of = found.setdefault((study, attack, setting), (columns, []))[1]
@@ -309,21 +306,17 @@ def named(paper, only=None):
 
 def members_of(paper, study, seed):
     records = RECORDS.get(paper, 800)
-    return (
-        membership.balanced_halves(records, 20, seed)[::2]
-        if study in BANKS
-        else np.tile(np.arange(records) < records // 2, (10, 1))
-    )
+    if study in BANKS:
+        return membership.balanced_halves(records, 20, seed)[::2]
+    return np.tile(np.arange(records) < records // 2, (10, 1))
 
 
 def scores_of(paper, key, coin, seed):
     """Scores of an attack on ten targets, in which members lead by its strength in that study and setting, or as a coin's by
     nothing; a tenth of the non-members stand out, too."""
     study, attack, setting = key
-    members, rng = (
-        members_of(paper, study, seed),
-        np.random.default_rng([seed, crc32(repr(key).encode())]),
-    )
+    members = members_of(paper, study, seed)
+    rng = np.random.default_rng([seed, crc32(repr(key).encode())])
     if attack == "Eq. 39":  # MATT and a small term
         return scores_of(paper, (study, "MATT", setting), coin, seed) + 0.02 * rng.normal(
             size=members.shape
@@ -368,9 +361,8 @@ def rows(attack, asked, scores, members, shared):
     if attack == "noise":  # known by itself, without an attack
         return metrics.by_repetition({attack: dict.fromkeys(asked, np.full(len(scores), 0.535))})
     ranks = [one for one in asked if one in metrics.ranking.CORES or "_at_fpr" in one]
-    near = [
-        one for one in asked if one in ("slope", "rank correlation", "kappa")
-    ]  # no shares of records
+    # no shares of records
+    near = [one for one in asked if one in ("slope", "rank correlation", "kappa")]
     frames = (
         [metrics.by_target({attack: scores}, members, ranks, shared=shared, draws=20)]
         if ranks
@@ -382,9 +374,8 @@ def rows(attack, asked, scores, members, shared):
                 {attack: {metric: 2 * metrics.auc(scores, members) - 1 - (metric == "slope")}}
             )
         )
-    if accuracies := [
-        one for one in asked if one not in (*ranks, *near)
-    ]:  # by a threshold from elsewhere
+    # by a threshold from elsewhere
+    if accuracies := [one for one in asked if one not in (*ranks, *near)]:
         called = (scores >= np.median(scores)).astype(float)
         called = metrics.by_target({attack: called}, members, ("auc",), shared=shared, draws=20)
         frames += [called.assign(metric=metric) for metric in accuracies]
@@ -405,10 +396,8 @@ def noises(records, shared):
         for metric in metrics_of
         if (study in BANKS) == shared and attack != "noise"
     )
-    rng, members = (
-        np.random.default_rng(100),
-        members_of(papers[0], BANKS[0] if shared else None, 100),
-    )
+    rng = np.random.default_rng(100)
+    members = members_of(papers[0], BANKS[0] if shared else None, 100)
     return [
         dict(
             list(
@@ -450,9 +439,8 @@ def worlds_of_noise(paper, claim, count):
                 [part.assign(**columns) for part, columns in zip(parts, names, strict=True)],
                 ignore_index=True,
             )
-            labels = labels.astype(
-                dict.fromkeys(labels.select_dtypes("str"), object)
-            )  # twice as fast to compare
+            # twice as fast to compare
+            labels = labels.astype(dict.fromkeys(labels.select_dtypes("str"), object))
         yield labels.assign(
             **{
                 column: np.concatenate([part[column].to_numpy() for part in parts])
@@ -661,9 +649,8 @@ SHOWN = {
     "iha": {"C3", "C4", "C7", "C8", "C9", "C13", "C15"},
     "quantile": {"C3", "C4", "C5", "C6", "C7", "C8", "C11", "C12"},
 }
-SETS = {
-    ("quantile", "C5"): ("CIFAR-10", "CIFAR-100")
-}  # that a claim is about, where an exhibit has others, too
+# that a claim is about, where an exhibit has others, too
+SETS = {("quantile", "C5"): ("CIFAR-10", "CIFAR-100")}
 
 
 @pytest.mark.parametrize("paper", SHOWN)
@@ -791,15 +778,12 @@ def test_all_parts_of_a_claim_decide_and_the_largest_case_keeps_a_bound():
     sure, wide, flat = (metrics.estimate(one, "a", "auc") for one in (sure, wide, flat))
     wide = wide + (1 - wide.value)  # far above the sure one, as far as it is known
     least = rules.least([sure, wide])
-    assert (
-        least.value == sure.value
-        and least.low == wide.interval().low < 0 < sure.interval().low
-        and least.sign == 0
-    )
+    assert least.value == sure.value
+    assert least.low == wide.interval().low < 0 < sure.interval().low
+    assert least.sign == 0
     assert rules.least([sure, wide + 9]).sign == 1 and rules.least([sure, -wide - 9]).sign == -1
-    assert (
-        rules.least([sure, flat + 1]).degenerate and rules.least([sure]).low == sure.interval().low
-    )
+    assert rules.least([sure, flat + 1]).degenerate
+    assert rules.least([sure]).low == sure.interval().low
     known = {"rule": "{a | auc}", "over": ["n"], "bound": 0.7}
     grown = FRAME.assign(estimate=FRAME["estimate"] + 0.1 * (FRAME["n"] == 200))
     assert [
@@ -837,20 +821,16 @@ def test_the_number_is_the_mean_over_cases_and_these_are_shown():
         ignore_index=True,
     )
     found = rules.judge("bayes", "C7", frame)
-    assert found.number.value == pytest.approx(0.02) and list(found.cases) == [
-        "n = 400",
-        "n = 1000",
-    ]
+    assert found.number.value == pytest.approx(0.02)
+    assert list(found.cases) == ["n = 400", "n = 1000"]
     cases = rules.cases_of(claims.claims("bayes")["C7"], frame)
     assert [one.value for one in rules.combined({"combine": "least"}, cases)] == pytest.approx(
         [0.06, -0.02]
     )
     record = found.record()
     assert [one["part"] for one in record["numbers"]] == ["", "n = 400", "n = 1000"]
-    assert (
-        record["numbers"][1]["value"] == pytest.approx(6)
-        and record["numbers"][1]["unit"] == "points"
-    )
+    assert record["numbers"][1]["value"] == pytest.approx(6)
+    assert record["numbers"][1]["unit"] == "points"
     assert record["brief"].endswith("wholly above zero in 1 of 2 cases")
 
 
@@ -877,8 +857,6 @@ def test_the_number_of_a_claim_is_said_with_either_sign_and_only_where_there_is_
     frame = world("calibration", only="A3")
     number = rules.number_of("calibration", "A3", frame)
     assert number == -rules.number_of("calibration", "A3", frame, -1) != 0
-    for none in (
-        frame.assign(estimate=frame["estimate"] * np.nan),
-        frame[:0],
-    ):  # not resolved, not there
+    # not resolved, not there
+    for none in (frame.assign(estimate=frame["estimate"] * np.nan), frame[:0]):
         assert rules.number_of("calibration", "A3", none, -1) == claims.NOT_RUN

@@ -119,9 +119,8 @@ def test_the_limit_of_zero_order_estimates_is_reached_as_the_step_shrinks():
 
 
 def test_probes_are_signs_without_a_pattern():
-    signs = curvature._probes(
-        torch.zeros(50, 40, dtype=torch.float64), 0, 0, 0, 20
-    ).numpy()  # [probes, records, coordinates]
+    # [probes, records, coordinates]
+    signs = curvature._probes(torch.zeros(50, 40, dtype=torch.float64), 0, 0, 0, 20).numpy()
     assert set(np.unique(signs)) == {-1.0, 1.0}
     for axis in range(3):
         rows = np.moveaxis(signs, axis, 0).reshape(signs.shape[axis], -1)
@@ -134,13 +133,10 @@ def test_probes_are_signs_without_a_pattern():
     wide = curvature._probes(torch.zeros(4, 200), 3, 5, 2, 6)  # a sign depends on its place alone
     for shape in ((1,), (31,), (32,), (33,), (2, 5, 7)):
         found = curvature._probes(torch.zeros(4, *shape), 3, 5, 2, 6)
-        assert (
-            found.shape == (4, 4, *shape)
-            and (found.flatten(2) == wide[..., : found[0, 0].numel()]).all()
-        )
-        assert (
-            curvature._probes(torch.zeros(2, *shape), 3, 7, 3, 5) == found[1:3, 2:]
-        ).all()  # a part of records and numbers
+        assert found.shape == (4, 4, *shape)
+        assert (found.flatten(2) == wide[..., : found[0, 0].numel()]).all()
+        # a part of records and numbers
+        assert (curvature._probes(torch.zeros(2, *shape), 3, 7, 3, 5) == found[1:3, 2:]).all()
 
 
 @pytest.mark.parametrize("name", ESTIMATES)
@@ -162,9 +158,8 @@ def test_streaming_changes_nothing(name):
     elsewhere = estimate(
         loss, torch.cat([x.flip(0)[:10], x[10:]]), 7, seed=2, y=torch.cat([y.flip(0)[:10], y[10:]])
     )
-    np.testing.assert_allclose(
-        elsewhere[10], whole[10], rtol=1e-5
-    )  # the others' places do not matter
+    # the others' places do not matter
+    np.testing.assert_allclose(elsewhere[10], whole[10], rtol=1e-5)
 
 
 def test_rounding_that_drowns_the_probes_is_said_with_its_size():
@@ -201,9 +196,8 @@ def ensemble(isolated_cache):
 def test_an_ensemble_has_the_curvature_of_its_models_and_computes_what_was_not_asked_before(
     ensemble, monkeypatch
 ):
-    monkeypatch.setattr(
-        curvature, "CONVERTED", 7
-    )  # parts that begin elsewhere draw the same probes
+    # parts that begin elsewhere draw the same probes
+    monkeypatch.setattr(curvature, "CONVERTED", 7)
     monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     how, x = {"iterations": 4, "h": 1e-2, "seed": 9}, torch.from_numpy(TABLE.x).double()
     for variant in curvature.VARIANTS:
@@ -246,10 +240,8 @@ def test_between_kinks_the_hessian_is_that_of_automatic_differentiation_whatever
     config = TrainConfig(architecture, epochs=3, batch_size=6, learning_rate=0.01)
     models = training.train(records, membership.balanced_halves(len(records), 2), config)
     trace, norm = curvature.between_kinks(models, records)
-    assert trace.dtype == norm.dtype == np.float64 and trace.shape == norm.shape == (
-        2,
-        len(records),
-    )
+    assert trace.dtype == norm.dtype == np.float64
+    assert trace.shape == norm.shape == (2, len(records))
     x = outputs.inputs(records.x, 0, len(records), torch.device("cpu"), torch.float64)
     for m in range(2):
         network = outputs.in_precision(models.model(m), "float64")

@@ -93,10 +93,8 @@ def test_records_of_any_kind_are_handed_over_as_they_are_in_batches(batch):
             seen.append((type(part).__name__, len(part)))
             return function(part)
 
-        found, tolerance = (
-            signals.from_function(noting, x, batch=batch),
-            1e-2 if kind == "ndarray" else 1e-12,
-        )
+        found = signals.from_function(noting, x, batch=batch)
+        tolerance = 1e-2 if kind == "ndarray" else 1e-12
         np.testing.assert_allclose(found, X @ W, rtol=tolerance, atol=tolerance)
         assert {name for name, _ in seen} == {kind} and isinstance(found, np.ndarray)
         assert [size for _, size in seen] == ([7, 7, 7, 4] if batch == 7 else [25])
@@ -279,9 +277,8 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
     np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
     np.testing.assert_allclose(signals.from_function(again, X, batch=5, keep=keep), X @ W)
     assert again.asked == 13
-    np.testing.assert_allclose(
-        signals.from_function(Endpoint(0), X, keep=keep), X @ W
-    )  # all is there
+    # all is there
+    np.testing.assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
     with pytest.raises(MiaError, match="holds answers about other records"):
         signals.from_function(again, X[1:], keep=keep)
     with pytest.raises(MiaError, match="holds answers about logits, not probabilities"):
@@ -305,11 +302,9 @@ def test_answers_for_which_there_is_no_room_are_kept_in_memory_and_written_once_
     monkeypatch.setattr(from_outputs, "KEPT_EVERY", -1.0)  # after every batch
     monkeypatch.setattr(from_outputs.store, "write", write)
     np.testing.assert_allclose(signals.from_function(Endpoint(9), X, batch=6, keep=keep), X @ W)
-    assert (
-        capsys.readouterr().err.count("cannot be written to") == 1
-        and len(tried) > 1
-        and not keep.exists()
-    )
+    assert capsys.readouterr().err.count("cannot be written to") == 1
+    assert len(tried) > 1
+    assert not keep.exists()
     with pytest.raises(
         MiaError, match="are this error's `answered`; they could not be written to"
     ) as caught:

@@ -79,15 +79,11 @@ def test_single_precision_is_close_and_batches_change_nothing(architecture, monk
             hessian.operator(model, x, y, batch=batch)(vectors), products, atol=1e-13
         )
         np.testing.assert_allclose(hessian.exact(model, x, y, batch=batch), matrix, atol=1e-14)
-    short, close = (
-        hessian.operator(model, x, y, dtype="float32")(vectors),
-        hessian.exact(model, x, y, dtype="float32"),
-    )
-    assert (
-        short.dtype == close.dtype == np.float32
-        and products.dtype == np.float64
-        and (close == close.T).all()
-    )
+    short = hessian.operator(model, x, y, dtype="float32")(vectors)
+    close = hessian.exact(model, x, y, dtype="float32")
+    assert short.dtype == close.dtype == np.float32
+    assert products.dtype == np.float64
+    assert (close == close.T).all()
     np.testing.assert_allclose(short, products, atol=1e-5 * abs(products).max())
     np.testing.assert_allclose(close, matrix, atol=1e-6 * abs(matrix).max())
 
@@ -141,13 +137,10 @@ VECTORS = RNG.normal(size=(5, 7))
 def test_one_spectrum_serves_every_damping_and_rank():
     """A low rank keeps what is large in absolute value, as in the released code; a zero eigenvalue is never kept."""
     matrix = np.tril(MIXED) + np.tril(MIXED, -1).T
-    spectrum, overwritten = (
-        hessian.spectrum(matrix, "cpu"),
-        hessian.spectrum(matrix, "cpu", overwrite=True),
-    )
-    assert np.array_equal(overwritten.vectors, spectrum.vectors) and np.shares_memory(
-        overwritten.vectors, matrix
-    )
+    spectrum = hessian.spectrum(matrix, "cpu")
+    overwritten = hessian.spectrum(matrix, "cpu", overwrite=True)
+    assert np.array_equal(overwritten.vectors, spectrum.vectors)
+    assert np.shares_memory(overwritten.vectors, matrix)
     np.testing.assert_allclose(spectrum.values, VALUES, atol=1e-13)
     np.testing.assert_allclose(
         spectrum.vectors * spectrum.values @ spectrum.vectors.T, MIXED, atol=1e-13
@@ -176,11 +169,9 @@ def test_conjugate_gradient_solves_and_says_what_it_did_not():
         found = hessian.conjugate_gradient(MIXED, VECTORS, damping, 1e-10)
         expected = np.linalg.solve(MIXED + damping * np.eye(7), VECTORS.T).T
         np.testing.assert_allclose(found.check().x, expected, rtol=1e-6, atol=1e-9)
-        assert (
-            found.converged.all()
-            and (found.residuals <= 1e-10).all()
-            and (found.iterations <= 9).all()
-        )
+        assert found.converged.all()
+        assert (found.residuals <= 1e-10).all()
+        assert (found.iterations <= 9).all()
     found = hessian.conjugate_gradient(MIXED, VECTORS, 0.5, iterations=2)
     apart = np.linalg.norm(VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1) / np.linalg.norm(
         VECTORS, axis=1
@@ -210,9 +201,8 @@ def test_systems_are_solved_as_if_each_were_alone_and_only_those_that_meet_downw
         alone = hessian.conjugate_gradient(MIXED, row[None], 0.5, 1e-10)
         np.testing.assert_allclose(found.x[k], alone.x[0], rtol=1e-8, atol=1e-12)
         assert found.iterations[k] == alone.iterations[0]
-    right = np.stack(
-        [vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]]
-    )  # the first has no part in what is below 0
+    # the first has no part in what is below 0
+    right = np.stack([vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]])
     found = hessian.conjugate_gradient(MIXED, right, 0.1)
     assert found.converged.tolist() == [True, False, False]
     np.testing.assert_allclose(found.x[0], vectors[:, 6] / 30.1 + vectors[:, 4] / 0.5, atol=1e-4)

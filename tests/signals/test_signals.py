@@ -94,11 +94,9 @@ def test_the_loss_signal_is_the_loss_of_training_and_the_least_that_of_the_best_
 
 def test_losses_next_to_zero_are_still_told_apart():
     for margin, (kind, power) in product((20.0, 40.0, 60.0), (("cross_entropy", 1), ("brier", 2))):
-        logits, labels, expected = (
-            np.array([[margin, 0.0]]),
-            np.array([0]),
-            np.exp(-margin) ** power,
-        )
+        logits = np.array([[margin, 0.0]])
+        labels = np.array([0])
+        expected = np.exp(-margin) ** power
         np.testing.assert_allclose(
             signals.scalars(logits, labels, kind)["loss"], expected, rtol=1e-6, atol=0
         )
@@ -108,11 +106,9 @@ def test_losses_next_to_zero_are_still_told_apart():
     loss = signals.scalars(
         np.array([[m, 0.0] for m in range(18, 33)]), np.zeros(15, int), "double_softmax"
     )["loss"]
-    assert (
-        loss.dtype == np.float64
-        and (np.diff(loss) < 0).all()
-        and loss[-1] == pytest.approx(math.log(1 + math.exp(-1)))
-    )
+    assert loss.dtype == np.float64
+    assert (np.diff(loss) < 0).all()
+    assert loss[-1] == pytest.approx(math.log(1 + math.exp(-1)))
 
 
 @pytest.mark.parametrize(
@@ -137,9 +133,8 @@ def test_networks_evaluated_together_answer_as_they_do_alone(architecture):
         else models.build(architecture, (12, 12, 1), classes, seed=seed)
         for seed in range(3)
     ]
-    together = model_signals._outputs_stacked(
-        several, IMAGES.x
-    )  # built in training mode, evaluated without dropout
+    # built in training mode, evaluated without dropout
+    together = model_signals._outputs_stacked(several, IMAGES.x)
     for network, outputs in zip(several, together, strict=True):
         np.testing.assert_allclose(
             outputs, signals.model_outputs(network, IMAGES.x), rtol=1e-5, atol=1e-6
@@ -147,11 +142,9 @@ def test_networks_evaluated_together_answer_as_they_do_alone(architecture):
 
 
 def test_blocks_of_gradients_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
-    model, plain, sizes = (
-        models.build("leino_cnn:2,3,8", (12, 12, 1), 3, seed=0),
-        model_signals.inputs,
-        [],
-    )
+    model = models.build("leino_cnn:2,3,8", (12, 12, 1), 3, seed=0)
+    plain = model_signals.inputs
+    sizes = []
     expected = np.concatenate(list(signals.record_gradients(model, IMAGES.x, IMAGES.y)))
 
     def small(x, start, stop, *how):
@@ -197,9 +190,8 @@ def test_gradients_of_records_are_those_of_a_plain_loop(architecture, kind):
         blocks = list(signals.record_gradients(model, records.x, records.y, kind, dtype, batch=7))
         assert {len(b) for b in blocks[:-1]} == {7} and blocks[0].dtype == dtype
         np.testing.assert_allclose(np.concatenate(blocks), expected, rtol=tolerance, atol=tolerance)
-    assert all(
-        p.requires_grad and p.dtype == torch.float32 for p in model.parameters()
-    )  # the model is left as it was
+    # the model is left as it was
+    assert all(p.requires_grad and p.dtype == torch.float32 for p in model.parameters())
 
 
 def test_gradient_norms_of_confident_records_do_not_vanish_in_single_precision():
@@ -213,10 +205,8 @@ def test_gradient_norms_of_confident_records_do_not_vanish_in_single_precision()
     np.testing.assert_allclose(found["norm"], np.exp(-60) * np.sqrt(12), rtol=1e-5)
 
 
-PIXELS, KINDS = (
-    torch.from_numpy(RNG.normal(size=(9, 2, 12, 12))),
-    torch.from_numpy(RNG.integers(0, 3, 9)),
-)
+PIXELS = torch.from_numpy(RNG.normal(size=(9, 2, 12, 12)))
+KINDS = torch.from_numpy(RNG.integers(0, 3, 9))
 NETWORKS = {
     "linear layers": lambda: Network(
         nn.Sequential(nn.Flatten(), nn.Linear(288, 4), nn.Tanh()), nn.Linear(4, 3)
