@@ -307,19 +307,12 @@ class View:
             for model in own
         ]
 
-    def rehearse(
-        self,
-        attack: str,
-        rehearsals: int = 1,
-        step: int = 5,
-        metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc,
-        **options,
-    ) -> dict[str, float]:
-        """The constants of an attack that are best against the attacker's own models, by their names.
+    def rehearse(self, attack: str, step: int = 5, **options) -> dict[str, float]:
+        """The constants of an attack with the highest AUC against the first of the attacker's own models, by their names.
 
         Args:
-            attack: of the registry, whose `constants` say which and from which values. rehearsals: models that are attacked.
-            step: one record in so many is judged. metric: that is highest. options: others of the attack.
+            attack: of the registry, whose `constants` say which and from which values.
+            step: one record in so many is judged. options: others of the attack.
 
         Returns:
             option -> value; empty if there are too few references to attack one of them, so that
@@ -328,16 +321,13 @@ class View:
         known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
         if len(self.models) < 4:
             return {}
-        own = self.on(np.arange(self.game.members.shape[1])[self._rows][::step]).rehearsals(
-            rehearsals
-        )
+        some = self.on(np.arange(self.game.members.shape[1])[self._rows][::step])
+        [(view, members)] = some.rehearsals(1)
         grid = [
             dict(zip(known.constants, values, strict=True))
             for values in product(*known.constants.values())
         ]
         return max(
             grid,
-            key=lambda chosen: sum(
-                metric(known.score(view, **options, **chosen), members) for view, members in own
-            ),
+            key=lambda chosen: metrics.auc(known.score(view, **options, **chosen), members),
         )

@@ -329,9 +329,9 @@ def as_given(value: float) -> str:
     return f"{100 * value:.10g} %"
 
 
-def span(interval: Interval, digits: int = 3) -> str:
+def span(interval: Interval) -> str:
     """An estimate with its interval: "0.612 [0.580, 0.644]"."""
-    return f"{interval.value:.{digits}f} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    return f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def tpr(rate: Rate) -> str:

@@ -324,13 +324,12 @@ def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
 
 
-def detectable_auc(
-    members: int, others: int, attacks: int, level: float = 0.95, power: float = 0.8
-) -> float:
-    """The AUC that an attack needs so that its rank test finds it with that power, where it is one of so many attacks with two
-    tests each: 0.5 + (z_a + z_b) s, with s^2 = (m + n + 1) / 12 m n of the Gaussian limit, as far as few records change it."""
+def detectable_auc(members: int, others: int, attacks: int, level: float = 0.95) -> float:
+    """The AUC that an attack needs so that its rank test finds it four times in five, where it is one of so many attacks with
+    two tests each: 0.5 + (z_a + z_b) s, with s^2 = (m + n + 1) / 12 m n of the Gaussian limit, as far as few records change
+    it."""
     spread = math.sqrt((members + others + 1) / (12 * members * others))
-    return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(power)) * spread
+    return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(0.8)) * spread
 
 
 def compare_with_guessing(

@@ -133,11 +133,11 @@ def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------------------------------- figures
 
 
-def _of_play(plays: Bank, play: int = 0) -> pd.DataFrame:
-    """Table of the records of a play: ranks in percent of their losses under target and reference,
+def _of_play(plays: Bank) -> pd.DataFrame:
+    """Table of the records of the first play: ranks in percent of their losses under target and reference,
     and of their calibrated losses; both losses; and whether each is a member."""
-    target = -study.score("loss", plays.target_margin[play])
-    reference = -study.score("loss", plays.scratch_margin[play, 0])
+    target = -study.score("loss", plays.target_margin[0])
+    reference = -study.score("loss", plays.scratch_margin[0, 0])
     rank = {
         name: 100 * (rankdata(values, "ordinal") - 0.5) / len(values)
         for name, values in (
@@ -147,17 +147,14 @@ def _of_play(plays: Bank, play: int = 0) -> pd.DataFrame:
         )
     }
     return pd.DataFrame(
-        {**rank, "target": target, "reference": reference, "member": plays.members[play]}
+        {**rank, "target": target, "reference": reference, "member": plays.members[0]}
     )
 
 
-def idea(plays: Bank, share: float = 10, records: int = 2000) -> Figure:
-    """The first records of the first play, by how hard each is for the target and for a reference, in ranks.
-
-    Args:
-        share: percent of the records that each of two thresholds calls members. records: that are drawn, at most.
-    """
-    frame = _of_play(plays).iloc[:records]
+def idea(plays: Bank, share: float = 10) -> Figure:
+    """The first 2,000 records of the first play, by how hard each is for the target and for a reference, in ranks; each of two
+    thresholds calls `share` percent of them members."""
+    frame = _of_play(plays).iloc[:2000]
     figure, (axis,) = drawing.panels(1, 5.4, width=5.8)
     for name, kind in (("non-members", False), ("members", True)):
         rows, look = frame[frame["member"] == kind], drawing.STYLE[name]

@@ -92,17 +92,15 @@ class LinearWorld:
         return w
 
 
-def linear_regression(
-    n: int, d: int, noise: float = 1.0, condition: float = 100.0, seed: int = 0
-) -> LinearWorld:
-    """``y = x . w + noise * normal`` with normal w [d], and inputs whose variances fall geometrically from 1 to 1 / condition.
+def linear_regression(n: int, d: int, noise: float = 1.0, seed: int = 0) -> LinearWorld:
+    """``y = x . w + noise * normal`` with normal w [d], and inputs whose variances fall geometrically from 1 to 1 / 100.
 
     Raises:
         MiaError: not more than d records.
     """
     check_range("n (records)", n, d + 1)
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d)) * np.geomspace(1, condition**-0.5, d)
+    x = rng.standard_normal((n, d)) * np.geomspace(1, 0.1, d)
     return LinearWorld(x, x @ rng.standard_normal(d) + noise * rng.standard_normal(n))
 
 

@@ -455,13 +455,13 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True) if found else some.iloc[:0]
 
 
-def quarters(case: Case, n: int = 8) -> pd.DataFrame:
+def quarters(case: Case) -> pd.DataFrame:
     """Study "quarters": rates "tpr" and "fpr" of each attack in each `quarter` of the records, at
     the one threshold that gives 1 % FPR over all. Records are sorted by their mean score under
     models that count as left out, the hardest first. References that no attack uses here sort them:
-    those after the first n, at most half of all."""
+    those after the first eight, at most half of all."""
     rows: dict[tuple, dict] = {}
-    n = min(n, (len(case.margin) - 2) // 4 * 2)
+    n = min(8, (len(case.margin) - 2) // 4 * 2)
     for target in case.targets:
         part = case.split(target)
         found = scores_of(case, target, [n])
