@@ -19,17 +19,15 @@ Scores: TypeAlias = npt.ArrayLike  # float [N] or [T, N], higher = more likely a
 Members: TypeAlias = npt.ArrayLike  # bool [N] or [T, N]
 Numbers: TypeAlias = npt.ArrayLike  # of a shape that the docstring says
 Indices: TypeAlias = npt.ArrayLike | None  # int, or what goes without
-PerTarget: TypeAlias = (
-    Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
-)
+# a float for scores [N], an array [T] for [T, N]: which, only the shape says
+PerTarget: TypeAlias = Any
 Metric: TypeAlias = Callable[..., Any] | str  # a metric of `mia_lib.metrics`, or its name
 MetricNames: TypeAlias = Sequence[str]
 Labels: TypeAlias = Any  # int [N], an array or a tensor, or None
 Records: TypeAlias = Any  # an array or a tensor, [N, ...]
 Gradients: TypeAlias = np.ndarray | Iterable[np.ndarray]  # [N, P], or blocks [B, P] of it
-Inverse: TypeAlias = (
-    Any  # [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
-)
+# [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
+Inverse: TypeAlias = Any
 Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1

@@ -328,6 +328,5 @@ class View:
             for values in product(*known.constants.values())
         ]
         return max(
-            grid,
-            key=lambda chosen: metrics.auc(known.score(view, **options, **chosen), members),
+            grid, key=lambda chosen: metrics.auc(known.score(view, **options, **chosen), members)
         )

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ["OMP_NUM_THREADS"] = (
-    "1"  # sums of several threads are rounded otherwise, which trainings let grow
-)
+# sums of several threads are rounded otherwise, which trainings let grow
+os.environ["OMP_NUM_THREADS"] = "1"
 import mia_lib  # noqa: E402, F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]

@@ -32,11 +32,8 @@ SHOWN = 25  # exposed records
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 LEAST = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
-SEVERITIES = {
-    "slight": (0.0, 0.0),
-    "marked": (0.6, 3.0),
-    "severe": (0.75, 10.0),
-}  # from which AUC on, or rates over chance
+# from which AUC on, or rates over chance
+SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)}
 
 
 @result
@@ -190,9 +187,8 @@ class AuditResult:
     label_check: LabelCheck | None
     groups: tuple[GroupResult, ...]  # and classes
     exposed: ExposedRecords
-    leak: (
-        bool | None
-    )  # None where the control differs: the model or the records may have been found
+    # None where the control differs: the model or the records may have been found
+    leak: bool | None
     level: float  # of intervals and tests
     below: bool  # whether members score below non-members, by the rank test of the loss, and the control is quiet
 
@@ -346,15 +342,11 @@ def compare_with_guessing(
         predicted, labels: int [n]. pool: labels int [N].
     """
     classes = int(max(predicted.max(), pool.max())) + 1
-    taken, share = (
-        np.bincount(predicted, minlength=classes),
-        np.bincount(pool, minlength=classes) / len(pool),
-    )
-    count, guess, variance = (
-        int((predicted == labels).sum()),
-        float(taken @ share),
-        float(taken @ (share * (1 - share))),
-    )
+    taken = np.bincount(predicted, minlength=classes)
+    share = np.bincount(pool, minlength=classes) / len(pool)
+    count = int((predicted == labels).sum())
+    guess = float(taken @ share)
+    variance = float(taken @ (share * (1 - share)))
     p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 0 else 1.0
     return LabelCheck(count, guess, p, bool(p >= ALONE))
 
@@ -367,11 +359,9 @@ def choose_best(
     level: float = 0.95,
 ) -> BestAttack:
     """The attack with the highest AUC on one random half of the records, judged on the other; a single one on all."""
-    chance, first, best = (
-        np.random.default_rng([41, seed]),
-        np.zeros(len(inside), bool),
-        next(iter(scores)),
-    )
+    chance = np.random.default_rng([41, seed])
+    first = np.zeros(len(inside), bool)
+    best = next(iter(scores))
     if len(scores) > 1:
         for side in map(np.flatnonzero, (inside, ~inside)):
             first[chance.permutation(side)[: len(side) // 2]] = True
@@ -389,11 +379,7 @@ def choose_best(
 
 
 def judge_rates(
-    score: np.ndarray,
-    inside: np.ndarray,
-    rates: Sequence[float],
-    seed: int,
-    level: float = 0.95,
+    score: np.ndarray, inside: np.ndarray, rates: Sequence[float], seed: int, level: float = 0.95
 ) -> tuple[Rate, ...]:
     """True positive rates at false positive rates, each with the hull of two intervals: of resampled records, which covers
     where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was

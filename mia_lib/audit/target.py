@@ -53,18 +53,15 @@ class Target:
     kind: str  # "network", "program" or "function"
     outputs: str  # what signals are made of, "logits" or "probabilities"
     classes: int  # K
-    places: np.ndarray | None = (
-        None  # class of each column, int [C], unless these are the K in their order
-    )
+    # class of each column, int [C], unless these are the K in their order
+    places: np.ndarray | None = None
     # names of the classes where it predicts these, which count as probabilities of zero and one
     labels: tuple[str, ...] = ()
-    scaling: str | tuple | None = (
-        None  # of images for a network or a program, see `models.to_input`
-    )
+    # of images for a network or a program, see `models.to_input`
+    scaling: str | tuple | None = None
     keep: Path | None = None  # folder for the answers of a function
-    loss: str = (
-        "cross_entropy"  # that it was trained with, as far as is known and its outputs have it
-    )
+    # that it was trained with, as far as is known and its outputs have it
+    loss: str = "cross_entropy"
     queries: Queries = field(default_factory=Queries)
     _signals: dict = field(default_factory=dict, init=False, repr=False)
 

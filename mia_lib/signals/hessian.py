@@ -73,11 +73,9 @@ def operator(
             parameters or of one output; the function: vectors of another shape.
     """
     check_choice("loss", loss, LOSSES)
-    network, x, batch = (
-        signals.in_precision(model, dtype),
-        signals.check_records(x),
-        signals.check_batch(batch),
-    )
+    network = signals.in_precision(model, dtype)
+    x = signals.check_records(x)
+    batch = signals.check_batch(batch)
     device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
     sizes = [w.numel() for w in weights.values()]

@@ -31,9 +31,8 @@ from mia_lib.training import devices, gpu, pool
 from mia_lib.training.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
 from mia_lib.training.recipe import TrainConfig
 
-MOST_AT_ONCE = (
-    32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
-)
+# small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
+MOST_AT_ONCE = 32
 # what is kept with a model besides its state
 NOT_WEIGHTS = ("history", "validation", "epsilon", "noise_multiplier")
 PROCESSES_ELSEWHERE = 16  # so many share the work when an executor does not say how many it has

@@ -26,9 +26,8 @@ JOBS = {
 STEPS = {"setup", "lint", "test", "book"}
 PINNED = re.compile(r"^ *(?:- )?uses: ([\w-]+/[\w-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
 MAY_WRITE = {("pages", "deploy"): {"pages", "id-token"}, ("pages", "results"): {"contents"}}
-EXTRAS = (
-    "tabular,dp"  # that chapters need at their defaults, and `make setup` brings with the tests
-)
+# that chapters need at their defaults, and `make setup` brings with the tests
+EXTRAS = "tabular,dp"
 BESIDE = ("binder/pack", "gh release upload", "date -u")  # what runs besides .ci/run
 
 

@@ -222,9 +222,8 @@ def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.Da
         attack=printed["attack"].replace("none", "model"),
         metric=printed["metric"].map({theirs: ours for ours, theirs in TABLE_1.items()}),
     )
-    printed.loc[printed["attack"] == "0-1", "metric"] = (
-        "auc"  # a score of 0 and 1 has no threshold to choose
-    )
+    # a score of 0 and 1 has no threshold to choose
+    printed.loc[printed["attack"] == "0-1", "metric"] = "auc"
     return results.percent_table(
         frame[frame["study"] == "table 1"], "n", ("attack", "metric"), columns, printed
     )

@@ -21,9 +21,8 @@ from mia_lib.membership import at_most, calibration_splits
 SMALLEST = np.finfo(np.float32).smallest_subnormal  # in the place of the norm of a gradient of zero
 SIGNALS = ("margin", "top", "gradient")
 REHEARSAL_MEMBERS = 2000  # members, and as many others, on which thresholds are found
-WALKED = (
-    1000  # members, and as many others, whose distance to the boundary is measured, as in the paper
-)
+# members, and as many others, whose distance to the boundary is measured, as in the paper
+WALKED = 1000
 
 # How the networks of a play are trained: those that are stopped, all others, and those of tables.
 STOPPED = {
