@@ -50,7 +50,6 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
     names, stale = notebooks(root), []
     for name in names:
         notebook = read(folder / f"{name}.py")
-        notebook.nbformat_minor = 5
         text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
         pair = folder / f"{name}.ipynb"
         if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
