@@ -43,14 +43,7 @@ class Client:
     """Executes the cells of a notebook in this process, in the thread that asks."""
 
     def __init__(
-        self,
-        notebook,
-        *,
-        kernel_manager_class,
-        resources,
-        on_cell_execute,
-        on_cell_executed,
-        **_,
+        self, notebook, *, kernel_manager_class, resources, on_cell_execute, on_cell_executed, **_
     ):
         self.notebook = notebook
         self.place = resources["metadata"]["path"], kernel_manager_class.kernel_spec.env

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.torch import save_file
 from torch import nn
 
@@ -270,11 +271,11 @@ def test_records_that_are_there_before_are_left_out_on_request(whole):
     assert asked == {"int64" if whole else "float32"}
     assert len(found.members) == 69 and len(found.non_members) == 88 and len(found.public) == 78
     rows = found.rows[:69], found.rows[69:]
-    np.testing.assert_array_equal(
+    assert_array_equal(
         found.pool.x, np.concatenate([of.x[kept] for of, kept in zip(sets, rows, strict=True)])
     )
     kept = np.concatenate([of[kept] for of, kept in zip(groups, rows, strict=True)])
-    np.testing.assert_array_equal(found.groups, kept.astype(str))
+    assert_array_equal(found.groups, kept.astype(str))
     with pytest.raises(MiaError, match="--deduplicate on the command line"):
         inputs.check_inputs(model, *sets, AuditOptions())
 
@@ -346,7 +347,7 @@ def test_classes_of_files_keep_their_order_and_fewer_that_are_numbers_are_not_gu
 def test_answers_for_which_there_is_no_folder_are_kept_in_memory(tmp_path, capsys):
     within_a_file = Path(text(tmp_path / "file", "")) / "answers"
     target = inputs.check_inputs(logits, MEMBERS, OTHERS, AuditOptions(keep=within_a_file)).target
-    np.testing.assert_array_equal(target.ask(MEMBERS.x, again=False), logits(MEMBERS.x))
+    assert_array_equal(target.ask(MEMBERS.x, again=False), logits(MEMBERS.x))
     assert "answers cannot be made (Not a directory)" in capsys.readouterr().err
 
 
@@ -369,7 +370,7 @@ def test_answers_are_kept_where_an_endpoint_fails(tmp_path, monkeypatch):
         lambda x: endpoint(x, 99), MEMBERS, OTHERS, AuditOptions(keep=tmp_path)
     )
     asked.clear()
-    np.testing.assert_array_equal(found.target.ask(found.pool.x, again=False), logits(found.pool.x))
+    assert_array_equal(found.target.ask(found.pool.x, again=False), logits(found.pool.x))
     assert asked == [40]  # the last third
     asked.clear()
     # nobody asked for them to be kept
@@ -405,7 +406,7 @@ def test_the_logarithm_of_zero_is_a_number_like_others():
         found, expected = (one.scalars(MEMBERS) for one in made)
     assert (_coarse(MEMBERS.x) == 0).any()
     assert all(np.isfinite(found[name]).all() for name in expected if name != "outputs")
-    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
+    assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
 
 
 def _coarse(x: np.ndarray) -> np.ndarray:

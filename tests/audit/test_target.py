@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from audits import check
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 
 from mia_lib import audit, metrics
@@ -74,7 +75,7 @@ def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_
             attacks.score(attacks.ATTACKS[name], attacks.AuditSignals(found))
             for found in (plain, packed)
         )
-        np.testing.assert_allclose(score, expected, rtol=1e-6, err_msg=name)
+        assert_allclose(score, expected, rtol=1e-6, err_msg=name)
     assert packed.target.queries.unpacked == {"dict"} and not plain.target.queries.unpacked
     # it is left as it was
     assert not isinstance(packed.target.model(torch.zeros(1, 12)), torch.Tensor)
@@ -87,9 +88,7 @@ def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_
         with torch.no_grad():
             return SimpleNamespace(logits=memorised(torch.from_numpy(x.astype(np.float32))))
 
-    np.testing.assert_array_equal(
-        check(function, *few).target.ask(few[0].x), plain.target.ask(few[0].x)
-    )
+    assert_array_equal(check(function, *few).target.ask(few[0].x), plain.target.ask(few[0].x))
     report = audit.audit(network, *few, queries=0, minutes=5)
     assert "The model returns a dict, of which its logits were taken." in report.text("shows")
     assert report.data()
@@ -107,7 +106,7 @@ def test_columns_of_a_forest_that_lacks_a_class_stand_where_they_belong(sets):
         (lambda x: forest.predict_proba(x), names),
     ):
         inputs = check(model, members, sets[1], outputs="probabilities", columns=columns)
-        np.testing.assert_allclose(inputs.target.ask(sets[1].x), whole, rtol=1e-12)
+        assert_allclose(inputs.target.ask(sets[1].x), whole, rtol=1e-12)
     report = audit.audit(
         forest.predict_proba, members, sets[1], outputs="probabilities", queries=0, minutes=5
     )
@@ -194,7 +193,7 @@ def test_outputs_of_squared_error_may_look_like_probabilities(few, memorised):
         without=["modified entropy"],
     )
     pool = found.inputs.pool
-    np.testing.assert_allclose(
+    assert_allclose(
         -found.scores["MALT"], np.square(sigmoids(pool.x) - np.eye(4)[pool.y]).sum(1) / 2, rtol=1e-5
     )
     with pytest.raises(
@@ -251,7 +250,7 @@ def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(few, answer
         400,
         signed=True,
     )
-    np.testing.assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
+    assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
     assert 120 * 200 < asked[0] == found.data()["queries"] <= found.plan.queries + 1000
     assert f"asked about {asked[0]:,} records" in found.html()
     assert f"{found.plan.queries:,} queries" in str(found.plan)
@@ -269,7 +268,7 @@ def test_rounded_probabilities_are_taken_with_their_resolution(few, answer):
     assert any(one.startswith("Its probabilities have 1 decimal: ") for one in found.text("shows"))
     exact = answer(found.inputs.pool.x)
     rounded = exact.round(1)
-    np.testing.assert_allclose(
+    assert_allclose(
         found.inputs.target.ask(found.inputs.pool.x), rounded / rounded.sum(1, keepdims=True)
     )
     assert count_digits(exact) == 0 == count_digits(2 * rounded)

@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from PIL import Image
 
 from mia_lib import data
@@ -201,7 +202,7 @@ def test_adult_by_hand(place):
     assert records.y.tolist() == [0, 1, 1]
     assert records.classes == ("<=50K", ">50K")
     age = np.array([39, 50, 61])
-    np.testing.assert_allclose(records.x[:, 0], (age - 50) / np.sqrt(242 / 3), rtol=1e-5)
+    assert_allclose(records.x[:, 0], (age - 50) / np.sqrt(242 / 3), rtol=1e-5)
     assert records.x.shape == (3, 6 + 3 + 2 + 2 + 2 + 2 + 2 + 2 + 2)
     # "?", Private, State-gov
     assert records.x[:, 6:9].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
@@ -220,12 +221,10 @@ def test_hepatitis_german_credit_and_location30_by_hand(place):
     assert records.y[:3].tolist() == [1, 0, 1]
     # age over 60; sex 0 or 1; steroid: the mean of 0 and 1; alkali: that of 85 and 170; protime: 60 of 80
     expected = [[0.5, 1, 0, 0.5, 0.75], [1, 0, 0.5, 0.75, 1], [0.75, 0, 1, 1, 0.5]]
-    np.testing.assert_allclose(records.x[:3, [0, 1, 2, 14, 17]], expected, rtol=1e-6)
+    assert_allclose(records.x[:3, [0, 1, 2, 14, 17]], expected, rtol=1e-6)
     place("german_credit", "german.data", b"A11 6 A34 A43 1169 1\nA12 48 A32 A410 5951 2\n" * 5)
     records = data.load("german_credit")
-    np.testing.assert_allclose(
-        records.x[:2], [[0, 6 / 48, 1, 0.3, 1169 / 5951], [1, 1, 0.5, 1, 1]], rtol=1e-6
-    )
+    assert_allclose(records.x[:2], [[0, 6 / 48, 1, 0.3, 1169 / 5951], [1, 1, 0.5, 1, 1]], rtol=1e-6)
     assert records.y[:2].tolist() == [0, 1] and records.n_train == 8
     bits, out = np.random.default_rng(0).integers(0, 2, (5, 11)).astype(np.uint8), io.BytesIO()
     np.savez(out, features_packed=np.packbits(bits, axis=1), n_features=11, labels=np.arange(5))
@@ -396,7 +395,7 @@ def test_an_openml_task_leads_to_its_data_set_or_is_refused(folder, openml, monk
     # the missing age is the mean of the others
     age, count = np.array([20, 40, 40, 60]), np.array([1, 2, 3, 2])
     numbers = [(age - 40) / np.sqrt(200), (count - 2) / np.sqrt(0.5)]
-    np.testing.assert_allclose(records.x[:, :2], np.transpose(numbers), rtol=1e-5)
+    assert_allclose(records.x[:, :2], np.transpose(numbers), rtol=1e-5)
     # colour a, b; missing is neither
     assert records.x[:, 2:4].tolist() == [[0, 1], [1, 0], [0, 0], [0, 1]]
     # flag
@@ -442,8 +441,8 @@ def test_acs_tables_come_through_folktables(folder, monkeypatch):
     assert records.x.shape == (120, 2 + 3) and records.n_train == 120
     assert records.y.tolist() == [0] * 51 + [1] * 69
     assert records.classes[1] == "above 50,000 dollars"
-    np.testing.assert_allclose(records.x[:6, 0], (np.arange(6) - 2.5) / np.sqrt(35 / 12), rtol=1e-5)
-    np.testing.assert_allclose(np.diff(records.x[:, 1]), 1 / np.sqrt((120**2 - 1) / 12), rtol=1e-4)
+    assert_allclose(records.x[:6, 0], (np.arange(6) - 2.5) / np.sqrt(35 / 12), rtol=1e-5)
+    assert_allclose(np.diff(records.x[:, 1]), 1 / np.sqrt((120**2 - 1) / 12), rtol=1e-4)
     assert np.array_equal(records.x[:, 2:], np.eye(3)[np.arange(120) % 3])
     assert (folder / "acs_income.npz").exists()
 

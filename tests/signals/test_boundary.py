@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 
 from mia_lib import data, membership, models, signals, training
 from mia_lib.errors import MiaError
@@ -94,18 +95,18 @@ def test_points_stay_between_bounds_and_reach_the_boundary_there():
 def test_wrong_records_have_distance_0_for_one_query_or_a_negative_one_to_their_own_class():
     labels, wrong = torch.cat([1 - Y[:30], Y[30:]]), np.arange(60) < 30
     right, found = hop_skip_jump(linear, X, Y, 1500), hop_skip_jump(linear, X, labels, 1500)
-    np.testing.assert_allclose(found.distance, np.where(wrong, 0, right.distance), rtol=1e-9)
+    assert_allclose(found.distance, np.where(wrong, 0, right.distance), rtol=1e-9)
     assert (found.queries == np.where(wrong, 1, right.queries)).all()
     # with two classes both ways lead to one boundary
     signed = hop_skip_jump(linear, X, labels, 1500, signed=True)
-    np.testing.assert_allclose(signed.distance, np.where(wrong, -1, 1) * right.distance, rtol=1e-9)
+    assert_allclose(signed.distance, np.where(wrong, -1, 1) * right.distance, rtol=1e-9)
     assert (signed.queries == right.queries).all()
     # on a line class 0 is below 0, 1 up to 1, 2 from there: what is 1.5 and labelled 0 has 1 closer by, to which it is not
     line = torch.tensor([[-1.0], [0.9], [1.5], [3.0]], dtype=torch.float64)
     found = hop_skip_jump(
         lambda z: (z[:, 0] > 0).long() + (z[:, 0] > 1), line, [0, 1, 0, 1], 500, signed=True
     ).distance
-    np.testing.assert_allclose(found, [1.0, 0.1, -1.5, -2.0], rtol=2e-3)
+    assert_allclose(found, [1.0, 0.1, -1.5, -2.0], rtol=2e-3)
 
 
 def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_another_class():
@@ -118,7 +119,7 @@ def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_anoth
 
     x[-1] = 3.1
     found = hop_skip_jump(predict, x, predict(x), 2500)
-    np.testing.assert_allclose(found.distance[:-1], (x[:-1] - 3).norm(dim=1) - 0.5, rtol=0.02)
+    assert_allclose(found.distance[:-1], (x[:-1] - 3).norm(dim=1) - 0.5, rtol=0.02)
     assert (found.queries <= 2500).all()
     nowhere = hop_skip_jump(predict, x[:3], torch.zeros(3), 2500)
     assert np.isinf(nowhere.distance).all() and (nowhere.queries == 101).all()
@@ -170,7 +171,7 @@ def test_the_seed_decides_and_neither_batches_nor_company_do():
     whole = hop_skip_jump(linear, X, Y, 900, seed=4, **bounds)
     order = RNG.permutation(60)[:25]
     some = hop_skip_jump(linear, X[order], Y[order], 900, seed=4, **bounds)
-    np.testing.assert_allclose(some.distance, whole.distance[order], rtol=1e-9)
+    assert_allclose(some.distance, whole.distance[order], rtol=1e-9)
     assert (some.queries == whole.queries[order]).all()
 
 
@@ -257,8 +258,8 @@ def test_an_ensemble_has_the_distances_of_its_models_and_computes_what_was_not_a
             seed=2,
             **bounds,
         )
-        np.testing.assert_array_equal(found.distance[m], expected.distance.astype(np.float32))
-        np.testing.assert_array_equal(found.queries[m], expected.queries)
+        assert_array_equal(found.distance[m], expected.distance.astype(np.float32))
+        assert_array_equal(found.queries[m], expected.queries)
     right = signals.correctness(trained, records)
     assert ((found.distance == 0) == ~right).all()
     assert ((found.queries == 1) == ~right).all()

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from absent import WITHOUT_TORCH
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from mia_lib import data, signals
@@ -37,9 +38,7 @@ def test_losses_are_those_that_torch_computes_to_rounding(loss):
     for scale, classes in product((1e-6, 1.0, 30.0, 700.0), (2, 7)):
         z, y = scale * RNG.normal(size=(3, 50, classes)), RNG.integers(0, classes, (3, 50))
         expected = losses.precise_loss(torch.from_numpy(z), torch.from_numpy(y), loss).numpy()
-        np.testing.assert_allclose(
-            from_outputs.precise_loss(z, y, loss), expected, rtol=1e-12, atol=1e-300
-        )
+        assert_allclose(from_outputs.precise_loss(z, y, loss), expected, rtol=1e-12, atol=1e-300)
 
 
 def test_nothing_but_models_needs_torch_and_figures_need_no_altair(tmp_path):
@@ -95,10 +94,10 @@ def test_records_of_any_kind_are_handed_over_as_they_are_in_batches(batch):
 
         found = signals.from_function(noting, x, batch=batch)
         tolerance = 1e-2 if kind == "ndarray" else 1e-12
-        np.testing.assert_allclose(found, X @ W, rtol=tolerance, atol=tolerance)
+        assert_allclose(found, X @ W, rtol=tolerance, atol=tolerance)
         assert {name for name, _ in seen} == {kind} and isinstance(found, np.ndarray)
         assert [size for _, size in seen] == ([7, 7, 7, 4] if batch == 7 else [25])
-    np.testing.assert_allclose(
+    assert_allclose(
         signals.from_function(softmax, X, "probabilities", batch), softmax(X), rtol=1e-12
     )
 
@@ -265,7 +264,7 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
         MiaError, match="with keep = 'answers.npz' they would be in a file"
     ) as caught:
         signals.from_function(Endpoint(2), X, batch=6)
-    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
+    assert_array_equal(caught.value.answered, X[:12] @ W)
     with pytest.raises(KeyboardInterrupt):
         signals.from_function(Endpoint(1, KeyboardInterrupt), X, batch=6, keep=keep)
     with pytest.raises(
@@ -274,11 +273,11 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
         "before are in .*answers.npz: call it again with the same keep",
     ) as caught:
         signals.from_function(Endpoint(1), X, batch=6, keep=keep)
-    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
-    np.testing.assert_allclose(signals.from_function(again, X, batch=5, keep=keep), X @ W)
+    assert_array_equal(caught.value.answered, X[:12] @ W)
+    assert_allclose(signals.from_function(again, X, batch=5, keep=keep), X @ W)
     assert again.asked == 13
     # all is there
-    np.testing.assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
+    assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
     with pytest.raises(MiaError, match="holds answers about other records"):
         signals.from_function(again, X[1:], keep=keep)
     with pytest.raises(MiaError, match="holds answers about logits, not probabilities"):
@@ -301,7 +300,7 @@ def test_answers_for_which_there_is_no_room_are_kept_in_memory_and_written_once_
 
     monkeypatch.setattr(from_outputs, "KEPT_EVERY", -1.0)  # after every batch
     monkeypatch.setattr(from_outputs.store, "write", write)
-    np.testing.assert_allclose(signals.from_function(Endpoint(9), X, batch=6, keep=keep), X @ W)
+    assert_allclose(signals.from_function(Endpoint(9), X, batch=6, keep=keep), X @ W)
     assert capsys.readouterr().err.count("cannot be written to") == 1
     assert len(tried) > 1
     assert not keep.exists()
@@ -309,10 +308,10 @@ def test_answers_for_which_there_is_no_room_are_kept_in_memory_and_written_once_
         MiaError, match="are this error's `answered`; they could not be written to"
     ) as caught:
         signals.from_function(Endpoint(2), X, batch=6, keep=keep)
-    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
+    assert_array_equal(caught.value.answered, X[:12] @ W)
     room[0] = len(tried) + 2
     signals.from_function(Endpoint(9), X, batch=6, keep=keep)
-    np.testing.assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
+    assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")

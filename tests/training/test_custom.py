@@ -14,6 +14,7 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch import nn
 
 from mia_lib import curvature, custom, data, hessian, membership, models, signals, store, training
@@ -107,7 +108,7 @@ def test_it_is_held_as_text_that_says_all(module):
 def test_it_has_every_signal(module, text, name, records):
     bank, some = ensemble(records, getattr(module(text), name)), records.take(np.arange(6))
     model = bank.model(1)
-    np.testing.assert_allclose(
+    assert_allclose(
         signals.logits(bank, records)[1], signals.model_outputs(model, records.x), atol=1e-6
     )
     assert type(model).__name__ == "Net" and not model.training
@@ -116,15 +117,13 @@ def test_it_has_every_signal(module, text, name, records):
     gradients = np.concatenate(
         list(signals.record_gradients(model, some.x, some.y, dtype="float64"))
     )
-    np.testing.assert_allclose(
+    assert_allclose(
         signals.gradient_norm(bank, some)[1], np.linalg.norm(gradients, axis=1), rtol=1e-4
     )
     if records is TABLE:
         matrix = hessian.exact(model, some.x, some.y)
         vector = RNG.normal(size=(1, len(matrix)))
-        np.testing.assert_allclose(
-            hessian.operator(model, some.x, some.y)(vector), vector @ matrix, atol=1e-9
-        )
+        assert_allclose(hessian.operator(model, some.x, some.y)(vector), vector @ matrix, atol=1e-9)
     with pytest.raises(MiaError, match="has no body"):
         signals.features(model, records.x)
 
@@ -144,7 +143,7 @@ def test_logits_of_what_a_network_returns_are_taken_in_training_and_what_has_non
         ),
     )
     expected, bank = ensemble(TABLE, plain.Net), ensemble(TABLE, mine.Net)
-    np.testing.assert_allclose(signals.loss(bank, TABLE), signals.loss(expected, TABLE), rtol=1e-5)
+    assert_allclose(signals.loss(bank, TABLE), signals.loss(expected, TABLE), rtol=1e-5)
     for signal in (
         signals.model_outputs,
         lambda network, x: next(signals.record_gradients(network, x, TABLE.y)),
@@ -164,9 +163,7 @@ def test_processes_that_are_older_than_the_folder_find_the_module(module, tmp_pa
     (late / f"{name}.py").write_text(textwrap.dedent(MLP))
     there = signals.loss(ensemble(TABLE, f"{name}:Net", None), TABLE)
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another cache"))
-    np.testing.assert_allclose(
-        there, signals.loss(ensemble(TABLE, f"{name}:Net"), TABLE), rtol=1e-5
-    )
+    assert_allclose(there, signals.loss(ensemble(TABLE, f"{name}:Net"), TABLE), rtol=1e-5)
 
 
 def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
@@ -204,7 +201,7 @@ def test_what_can_be_stacked_is_and_what_cannot_is_trained_one_by_one(module):
         alone, _ = training.fit(
             TABLE.x[bank.members[1]], TABLE.y[bank.members[1]], 2, bank.config, 1
         )
-        np.testing.assert_allclose(
+        assert_allclose(
             signals.logits(bank, TABLE)[1], signals.model_outputs(alone, TABLE.x), atol=1e-5
         )
         if kind == "frozen":
@@ -521,9 +518,9 @@ def test_a_scaling_holds_in_training_and_in_every_signal():
         lambda *given: curvature.between_kinks(*given)[0],
         lambda *given: boundary.distance(*given, 500).distance,
     ):
-        np.testing.assert_allclose(of(same, IMAGES), of(usual, IMAGES), rtol=1e-3, atol=1e-5)
+        assert_allclose(of(same, IMAGES), of(usual, IMAGES), rtol=1e-3, atol=1e-5)
     some = slice(0, 5)
-    np.testing.assert_allclose(
+    assert_allclose(
         *(hessian.exact(bank.model(0), IMAGES.x[some], IMAGES.y[some]) for bank in (usual, same)),
         rtol=1e-3,
         atol=1e-5,
@@ -533,7 +530,7 @@ def test_a_scaling_holds_in_training_and_in_every_signal():
     )
     network = other.model(0)
     raw = torch.tensor(IMAGES.x).permute(0, 3, 1, 2).float()
-    np.testing.assert_allclose(
+    assert_allclose(
         signals.logits(other, IMAGES)[0], network(raw).detach().numpy(), rtol=1e-4, atol=1e-4
     )
     assert (

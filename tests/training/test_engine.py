@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 from mia_book import publishing
 from mia_lib import data, membership, models, published, store, training
@@ -100,13 +101,13 @@ def test_many_models_at_once_are_the_models_one_by_one(records, config):
     together = fitted(records, config, rows, [0, 1, 2, 3], stacked=True)
     for m in (0, 3):
         [alone] = fitted(records, config, [rows[m]], [m], stacked=False)
-        np.testing.assert_allclose(
+        assert_allclose(
             losses(records, config, together[m]),
             losses(records, config, alone),
             rtol=TOLERANCE,
             atol=TOLERANCE,
         )
-        np.testing.assert_allclose(
+        assert_allclose(
             together[m].arrays["history"], alone.arrays["history"], rtol=1e-3, atol=1e-4
         )
         assert set(together[m].arrays) == set(alone.arrays)
@@ -257,7 +258,7 @@ def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, 
         )
         for name, value in stopped.arrays.items():
             if name != "history":
-                np.testing.assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
+                assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
         network = ensembles.rebuilt(config, records.shape, len(records.classes), outcome.arrays)
         with torch.no_grad():
             right = network(models.to_input(records.x[own])).argmax(1).numpy() == records.y[own]
@@ -349,9 +350,7 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     )
     assert sizes == [6, 3, 2, 1, 2, 1] and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
-    np.testing.assert_allclose(
-        losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE
-    )
+    assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(

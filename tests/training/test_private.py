@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
@@ -104,7 +105,7 @@ def by_hand(records, config, clip=np.inf):
 def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
     before, after = by_hand(TABLE, config)
     found = vector(fit(config, epsilon=SILENT, clip=100.0).arrays)
-    np.testing.assert_allclose(found, after, atol=3e-6)
+    assert_allclose(found, after, atol=3e-6)
     assert np.abs(after - before).max() > 1e-2
 
 
@@ -129,7 +130,7 @@ def test_each_record_is_clipped_by_itself(records, architecture, augmentation):
     clip = 0.05
     before, after = by_hand(records, config, clip)
     found = vector(fit(config, records, epsilon=SILENT, clip=clip).arrays)
-    np.testing.assert_allclose(found, after, atol=2e-5)
+    assert_allclose(found, after, atol=2e-5)
     assert 0.05 < np.linalg.norm(found - before) < config.learning_rate * clip * (1 + 1e-5)
     assert not np.allclose(after, by_hand(records, config)[1], atol=1e-2)
 
@@ -139,8 +140,8 @@ def test_a_dirac_canary_moves_its_own_parameter_by_the_clipping_norm_whenever_it
     without = vector(fit(config, epsilon=SILENT, clip=clip).arrays)
     x, y, privacy = TABLE.x, TABLE.y, Privacy(SILENT, clip=clip)
     moved = without - vector(dp.fit(x, y, 3, config, privacy, canaries=[4, 60]).arrays)
-    np.testing.assert_allclose(np.flatnonzero(np.abs(moved) > 1e-6), [4, 60])
-    np.testing.assert_allclose(moved[[4, 60]], config.learning_rate * clip / 80, rtol=1e-3)
+    assert_allclose(np.flatnonzero(np.abs(moved) > 1e-6), [4, 60])
+    assert_allclose(moved[[4, 60]], config.learning_rate * clip / 80, rtol=1e-3)
     # twenty steps, in a quarter of which it is drawn
     rare = replace(config, batch_size=20, epochs=5, learning_rate=1e-3)
     start, end = (
@@ -253,7 +254,7 @@ def test_private_models_are_models_whether_the_pool_trains_them_or_this_process(
         .detach()
         .numpy()
     )
-    np.testing.assert_allclose(loss[0], own, rtol=1e-4, atol=1e-5)
+    assert_allclose(loss[0], own, rtol=1e-4, atol=1e-5)
     there = [there.parameters(m) for m in (0, 1)]
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another"))
     monkeypatch.setattr(pool, "run_tasks", dp._run_here)  # as on a graphics card

@@ -75,16 +75,11 @@ def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
     return figure
 
 
-def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records: int = 800):
-    """The picture of `idea` for readers to move: the one threshold on a slider, and the losses
-    behind each dot.
-
-    Args:
-        bank: whose models are drawn. mean_losses: of the bank. threshold: where the slider starts.
-        records: at most so many are drawn, evenly from all.
-    """
+def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float):
+    """The picture of `idea` for readers to move: the one threshold on a slider, which starts at `threshold`, and the losses
+    behind each dot, of 800 records at most of a bank and its `mean_losses`."""
     shares = mean_losses.clip(lower=IDEA_FLOOR)
-    drawn = np.unique(np.linspace(0, len(shares) - 1, records).astype(int))
+    drawn = np.unique(np.linspace(0, len(shares) - 1, 800).astype(int))
     loss = signals.loss_of(bank.margin[:, bank.trained][:, drawn])
     members = bank.members[:, bank.trained][:, drawn]
     rows = [

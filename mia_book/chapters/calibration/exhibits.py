@@ -201,10 +201,10 @@ def called_in_idea(plays: Bank, share: float = 10) -> dict[str, float]:
     }
 
 
-def idea_chart(plays: Bank, records: int = 800):
-    """The picture of `idea` for readers to move: the number of records that are called, on a
+def idea_chart(plays: Bank):
+    """The picture of `idea` for readers to move, with 800 records: the number of records that are called, on a
     slider, and the members among them by either rule."""
-    frame = _of_play(plays).iloc[:records]
+    frame = _of_play(plays).iloc[:800]
     rows = [
         {
             "t": round(row["target rank"], 1),

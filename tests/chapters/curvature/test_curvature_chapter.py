@@ -208,7 +208,6 @@ def test_the_banks_own_models_stand_among_random_sets_whose_references_are_halve
         )
     )
     assert_allclose(own, one_view)
-    assert [len(exhibits.sizes_figure(frame, figure).axes) for figure in (6, 7)] == [1, 2]
     references, half, targets = study.of_other_sizes([1000], [5000], 8)
     assert references.members.shape == (8, 4000) and half == 25_000
     assert {key: bank.members.shape for key, bank in targets.items()} == {
@@ -232,15 +231,6 @@ def test_tables_stand_beside_the_papers():
     assert list(signals_of.index.get_level_values("signal")) == list(study.SIGNALS)
 
 
-def test_single_records_are_drawn_with_a_tick_a_model():
-    ticks = [line for line in exhibits.figure_3(CURVED).axes[0].lines if line.get_marker() == "|"]
-    assert sum(len(line.get_xdata()) for line in ticks) == 12
-    assert len(exhibits.figure_4(SCORES, MEMBERS).axes[0].lines) > len(study.PAPER)
-    assert len(exhibits.figure_2({"cifar100": CURVED, "cifar10": CURVED}, [0, 2]).axes) == 2
-    images = data.load("fashion_mnist_20k").take(np.arange(30))
-    assert len(exhibits.extremes(images, np.arange(30.0)).axes) == 16
-
-
 def test_a_probe_reads_the_hessian_at_small_steps_whatever_the_label():
     torch.manual_seed(0)
     layers, images = torch.nn, data.load("fashion_mnist_20k").take(np.arange(2))
@@ -259,7 +249,6 @@ def test_a_probe_reads_the_hessian_at_small_steps_whatever_the_label():
     assert_allclose(one["q"].to_numpy()[10:], other["q"].to_numpy()[10:], atol=1e-6)
     chart = exhibits.probe_chart(probed.astype({"label": str}), 1e-3).to_dict()
     assert len(chart["datasets"]["rows"]) == len(probed)
-    exhibits.probe_figure(probed, 1e-3)
 
 
 def test_the_probed_record_is_one_that_the_network_has_not_seen_and_gets_wrong():

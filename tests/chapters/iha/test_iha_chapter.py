@@ -226,7 +226,6 @@ def test_a_target_among_few_references_lifts_lira_most(case):
         if attack in (study.LIRA, study.SELF):
             found = metrics.estimate(frame, attack, "auc", references=most).values
             assert_allclose(found, metrics.auc(scores, case.audit.members))
-    assert len(exhibits.self_figure(frame).axes) == 1
 
 
 def test_references_know_all_records_but_one(case, monkeypatch):
@@ -335,7 +334,7 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
     assert asked[-1] == (3, 6, 40, 36) and sized["size"].unique().tolist() == [20, 60]
     assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA"}
     assert {len(number.values) for number in sized["estimate"]} == {3}
-    assert len(exhibits.epochs_figure(trained).axes) == 1 and len(exhibits.table_7(sized)) == 6
+    assert len(exhibits.table_7(sized)) == 6
 
 
 def test_the_stationary_law_and_the_odds_have_their_rows_and_costs_are_counted_of_the_case(
@@ -387,24 +386,7 @@ def test_tables_stand_beside_the_papers(frames, partial):
     )
     assert str(swept.loc[("damping", 0.2), "MNIST-Odd: IHA, paper"]) == "54.2"
     assert str(exhibits.table_9(partial).iloc[1]["Purchase-100(S): as released, paper"]) == "79.1"
-    told = exhibits.told_figure(
-        pd.concat([frames["table"], frames["told"]]).assign(data="FashionMNIST")
-    )
-    assert len(told.axes[0].containers) == 4
-    assert (
-        len(exhibits.roc({name: (frames["scores"], frames["members"]) for name in "ab"}).axes) == 2
-    )
     assert set(exhibits.access_table()["attack"]) >= {"IHA", "L-attack"}
-    assert (
-        len(
-            exhibits.table_6(
-                study.costs(
-                    study.Case("x", Bank("x", catalogue()["iha/odd"].complete({}), {}, [])), 6
-                )
-            )
-        )
-        == 3
-    )
 
 
 def test_ends_of_sgd_lie_about_their_own_minimum():
@@ -415,4 +397,3 @@ def test_ends_of_sgd_lie_about_their_own_minimum():
         found.minima,
         atol=0.2 * np.linalg.norm(found.minima[0] - found.minima[1]),
     )
-    assert len(exhibits.idea_figure(found).axes) == 2

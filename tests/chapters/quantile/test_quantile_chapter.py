@@ -176,7 +176,7 @@ def test_the_lower_loss_goes_with_more_members_or_not():
 
 def test_quarters_share_one_threshold():
     frame = study.quarters(CASE)
-    assert set(frame["quarter"]) == {1, 2, 3, 4} and len(exhibits.quarters_figure(frame).axes) == 1
+    assert set(frame["quarter"]) == {1, 2, 3, 4}
     assert frame.loc[frame["attack"] == LIRA, "n"].unique() == [8]
     for attack in (MARGINAL, XY, LIRA):
         rates = (
@@ -252,9 +252,4 @@ def test_tables_stand_beside_the_papers():
     named = {name: value for values, _ in told for name, value in values.items()}
     assert named["xy-tpr"].value == of(FRAME, XY, "tpr_at_fpr=0.01", n=1).value
     assert named["most"] == 20
-    assert (
-        len(exhibits.cost_figure(pd.concat([FRAME, frame]), ["toy", "CIFAR-10, small CNNs"]).axes)
-        == 2
-    )
-    assert len(exhibits.roc_figure(SCORES, MEMBERS, "CIFAR-10, ResNet-9").axes[0].lines) > 4
     assert "hard-xy" not in named and "passes" not in named  # of studies that were not run
