@@ -104,88 +104,54 @@ def test_records_of_any_kind_are_handed_over_as_they_are_in_batches(batch):
 
 WRONG = [
     (
-        "labels",
         lambda x: np.array(["a"] * len(x)),
         "logits",
         r"one label a record, shape \(25,\): \[25, K\] is needed",
     ),
-    ("predictions", lambda x: x[:, 0], "logits", "one number a record.*predict_proba"),
+    (lambda x: x[:, 0], "logits", "one number a record.*predict_proba"),
+    (lambda x: x[:, :1], "logits", r"at least two classes.*before the sigmoid.*\[0 \* s, s\]"),
     (
-        "one column",
-        lambda x: x[:, :1],
-        "logits",
-        r"at least two classes.*before the sigmoid.*\[0 \* s, s\]",
-    ),
-    (
-        "one column after its sigmoid",
         lambda x: sigmoid(x[:, :1]),
         "logits",
         r"after the sigmoid .all are in \[0, 1\].*\[1 - s, s\], 1\) with outputs = 'probabilities'",
     ),
     (
-        "zero and a sigmoid",
         lambda x: sigmoid(x[:, :1]) * [0, 1],
         "logits",
         r"outputs of sigmoids .*\[1 - s, s\], 1\) and give outputs = 'probabilities'",
     ),
+    (lambda x: sigmoid(x @ W), "logits", r"outputs of sigmoids .*np.log\(s / \(1 - s\)\)"),
+    (lambda x: sigmoid(x @ W), "probabilities", r"one sigmoid s a class"),
     (
-        "a sigmoid a class",
-        lambda x: sigmoid(x @ W),
-        "logits",
-        r"outputs of sigmoids .*np.log\(s / \(1 - s\)\)",
-    ),
-    (
-        "a sigmoid a class as probabilities",
-        lambda x: sigmoid(x @ W),
-        "probabilities",
-        r"one sigmoid s a class",
-    ),
-    (
-        "percent as logits",
         lambda x: (100 * softmax(x)).round(1),
         "logits",
         r"percentages .*p / p.sum\(1, keepdims=True\)",
     ),
     (
-        "rounded",
         lambda x: softmax(x).round(1),
         "probabilities",
         r"Renormalise them: p / p.sum\(1, keepdims=True\)",
     ),
+    (lambda x: softmax(x).round(2), "logits", r"rounded probabilities .*Renormalise them"),
+    (lambda x: x[1:], "logits", r"shape \(24, 3\) .*for 25 records: numbers \[25, K\]"),
+    (lambda x: np.full((len(x), 2), "a"), "logits", "<U1"),
     (
-        "rounded as logits",
-        lambda x: softmax(x).round(2),
-        "logits",
-        r"rounded probabilities .*Renormalise them",
-    ),
-    ("too few", lambda x: x[1:], "logits", r"shape \(24, 3\) .*for 25 records: numbers \[25, K\]"),
-    ("text", lambda x: np.full((len(x), 2), "a"), "logits", "<U1"),
-    (
-        "NaN",
         lambda x: np.where(x == x[4, 1], np.nan, x),
         "logits",
         "NaN or infinity for 1 of 25 records, .* is number 4",
     ),
     (
-        "probabilities",
         softmax,
         "logits",
         "= 'logits': these seem to be probabilities .*Give outputs = 'probabilities'",
     ),
-    (
-        "logits",
-        lambda x: x @ W,
-        "probabilities",
-        "where outputs = 'probabilities'. Of logits say so",
-    ),
-    ("percent", lambda x: 100 * softmax(x), "probabilities", "sums of rows from 100 to 100"),
-    ("an error", lambda x: 1 / 0, "logits", "records 0 to 24 of 25, failed: ZeroDivisionError"),
+    (lambda x: x @ W, "probabilities", "where outputs = 'probabilities'. Of logits say so"),
+    (lambda x: 100 * softmax(x), "probabilities", "sums of rows from 100 to 100"),
+    (lambda x: 1 / 0, "logits", "records 0 to 24 of 25, failed: ZeroDivisionError"),
 ]
 
 
-@pytest.mark.parametrize(
-    "function,kind,words", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG]
-)
+@pytest.mark.parametrize("function,kind,words", WRONG)
 def test_wrong_answers_are_refused_with_the_first_batch(function, kind, words):
     with pytest.raises(MiaError, match=words) as caught:
         signals.from_function(function, X, kind)
