@@ -162,7 +162,6 @@ def test_a_file_of_arrays_is_the_arrays(tmp_path):
         ({"x": ROWS, "y": [0] * 6}, "mine.npz cannot be used: y has one class"),
         ({"x": ROWS, "y": Y, "n_train": [1, 2]}, "n_train has shape"),
     ],
-    ids=["no file", "broken", "no y", "objects", "one class", "n_train"],
 )
 def test_a_file_that_cannot_be_used_is_named(tmp_path, given, words):
     if isinstance(given, dict):
@@ -237,16 +236,6 @@ def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
             "text of 80 values in id, for 80 records",
         ),
         ("a,b,y\n1,2,0,9\n3,4,1,8\n", "y", "more fields than there are names"),
-    ],
-    ids=[
-        "no column",
-        "hole",
-        "labels alone",
-        "fractions",
-        "empty",
-        "one class",
-        "names of records",
-        "a field more",
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, text, label, words):
