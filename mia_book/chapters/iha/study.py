@@ -8,6 +8,7 @@ of the training set, by flags [J]: membership in the paper's game.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -270,24 +271,15 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
     flags, or nothing; and of the audit that is told random flags, judged by these."""
     members = case.audit.members
     flags, frames = random_flags(members), []
+    where = {"draws": draws, "study": "told", "data": case.name}
     for told, given, judged in (
         ("membership", members, "membership"),
         ("random flags", flags, "flags"),
         ("nothing", 0, "membership"),
     ):
         both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
-        frames.append(
-            by_target(
-                both,
-                flags if judged == "flags" else members,
-                METRICS[:1],
-                draws=draws,
-                study="told",
-                data=case.name,
-                told=told,
-                judged=judged,
-            )
-        )
+        truth = flags if judged == "flags" else members
+        frames.append(by_target(both, truth, METRICS[:1], **where, told=told, judged=judged))
     return concat_rows(frames)
 
 
@@ -305,16 +297,15 @@ def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def _joined(
-    loss: np.ndarray,
+    loss: np.ndarray | int,
     shift: np.ndarray,
     alignment: np.ndarray,
     taken_out: np.ndarray,
     case: Case,
-    with_loss: bool = True,
 ) -> np.ndarray:
-    """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`."""
+    """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`; without the loss if that is 0."""
     terms = shift / case.n + 2 * alignment - 2 * taken_out * shift
-    return with_loss * loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
+    return loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
 
 
 def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -326,30 +317,14 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
         for epsilon in case.audit.parameters[name]
     ]
     shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
-    loss, members, frames = (
-        *(array[:, : shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)),
-        [],
-    )
+    count = shift.shape[2]
+    loss, members, frames = square(case.audit.loss)[:, :count], case.audit.members[:, :count], []
+    where = {"draws": draws, "study": "conditioning", "data": case.name}
     for k, (way, epsilon) in enumerate(ways):
         if np.isfinite(shift[:, k]).all():
-            both = {
-                name: _joined(
-                    loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA
-                )
-                for name in (IHA, "IHA without the loss")
-            }
-            frames.append(
-                by_target(
-                    both,
-                    members,
-                    METRICS[:1],
-                    draws=draws,
-                    study="conditioning",
-                    data=case.name,
-                    way=way,
-                    epsilon=epsilon,
-                )
-            )
+            terms = shift[:, k], alignment[:, k], members / case.n, case
+            both = {IHA: _joined(loss, *terms), "IHA without the loss": _joined(0, *terms)}
+            frames.append(by_target(both, members, METRICS[:1], **where, way=way, epsilon=epsilon))
     return concat_rows(frames)
 
 
@@ -380,42 +355,21 @@ def convergence(
         for count in counts
     ]
     cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
+    if len(cases) == 1:
+        return concat_rows([])
     frames = []
-    for case in (
-        sorted(cases, key=lambda other: other.audit.parameters["epochs"]) if len(cases) > 1 else []
-    ):
-        own = {"study": "epochs", "data": case.name, "epochs": case.audit.parameters["epochs"]}
+    for case in sorted(cases, key=lambda each: each.audit.parameters["epochs"]):
+        epochs = case.audit.parameters["epochs"]
+        where = {"draws": draws, "study": "epochs", "data": case.name, "epochs": epochs}
         members, few = case.audit.members, case.audit.squares.shape[1]
         flags = random_flags(members)
-        frames += [
-            by_target(
-                {LOSS: -square(case.audit.loss), IHA: scores(case, members)},
-                members,
-                METRICS[:1],
-                draws=draws,
-                **own,
-                told="membership",
-            ),
-            by_target(
-                {PAIR: scores(case, flags, TERMS[PAIR])},
-                flags,
-                METRICS[:1],
-                draws=draws,
-                **own,
-                told="random flags",
-            ),
-            by_target(
-                {
-                    ALONE: gradient_alone(case),
-                    DECAY: scores(case, members, few=True, stationary=True),
-                },
-                members[:, :few],
-                METRICS[:1],
-                draws=draws,
-                **own,
-                told="membership",
-            ),
-        ]
+        decay = scores(case, members, few=True, stationary=True)
+        for told, truth, each in (
+            ("membership", members, {LOSS: -square(case.audit.loss), IHA: scores(case, members)}),
+            ("random flags", flags, {PAIR: scores(case, flags, TERMS[PAIR])}),
+            ("membership", members[:, :few], {ALONE: gradient_alone(case), DECAY: decay}),
+        ):
+            frames.append(by_target(each, truth, METRICS[:1], **where, told=told))
     return concat_rows(frames)
 
 
@@ -430,28 +384,16 @@ def sizes(
         counts: records of the other games. make, recipe: as for `convergence`.
     """
     batch, first = recipe["batch_size"], first_records(case, 1000)
-    steps = recipe["epochs"] * -(-case.n // batch)
-    games = [
-        measured(
-            targets,
-            2 * targets,
-            True,
-            make,
-            **recipe
-            | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000},
-        )
-        for count in counts
-    ]
-    games = [
-        *filter(None, games),
-        Case(
-            case.name,
-            *(
-                replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
-                for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
-            ),
-        ),
-    ]
+    steps = recipe["epochs"] * math.ceil(case.n / batch)
+    games = []
+    for count in counts:
+        own = {"records": count, "epochs": steps // math.ceil(count // 2 / batch), "judged": 1000}
+        games.append(measured(targets, 2 * targets, True, make, **recipe | own))
+    few = (
+        replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
+        for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
+    )
+    games = [*filter(None, games), Case(case.name, *few)]
     frames = []
     for game in games if len(games) > 1 else []:
         each = {
@@ -459,17 +401,8 @@ def sizes(
             LIRA: lira_scores(game)[LIRA],
             IHA: scores(game, game.audit.members),
         }
-        frames.append(
-            by_target(
-                each,
-                game.audit.members,
-                METRICS[:2],
-                draws=draws,
-                study="sizes",
-                data=case.name,
-                size=game.n,
-            )
-        )
+        where = {"study": "sizes", "data": case.name, "size": game.n}
+        frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, **where))
     return concat_rows(frames)
 
 
@@ -504,21 +437,10 @@ def partial_knowledge(
             (1.0, rule, few.audit.members, scores(few, few.audit.members))
             for rule in ("honest", "as released")
         ]
-    return pd.concat(
-        [
-            by_target(
-                {IHA: score},
-                members,
-                METRICS[:1],
-                draws=draws,
-                study="partial",
-                data=case.name,
-                fraction=fraction,
-                rule=rule,
-            )
-            for fraction, rule, members, score in rows
-        ],
-        ignore_index=True,
+    where = {"draws": draws, "study": "partial", "data": case.name}
+    return concat_rows(
+        by_target({IHA: score}, members, METRICS[:1], **where, fraction=fraction, rule=rule)
+        for fraction, rule, members, score in rows
     )
 
 
@@ -540,24 +462,11 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
             )
         )
     distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
-    return pd.concat(
-        [
-            by_target(
-                {IHA: exact, CG: np.stack(solved)},
-                few.audit.members,
-                METRICS[:1],
-                draws=draws,
-                study="solver",
-                data=case.name,
-            ),
-            by_repetition(
-                {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}},
-                study="solver",
-                data=case.name,
-            ),
-        ],
-        ignore_index=True,
-    )
+    where = {"study": "solver", "data": case.name}
+    both = {IHA: exact, CG: np.stack(solved)}
+    found = {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}}
+    judged = by_target(both, few.audit.members, METRICS[:1], draws=draws, **where)
+    return concat_rows([judged, by_repetition(found, **where)])
 
 
 def left_out(case: Case, references: Bank) -> pd.DataFrame:
