@@ -279,20 +279,13 @@ def named(paper, only=None):
             rules.named_results(claim["rule"]) if not rules.LIMITS & claim.keys() else ()
         ):
             study = further.get("study", claim.get("where", {}).get("study"))
-            fixed = {
-                column: [
-                    next(
-                        (
-                            one
-                            for one in settings.get(column, ())
-                            if rules.written(one) == str(value)
-                        ),
-                        value,
-                    )
-                ]
-                for column, value in {**claim.get("where", {}), **further}.items()
-                if value not in ("first", "last")
-            }
+            fixed = {}
+            for column, value in {**claim.get("where", {}), **further}.items():
+                if value not in ("first", "last"):
+                    same = [
+                        one for one in settings.get(column, ()) if rules.written(one) == str(value)
+                    ]
+                    fixed[column] = [*same, value][:1]
             values = [fixed.get(one, settings[one]) for one in columns_of[study]]
             for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
                 # the other set is a table
@@ -363,21 +356,15 @@ def rows(attack, asked, scores, members, shared):
     ranks = [one for one in asked if one in metrics.ranking.CORES or "_at_fpr" in one]
     # no shares of records
     near = [one for one in asked if one in ("slope", "rank correlation", "kappa")]
-    frames = (
-        [metrics.by_target({attack: scores}, members, ranks, shared=shared, draws=20)]
-        if ranks
-        else []
-    )
+    how = {"shared": shared, "draws": 20}
+    frames = [metrics.by_target({attack: scores}, members, ranks, **how)] if ranks else []
     for metric in near:  # Boltzmann's slope is minus one
-        frames.append(
-            metrics.by_repetition(
-                {attack: {metric: 2 * metrics.auc(scores, members) - 1 - (metric == "slope")}}
-            )
-        )
+        value = 2 * metrics.auc(scores, members) - 1 - (metric == "slope")
+        frames.append(metrics.by_repetition({attack: {metric: value}}))
     # by a threshold from elsewhere
     if accuracies := [one for one in asked if one not in (*ranks, *near)]:
         called = (scores >= np.median(scores)).astype(float)
-        called = metrics.by_target({attack: called}, members, ("auc",), shared=shared, draws=20)
+        called = metrics.by_target({attack: called}, members, ("auc",), **how)
         frames += [called.assign(metric=metric) for metric in accuracies]
     return pd.concat(frames, ignore_index=True)
 
@@ -398,16 +385,9 @@ def noises(records, shared):
     )
     rng = np.random.default_rng(100)
     members = members_of(papers[0], BANKS[0] if shared else None, 100)
-    return [
-        dict(
-            list(
-                rows(
-                    "nothing", list(asked), rng.normal(size=members.shape), members, shared
-                ).groupby("metric")
-            )
-        )
-        for _ in range(NOISES)
-    ]
+    drawn = (rng.normal(size=members.shape) for _ in range(NOISES))
+    frames = (rows("nothing", list(asked), scores, members, shared) for scores in drawn)
+    return [dict(list(frame.groupby("metric"))) for frame in frames]
 
 
 def worlds_of_noise(paper, claim, count):
@@ -459,9 +439,9 @@ def test_where_nothing_leaks_nothing_is_reproduced(paper):
     """Of twenty worlds of noise one may say so by chance, at the confidence of 95 %; four would two times in a thousand. Where
     none of the first eight does, the others are not played: a rule that says so in every second world has none among
     eight four times in a thousand."""
-    for claim in [
-        one for one, known in claims.claims(paper).items() if not rules.LIMITS & known.keys()
-    ]:
+    for claim, known in claims.claims(paper).items():
+        if rules.LIMITS & known.keys():
+            continue
         times = 0
         for played, frame in enumerate(worlds_of_noise(paper, claim, 20)):
             if played == 8 and not times:
@@ -478,17 +458,11 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
         if "about" not in known:
             continue
         about = {known["about"]} if isinstance(known["about"], str) else {*known["about"]}
-        assert (
-            judged(paper, claim, world(paper, only=claim)) == claims.REPRODUCED or "needs" in known
-        ), claim
-        for coins in (
-            about,
-            about | {attack for attack, _, _ in rules.named_results(known["rule"])},
-        ):
-            assert judged(paper, claim, world(paper, coins, claim)) != claims.REPRODUCED, (
-                claim,
-                coins,
-            )
+        verdict = judged(paper, claim, world(paper, only=claim))
+        assert verdict == claims.REPRODUCED or "needs" in known, claim
+        for coins in about, about | {one for one, _, _ in rules.named_results(known["rule"])}:
+            verdict = judged(paper, claim, world(paper, coins, claim))
+            assert verdict != claims.REPRODUCED, (claim, coins)
 
 
 def printed_results(paper):
@@ -516,16 +490,9 @@ def printed_calibration():
         ]
         for data, part in rows.groupby("data", sort=False) if table == "table2" else ():
             calibrated = part["attack"].str.startswith("Cal.")
-            best = {
-                "best calibrated": part.loc[calibrated, "value"].max(),
-                "best other": part.loc[~calibrated, "value"].max(),
-            }
-            frames += [
-                metrics.by_repetition(
-                    {attack: {"auc": value / 100}}, study=study, data=data, score="any"
-                )
-                for attack, value in best.items()
-            ]
+            for attack, of in ("best calibrated", calibrated), ("best other", ~calibrated):
+                best = {attack: {"auc": part.loc[of, "value"].max() / 100}}
+                frames.append(metrics.by_repetition(best, study=study, data=data, score="any"))
     return frames
 
 
@@ -548,15 +515,10 @@ def printed_curvature():
 def printed_iha():
     from mia_book.chapters.iha import exhibits, study
 
-    frames = [
-        of_row(
-            row,
-            study="attacks",
-            data=row.data,
-            kind="table" if row.data == "Purchase-100" else "images",
-        )
-        for row in exhibits.printed("table2").itertuples()
-    ]
+    frames = []
+    for row in exhibits.printed("table2").itertuples():
+        kind = "table" if row.data == "Purchase-100" else "images"
+        frames.append(of_row(row, study="attacks", data=row.data, kind=kind))
     for row in exhibits.printed("table4").itertuples():
         terms = (
             row.setting.removeprefix("terms used: ").replace("All", "all").replace("l,", "loss,")
@@ -565,20 +527,14 @@ def printed_iha():
         frames.append(of_row(row, terms, study="terms", data=row.data))
     for row in exhibits.printed("table8").itertuples():
         way, epsilon = row.setting.split("; eps = ")
-        frames.append(
-            of_row(
-                row,
-                study="conditioning",
-                data=row.data,
-                way=way.replace("-", " "),
-                epsilon=float(epsilon),
-            )
-        )
+        setting = {"way": way.replace("-", " "), "epsilon": float(epsilon)}
+        frames.append(of_row(row, study="conditioning", data=row.data, **setting))
     for row in exhibits.printed("table9").itertuples():
-        known = float(row.setting.split("L0 = ")[1].split(";")[0])
-        frames.append(
-            of_row(row, "IHA", study="partial", data=row.data, rule="as released", fraction=known)
-        )
+        setting = {
+            "rule": "as released",
+            "fraction": float(row.setting.split("L0 = ")[1].split(";")[0]),
+        }
+        frames.append(of_row(row, "IHA", study="partial", data=row.data, **setting))
     return frames
 
 
@@ -587,23 +543,15 @@ def printed_quantile():
 
     frames = []
     for kind, table in (("images", "table1"), ("tables", "table2")):
-        for row in (
-            printed(table).drop_duplicates(["dataset", "attack", "n", "metric"]).itertuples()
-        ):
-            frames.append(
-                of_row(
-                    row, study="attacks", kind=kind, data=row.dataset.replace("-1k", ""), n=row.n
-                )
-            )
+        once = printed(table).drop_duplicates(["dataset", "attack", "n", "metric"])
+        for row in once.itertuples():
+            data = row.dataset.replace("-1k", "")
+            frames.append(of_row(row, study="attacks", kind=kind, data=data, n=row.n))
     agreement = {
         f"agreement={rate:g}": agree / count for rate, (agree, count) in printed_pairs().items()
     }
-    return [
-        *frames,
-        metrics.by_repetition(
-            {"pairs": agreement}, study="pairs", kind="images", data="paper", protocol="as fitted"
-        ),
-    ]
+    where = {"study": "pairs", "kind": "images", "data": "paper", "protocol": "as fitted"}
+    return [*frames, metrics.by_repetition({"pairs": agreement}, **where)]
 
 
 def printed_bayes():
@@ -617,27 +565,17 @@ def printed_bayes():
     noise = {400: 0.5277, 6000: 0.5071}  # of random numbers
     for row in one[one["metric"].isin(ours)].itertuples():
         n = int(row.setting.split(";")[0].removeprefix("n = "))
-        of_row = dict.fromkeys(ours[row.metric], row.value / 100)
-        frames.append(metrics.by_repetition({row.attack: of_row}, study="table 1", n=n))
+        found = dict.fromkeys(ours[row.metric], row.value / 100)
+        frames.append(metrics.by_repetition({row.attack: found}, study="table 1", n=n))
     for n, value in noise.items():
-        frames.append(
-            metrics.by_repetition({"noise": {"balanced_accuracy": value}}, study="table 1", n=n)
-        )
-    for row in results.paper("bayes", "table2").itertuples():
-        frames += [
-            metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study=study)
-            for study in ("table 2", "shadow models")
-        ]
+        of_noise = {"noise": {"balanced_accuracy": value}}
+        frames.append(metrics.by_repetition(of_noise, study="table 1", n=n))
+    for row in results.paper("bayes", "table2").assign(metric="accuracy").itertuples():
+        frames += [of_row(row, study=study) for study in ("table 2", "shadow models")]
     strengths = {"None": "none", "Flip, Crop +-5": "shift", "Flip, Crop": "crop"}
-    for row in results.paper("bayes", "table3").itertuples():
-        frames.append(
-            metrics.by_repetition(
-                {row.attack: {"accuracy": row.value / 100}},
-                study="table 3",
-                network=row.model,
-                augmentation=strengths[row.setting.removeprefix("augmentation: ")],
-            )
-        )
+    for row in results.paper("bayes", "table3").assign(metric="accuracy").itertuples():
+        strength = strengths[row.setting.removeprefix("augmentation: ")]
+        frames.append(of_row(row, study="table 3", network=row.model, augmentation=strength))
     return frames
 
 
@@ -657,18 +595,14 @@ SETS = {("quantile", "C5"): ("CIFAR-10", "CIFAR-100")}
 def test_the_papers_printed_numbers_pass_every_rule_about_them(paper):
     frame, passed = printed_results(paper), set()
     for claim, known in claims.claims(paper).items():
-        of_claim = (
-            frame[frame["data"].isin(SETS[paper, claim])] if (paper, claim) in SETS else frame
-        )
-        if (
-            rules.LIMITS & known.keys()
-            or known["kind"] == "ours"
-            or not (cases := rules.cases_of(known, of_claim))
-        ):
+        sets = SETS.get((paper, claim))
+        of_claim = frame[frame["data"].isin(sets)] if sets else frame
+        if rules.LIMITS & known.keys() or known["kind"] == "ours":
             continue
-        value = min(part.value for part in rules.combined(known, cases))
-        assert value > 0, (claim, value)
-        passed.add(claim)
+        if cases := rules.cases_of(known, of_claim):
+            value = min(part.value for part in rules.combined(known, cases))
+            assert value > 0, (claim, value)
+            passed.add(claim)
     assert passed == SHOWN[paper]
 
 
