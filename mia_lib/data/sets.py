@@ -587,8 +587,7 @@ def get(name: str) -> Path:
     except MiaError:
         raise
     except (OSError, RuntimeError, ValueError, ImportError, EOFError) as problem:
-        # urllib, requests, pooch
-        # on one line, as the last of a traceback
+        # of urllib, requests or pooch; on one line, as the last of a traceback
         reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         raise MiaError(
             f"Data set {name!r} is not here and could not be downloaded ({reason}). "

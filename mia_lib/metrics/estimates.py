@@ -20,7 +20,7 @@ from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-# the last are shares
+# those named here are shares
 RANGES = ranking.RANGES | dict.fromkeys(
     ("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0)
 )

@@ -136,7 +136,6 @@ def test_columns_in_another_order_are_put_in_that_of_the_records():
     assert column_places(several, None, ("0", "1")) is None
 
 
-# as layers of PyTorch, which refuse it
 @pytest.mark.parametrize(
     "allowed, said",
     [
@@ -144,6 +143,7 @@ def test_columns_in_another_order_are_put_in_that_of_the_records():
             lambda x, known: {np.float32(row).tobytes() for row in x} <= known,
             "moved by a small step: .*not one of our records",
         ),
+        # as layers of PyTorch, which refuse it
         (lambda x, known: x.dtype == np.float32, "does not answer records in float64"),
     ],
 )

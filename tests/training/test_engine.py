@@ -65,7 +65,6 @@ def losses(records, config, outcome):
         ).numpy()
 
 
-# batch norm
 RECIPES = [
     (TABLE, TrainConfig("mlp:8,4", epochs=5, schedule="cosine")),
     (
@@ -80,10 +79,12 @@ RECIPES = [
         ),
     ),
     (IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=3, batch_size=8, augmentation="flip_crop:2")),
+    # with dropout
     (
         IMAGES,
         TrainConfig("leino_cnn:2,3,8", epochs=3, batch_size=8, augmentation="flip_resized_crop"),
-    ),  # with dropout
+    ),
+    # with batch normalisation
     (
         IMAGES,
         TrainConfig(

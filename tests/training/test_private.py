@@ -109,12 +109,12 @@ def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
     assert np.abs(after - before).max() > 1e-2
 
 
-# this leaves images as they are, but with channels last in memory
 @pytest.mark.parametrize(
     "records, architecture, augmentation",
     [
         (TABLE, "mlp:7", "none"),
         (IMAGES, "tanh_cnn:2,3,4", "none"),
+        # crop:0 leaves images as they are, but with channels last in memory
         (GREY, "watson_cnn:3,4,5,6", "crop:0"),
         (IMAGES, "watson_cnn:3,4,5,6", "crop:0"),
     ],
