@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import io
 import json
+import math
 import os
 import re
 import time
@@ -282,9 +283,8 @@ class Measurement:
                         "begins from models that a laptop trains in a minute, `--yes` measures this."
                     )
                 progress.say(cost)
-            for run in _runs(
-                lacking, self.chunk * -(-writing.elsewhere() // self.chunk) or self.chunk
-            ):
+            chunks = max(1, math.ceil(writing.elsewhere() / self.chunk))
+            for run in _runs(lacking, self.chunk * chunks):
                 known = self.seconds(len(run), parameters)
                 estimate = known if known is not None else len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:

@@ -101,7 +101,8 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
         raise MiaError(f"{lacking()}.")
     from opacus.accountants.utils import get_noise_multiplier
 
-    steps, delta = config.epochs_trained * -(-size // config.batch_size), privacy.delta_for(size)
+    steps = config.epochs_trained * math.ceil(size / config.batch_size)
+    delta = privacy.delta_for(size)
     try:
         with _calm():
             if not steps:
@@ -260,7 +261,7 @@ def fit(
         expected_batch_size=config.batch_size,
         generator=generator,
     )
-    steps = -(-size // config.batch_size)
+    steps = math.ceil(size / config.batch_size)
     batches = UniformWithReplacementSampler(
         num_samples=len(x), sample_rate=rate, generator=generator, steps=steps
     )

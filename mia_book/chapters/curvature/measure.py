@@ -3,6 +3,8 @@ bank's models."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mia_book.publishing import catalogue, measurement
@@ -198,7 +200,7 @@ def sized(
     usual = models.config
     config = replace(
         usual,
-        epochs=max(usual.epochs, -(-steps // -(-size // usual.batch_size))),
+        epochs=max(usual.epochs, math.ceil(steps / math.ceil(size / usual.batch_size))),
         batch_size=min(usual.batch_size, size),
         seed=usual.seed + 11,
     )
