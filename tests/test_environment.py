@@ -162,7 +162,7 @@ def test_mia_refuses_an_old_python_before_importing_anything(repo):
 
 
 def test_help_imports_nothing_heavy(repo):
-    heavy = ("torch", "numpy", "pandas", "nbclient", "jupytext", "matplotlib")
+    heavy = ("torch", "numpy", "pandas", "papermill", "jupytext", "matplotlib")
     probe = (
         "import sys, typer.testing; from mia_book.pages.cli import app; "
         "typer.testing.CliRunner().invoke(app, ['--help']); "

@@ -19,7 +19,7 @@ app.add_typer(course.app, name="course")
 
 
 class WithPairs(TyperCommand):
-    """Lets `-p` take a name and a value, `-p name value`; `-p name=value` is the same."""
+    """Lets `-p` take a name and a value, as Papermill's does; `-p name=value` is the same."""
 
     def parse_args(self, ctx, args):
         joined, rest = [], list(args)

@@ -123,7 +123,6 @@ def read(source: Path):
 
     notebook = jupytext.read(source)
     notebook.metadata.clear()
-    notebook.nbformat_minor = 5
     notebook.metadata["kernelspec"] = {
         "display_name": "Python 3",
         "language": "python",

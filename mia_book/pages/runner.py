@@ -1,6 +1,6 @@
 """Runs notebooks: parameters in, an executed notebook and a record of the run out.
 
-A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by nbclient in a kernel of this very
+A notebook is converted from `notebooks/NAME.py` by Jupytext and executed by Papermill in a kernel of this very
 interpreter (whatever kernels happen to be installed). Its key is the hash of all that bears on its outputs. A finished
 notebook under the same key is never run again; text and comments that changed since are put around its outputs.
 """
@@ -14,6 +14,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import signal
 import sys
@@ -42,7 +43,7 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError, attempt, explain
 from mia_lib.progress import Bars, Tail, duration
 
-INJECTED = "injected-parameters"  # tag of the cell that sets parameters
+INJECTED = "injected-parameters"  # Papermill's tag of the cell that sets parameters
 CHANGED_MEANWHILE = "source changed meanwhile"  # stands in a record in the place of a key
 PATIENCE = 15.0  # seconds a kernel has to end by itself after Ctrl-C
 PACE = "notebooks/pace.json"
@@ -331,13 +332,13 @@ class _Session:
         defaults = {p.name: p.default for p in parameters(name, root=root)}
         self.changed = {name: value for name, value in values.items() if value != defaults[name]}
         self.notebook = read(root / "notebooks" / f"{name}.py")
-        if self.changed:
-            _inject(self.notebook, self.changed)
-        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells)
+        self.cells = sum(cell.cell_type == "code" for cell in self.notebook.cells) + bool(
+            self.changed
+        )
         self.peak, self.cell, self.stopped, self.sampled = 0, None, False, 0.0
         # of cells: usual ones, and here
         self.pace, self.seconds = [0.0] * bool(self.changed) + paces(root).get(name, []), []
-        self.kernel, self.error, self.family = None, None, {}
+        self.kernel, self.result, self.error, self.family = None, None, None, {}
         self.key, self.began = key(name, values, root), time.monotonic()
         self.cell_began = self.began
         self.date = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
@@ -372,6 +373,8 @@ class _Session:
 
     def finish(self) -> dict:
         """Keep the executed notebook and return the record of its run, or raise what stopped it."""
+        import nbformat
+
         from mia_lib.training import devices
 
         self.end()
@@ -400,29 +403,45 @@ class _Session:
             "device": devices.describe(devices.pick()),
             "versions": versions(),
         }
-        self.keep(record)
+        self.result.metadata["mia"] = record
+        store.write(self.output, nbformat.writes(self.result).encode())
         return record
 
     def work(self) -> None:
-        """Execute the cells, in the thread of the session; what goes wrong stands in `error`."""
-        from nbclient import NotebookClient
+        """Execute the cells, in the thread of the session; what comes of it stands in `result` or `error`."""
+        import logging
 
+        logging.getLogger("papermill").setLevel(logging.CRITICAL)
+        # no half of it is to stand at `output`
+        partial = self.output.with_name(f".{self.name}-{os.getpid()}.ipynb")
         try:
-            NotebookClient(
+            import papermill
+
+            self.result = papermill.execute_notebook(
                 self.notebook,
+                # braces, else, are filled in with parameters
+                re.sub("([{}])", r"\1\1", str(partial)),
+                parameters=self.changed,
                 kernel_name="python3",
-                startup_timeout=120,
+                language="python",
+                request_save_on_cell_execute=False,  # whose figures weigh megabytes: a quarter of a minute
+                progress_bar=False,
+                start_timeout=120,
                 iopub_timeout=60,
-                raise_on_iopub_timeout=True,
                 kernel_manager_class=self._manager(),
                 resources={"metadata": {"path": str(self.root)}},
                 on_cell_execute=self._begin_cell,
                 on_cell_executed=self._end_cell,
                 coalesce_streams=True,
-                record_timing=False,
-            ).execute()
+            )
+            _tidy(self.result)
         except BaseException as error:  # handed to the main thread, which raises it
             self.error = error
+            # a cell's, after which Papermill has written the notebook
+            if hasattr(error, "exec_count"):
+                os.replace(partial, self.output)
+        finally:
+            partial.unlink(missing_ok=True)
 
     def _begin_cell(self, cell, cell_index) -> None:
         if self.stopped:
@@ -505,46 +524,40 @@ class _Session:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def explained(self) -> BaseException:
-        """The error that says what stopped the notebook, with the cell if it is known; where it is the cell's, what ran until
-        then is kept."""
-        from nbclient.exceptions import CellExecutionError, DeadKernelError
+        """The error that says what stopped the notebook, with the cell if it is known."""
+        from nbclient.exceptions import DeadKernelError
+        from papermill.exceptions import PapermillExecutionError
 
         error, kept = self.error, ""
-        if isinstance(error, CellExecutionError):
-            number = len(self.seconds)
-            self.keep(None)
+        if isinstance(error, PapermillExecutionError):
+            number = error.exec_count
+            source = error.source
             kept = f" What ran until then is kept in {self.output}."
             last = (error.evalue or "").strip().splitlines() or [""]
             what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
         elif isinstance(error, DeadKernelError) and self.cell is not None:
-            number = len(self.seconds) + 1
+            number, source = len(self.seconds) + 1, self.cell.source
             what = "the kernel died, as it does when memory runs out; lower the sizes among the parameters"
         else:
             return error
-        lines = self.cell.source.splitlines()
-        first = next((line.strip() for line in lines if line.strip()), "")
+        first = next((line.strip() for line in source.splitlines() if line.strip()), "")
         return NotebookFailed(
             f"notebooks/{self.name}.py failed in cell [{number}], which begins `{first}`: "
             f"{outputs.without_colours(what).rstrip('.')}.{kept}"
         )
 
-    def keep(self, record: dict | None) -> None:
-        """Write the notebook with the record of its run, None where it failed."""
-        import nbformat
 
-        self.notebook.metadata["mia"] = record
-        store.write(self.output, nbformat.writes(self.notebook).encode())
-
-
-def _inject(notebook, changed: dict) -> None:
-    """Put a cell that sets the parameters that were changed behind the cell that has all."""
-    from nbformat.v4 import new_code_cell
-
-    tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
-    place = next(number for number, some in enumerate(tags, 1) if "parameters" in some)
-    lines = ["# Parameters", *(f"{name} = {value!r}" for name, value in changed.items())]
-    cell = new_code_cell("\n".join(lines), id=INJECTED, metadata={"tags": [INJECTED]})
-    notebook.cells.insert(place, cell)
+def _tidy(notebook) -> None:
+    """Take away what Papermill leaves: timings, paths, empty tags and a random id."""
+    notebook.metadata.pop("papermill", None)
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    for cell in notebook.cells:
+        if INJECTED in cell.metadata.get("tags", []):
+            cell["id"] = INJECTED
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+        if not cell.metadata.get("tags", True):
+            del cell.metadata["tags"]
 
 
 def run(
@@ -577,7 +590,7 @@ def run(
     bars = bars or Bars()
     check_output(folder)
     record = run_record(target)
-    if output and record is None and target.exists() and "mia" not in _metadata(target):
+    if output and record is None and target.exists() and "papermill" not in _metadata(target):
         raise MiaError(
             f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
             "is not lost."

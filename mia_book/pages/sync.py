@@ -50,6 +50,7 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
     names, stale = notebooks(root), []
     for name in names:
         notebook = read(folder / f"{name}.py")
+        notebook.nbformat_minor = 5
         text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
         stale += _whole(folder / f"{name}.ipynb", text, check)
     return stale + [

@@ -2,7 +2,6 @@
 
 import errno
 import http.server
-import os
 import re
 import signal
 import socket
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
+import papermill.iorw
 import pytest
 from typer.testing import CliRunner
 
@@ -98,12 +98,19 @@ def test_run_takes_pairs_in_both_spellings_and_prints_the_page(tiny):
 def test_on_a_full_disk_no_half_of_a_notebook_is_left_and_the_same_command_works_when_there_is_room(
     tiny, monkeypatch
 ):
+    def half(_, text, path):
+        Path(path).write_text(text[:9])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for place, name, left in ((os, "replace", []), (run_page, "write", ["tiny.ipynb"])):
+    for place, instead, left in (
+        (papermill.iorw.LocalHandler, half, []),
+        (run_page, full, ["tiny.ipynb"]),
+    ):
         with monkeypatch.context() as patch:
-            patch.setattr(place, name, full)
+            patch.setattr(place, "write", instead)
             done = mia("run", "tiny", "--output", "out")
         assert done.exit_code == 2
         assert "The disk is full: [Errno 28] No space left on device." in done.stderr
