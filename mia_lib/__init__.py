@@ -67,10 +67,7 @@ __all__ = [
     "store",
     "training",
 ]
-_MODULE_PATHS = {
-    "curvature": "signals.curvature",
-    "hessian": "signals.hessian",
-}
+_MODULE_PATHS = {"curvature": "signals.curvature", "hessian": "signals.hessian"}
 
 if TYPE_CHECKING:
     from mia_lib.signals import curvature, hessian  # noqa: F401

@@ -19,28 +19,22 @@ Scores: TypeAlias = npt.ArrayLike  # float [N] or [T, N], higher = more likely a
 Members: TypeAlias = npt.ArrayLike  # bool [N] or [T, N]
 Numbers: TypeAlias = npt.ArrayLike  # of a shape that the docstring says
 Indices: TypeAlias = npt.ArrayLike | None  # int, or what goes without
-PerTarget: TypeAlias = (
-    Any  # a float for scores [N], an array [T] for [T, N]: which, only the shape says
-)
+# a float for scores [N], an array [T] for [T, N]: which, only the shape says
+PerTarget: TypeAlias = Any
 Metric: TypeAlias = Callable[..., Any] | str  # a metric of `mia_lib.metrics`, or its name
 MetricNames: TypeAlias = Sequence[str]
 Labels: TypeAlias = Any  # int [N], an array or a tensor, or None
 Records: TypeAlias = Any  # an array or a tensor, [N, ...]
 Gradients: TypeAlias = np.ndarray | Iterable[np.ndarray]  # [N, P], or blocks [B, P] of it
-Inverse: TypeAlias = (
-    Any  # [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
-)
+# [P, P], or an object with `vectors` [P, P] and `weights` [P], or several of these
+Inverse: TypeAlias = Any
 Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
 ALL_KINDS = "biufcmMOSUV"  # kinds of NumPy types
 HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
-LOSSES = (
-    "cross_entropy",
-    "squared_error",
-    "brier",
-    "double_softmax",
-)  # that networks are trained with, and signals are of
+# that networks are trained with, and signals are of
+LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
 
 
 def check_flag(argument: str, value) -> bool:
@@ -78,9 +72,9 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
         raise MiaError(
             f"{argument} is of type {array.dtype if array.ndim else type(values).__name__}: numbers are needed."
         )
-    return (
-        array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array
-    )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array
 
 
 def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:

@@ -34,13 +34,8 @@ GONE = (
     "A disk cannot be used: {}. See to it that it is there and can be read and written, or name another folder, and give "
     "the same command again. What was finished is kept."
 )
-UNUSABLE = (
-    errno.EACCES,
-    errno.EIO,
-    errno.ENODEV,
-    errno.EROFS,
-    errno.ESTALE,
-)  # of a disk that is read-only, or was unplugged
+# of a disk that is read-only, or was unplugged
+UNUSABLE = (errno.EACCES, errno.EIO, errno.ENODEV, errno.EROFS, errno.ESTALE)
 
 
 def _check_here() -> None:
@@ -76,12 +71,10 @@ class Mia(TyperGroup):
                 raise
             code, text = 2, (FULL if is_full(error) else GONE).format(error)
         except ModuleNotFoundError as error:
-            code, text = (
-                2,
-                (
-                    f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
-                    "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository."
-                ),
+            code = 2
+            text = (
+                f"This needs {error.name}, which is not installed. The extra `book` brings what runs notebooks "
+                "and builds the book: pip install -c constraints.txt -e '.[book]' in a clone of the repository."
             )
         except RuntimeError as error:
             if type(error).__name__ not in FAILURES:

@@ -368,9 +368,8 @@ def package(text: str) -> str:
     try:
         name, version = top, importlib.metadata.version(top)
     except importlib.metadata.PackageNotFoundError:
-        name = next(
-            iter(importlib.metadata.packages_distributions().get(top, [])), ""
-        )  # of another name; slow to find
+        # of another name; slow to find
+        name = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")
         version = (
             importlib.metadata.version(name)
             if name

@@ -37,9 +37,8 @@ def parse(content: bytes | str, name: Path | str, kind: type = dict, remedy: str
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
         value = json.loads(text, object_pairs_hook=_once) if is_json else _yaml(text)
-    except (
-        Exception
-    ) as error:  # nested too deeply, or of YAML a tag on what it does not fit, it can be any
+    except Exception as error:
+        # nested too deeply, or of YAML a tag on what it does not fit, it can be any
         said = " ".join(str(error).split()).rstrip(".")
         raise MiaError(
             f"{name} is not {'JSON' if is_json else 'YAML'} in UTF-8: {said}. {remedy}".rstrip()

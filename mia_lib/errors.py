@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-FAILURES = (
-    "NotebookFailed",
-    "BookFailed",
-)  # errors that say what failed in words for people; `publish` has them
+# errors that say what failed in words for people; `publish` has them
+FAILURES = ("NotebookFailed", "BookFailed")
+# bytes
 MEMORY = (
     os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**40
-)  # bytes
+)
 
 
 class MiaError(ValueError):

@@ -256,11 +256,9 @@ class View:
     @property
     def _values(self) -> Mapping[str, np.ndarray]:
         values = self.game.values
-        return (
-            values
-            if self.replaced is None
-            else {signal: values[name] for signal, name in self.replaced.items()}
-        )
+        if self.replaced is None:
+            return values
+        return {signal: values[name] for signal, name in self.replaced.items()}
 
     def own(self, signal: str) -> np.ndarray:
         """Signal of the target for each judged record, [N]; a signal that is not there raises

@@ -13,9 +13,8 @@ from mia_lib.errors import MiaError, check_count, check_whole
 
 
 def _generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng(
-        [0x6D69615F, check_whole("seed", seed, 0)]
-    )  # a stream of its own, apart from training's
+    # a stream of its own, apart from training's
+    return np.random.default_rng([0x6D69615F, check_whole("seed", seed, 0)])
 
 
 def _check(n: int, models: int) -> None:

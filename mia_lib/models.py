@@ -55,11 +55,8 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-SCALINGS = {
-    "-1 to 1": (127.5, 1.0),
-    "0 to 1": (255.0, 0.0),
-    "0 to 255": (1.0, 0.0),
-}  # divide by, subtract
+# divide by, subtract
+SCALINGS = {"-1 to 1": (127.5, 1.0), "0 to 1": (255.0, 0.0), "0 to 255": (1.0, 0.0)}
 
 
 def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
@@ -305,9 +302,8 @@ def _small_resnet(
         getattr(resnet, block), blocks, num_classes=classes, norm_layer=_normalisation
     )
     net.conv1 = nn.Conv2d(shape[2], 64, 3, padding=1, bias=False)
-    nn.init.kaiming_normal_(
-        net.conv1.weight, mode="fan_out", nonlinearity="relu"
-    )  # as torchvision does
+    # as torchvision does
+    nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")
     stages = (net.layer1, net.layer2, net.layer3, net.layer4)
     stem = nn.Sequential(net.conv1, net.bn1, net.relu, nn.Identity())
     return Network(nn.Sequential(stem, *stages, net.avgpool, nn.Flatten()), net.fc)
@@ -390,9 +386,8 @@ _KNOWN = {  # of each name in `custom.WIDTHS`
     "strided_cnn": _Known(_strided_cnn, 4),
     "batchnorm_cnn": _Known(_batchnorm_cnn, 8),
     "resnet9": _Known(_resnet9, 8),
-    "resnet10": _Known(
-        partial(_small_resnet, "BasicBlock", [1, 1, 1, 1]), 8
-    ),  # one block a stage, where ResNet-18 has two
+    # one block a stage, where ResNet-18 has two
+    "resnet10": _Known(partial(_small_resnet, "BasicBlock", [1, 1, 1, 1]), 8),
     "resnet18": _Known(partial(_small_resnet, "BasicBlock", [2, 2, 2, 2]), 8),
     "resnet50": _Known(partial(_small_resnet, "Bottleneck", [3, 4, 6, 3]), 8),
 }
@@ -498,10 +493,8 @@ def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
             f"architecture = {architecture!r} gives an object of {type(network).__name__}: a network, "
             "torch.nn.Module, is needed."
         )
-    weights, lazy = (
-        dict(network.named_parameters()),
-        (nn.UninitializedParameter, nn.UninitializedBuffer),
-    )
+    weights = dict(network.named_parameters())
+    lazy = (nn.UninitializedParameter, nn.UninitializedBuffer)
     if any(isinstance(weight, lazy) for weight in [*weights.values(), *network.buffers()]):
         raise MiaError(
             f"architecture = {architecture!r} has lazy layers, whose weights are not there before the first batch: "
@@ -632,10 +625,8 @@ def try_out(
         )
     with torch.no_grad():
         first.load_state_dict(second.state_dict())  # statistics of batch normalisation moved
-        together, again = (
-            _tried(subject, first.eval(), inputs),
-            _tried(subject, second.eval(), inputs),
-        )
+        together = _tried(subject, first.eval(), inputs)
+        again = _tried(subject, second.eval(), inputs)
         apart = torch.cat([_tried(subject, first, inputs[k : k + 1]) for k in (0, 1)])
     if not torch.allclose(together, apart, rtol=1e-3, atol=1e-4, equal_nan=True):
         raise MiaError(

@@ -194,7 +194,6 @@ class Tail:
         for line in whole.splitlines():
             try:
                 yield json.loads(line)
-            except (
-                ValueError
-            ):  # two processes may have written at once; the next line says it again
+            except ValueError:
+                # two processes may have written at once; the next line says it again
                 continue

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import errno
 import hashlib
-import inspect
 import io
 import json
 import os
@@ -32,25 +31,18 @@ from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
 SCHEMA = 1  # part of every key: raise it when the meaning of stored arrays changes
-MODELS = (
-    "data",
-    "membership",
-    "models",
-    "custom",
-    "training",
-)  # rooms of the library that determine what a model is
+# rooms of the library that determine what a model is
+MODELS = ("data", "membership", "models", "custom", "training")
 PIECES = (*MODELS, "signals")  # and what is asked of one
 STUDIES = (*PIECES, "attacks", "metrics", "audit")  # and what an audit makes of the answers
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of the store under one spec: arrays by name, and a manifest with spec, sha256, seconds,
-    date and versions; from the "cache", or "computed"."""
+    """Entry of the store under one spec: arrays by name, and a manifest with spec, sha256, seconds, date and versions."""
 
     arrays: dict[str, np.ndarray]
     manifest: dict
-    source: str
 
 
 def cache_dir() -> Path:
@@ -64,16 +56,13 @@ def cache_dir() -> Path:
 
 def size() -> int:
     """Bytes in the working cache."""
-    return (
-        sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file())
-        if cache_dir().is_dir()
-        else 0
-    )
+    if cache_dir().is_dir():
+        return sum(f.stat().st_size for f in cache_dir().rglob("*") if f.is_file())
+    return 0
 
 
-_taken: dict[
-    Path, tuple[tuple[int, int], str]
-] = {}  # file -> its state and the digest of its code, at its first use
+# file -> its state and the digest of its code, at its first use
+_taken: dict[Path, tuple[tuple[int, int], str]] = {}
 _behind: dict[str, list[Path]] = {}  # hash of code -> the files that it is of
 
 
@@ -219,7 +208,7 @@ def look_up(spec: dict) -> Entry | None:
             raise ValueError("its bytes do not match their sha256")
         if manifest["spec"] != json.loads(json.dumps(spec)):
             raise ValueError("it is another entry, by this one's name")
-        entry = Entry(decode(data, path.suffix), manifest, "cache")
+        entry = Entry(decode(data, path.suffix), manifest)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, OSError) as error:
@@ -259,9 +248,8 @@ def write(path: Path, data: bytes, lasting: bool = True) -> None:
                 os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with suppress(
-            OSError
-        ):  # what went wrong is said, and not that nothing can be taken away either
+        # what went wrong is said, and not that nothing can be taken away either
+        with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
 
@@ -290,9 +278,8 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     what computing them took, and notes for the manifest. That the code was edited after this process had begun is an error."""
     path, manifest_path = _paths(cache_dir(), spec, key(spec))
     check_unedited(spec["code"])
-    data = encode(
-        arrays, path.suffix, compress=spec["kind"] != "checkpoint"
-    )  # written often, while a card waits
+    # written often, while a card waits
+    data = encode(arrays, path.suffix, compress=spec["kind"] != "checkpoint")
     manifest = {
         "spec": spec,
         "schema": SCHEMA,
@@ -307,25 +294,23 @@ def keep(spec: dict, arrays: dict[str, np.ndarray], seconds: float = 0.0, **note
     put(manifest_path, json.dumps(manifest, indent=1, sort_keys=True).encode())
     if (reused := _reused.get()) is not None:
         reused[key(spec)] = 0.0
-    return Entry(arrays, manifest, "computed")
+    return Entry(arrays, manifest)
 
 
 def discard(spec: dict) -> None:
     """Take an entry out of the working cache, such as a checkpoint of a training that has ended."""
-    for path in reversed(
-        _paths(cache_dir(), spec, key(spec))
-    ):  # the manifest first: without it the rest is no entry
+    # the manifest first: without it the rest is no entry
+    for path in reversed(_paths(cache_dir(), spec, key(spec))):
         path.unlink(missing_ok=True)
 
 
 @contextmanager
-def lock(spec: dict, what: str = "") -> Iterator[None]:
+def lock(spec: dict, what: str) -> Iterator[None]:
     """A lock between processes on one entry, held with `with`.
 
     Who has to wait is told so, and what the holder is doing. The operating system drops the lock of a process that dies, so a
     lock file left behind never blocks anyone.
     """
-    what = what or f"computing the {spec['kind']} {spec.get('study', '')}".rstrip()
     with ExitStack() as held:
         with _writing():
             held.enter_context(lock_file(cache_dir() / "locks" / f"{key(spec)}.lock", what))
@@ -348,39 +333,6 @@ def lock_file(path: Path, what: str) -> Iterator[None]:
         yield
     finally:
         file_lock.release()
-
-
-def fetch(spec: dict, compute: Callable[[], dict[str, np.ndarray]]) -> Entry:
-    """The entry under `spec`: looked up, or computed once however many processes ask."""
-    entry = look_up(spec)
-    if entry is None:
-        with lock(spec):
-            if (entry := look_up(spec)) is None:
-                start = time.perf_counter()
-                arrays = compute()
-                entry = keep(spec, arrays, time.perf_counter() - start)
-    return entry
-
-
-def cached(
-    name: str, spec: dict, compute: Callable[[], dict[str, np.ndarray]]
-) -> dict[str, np.ndarray]:
-    """The arrays of an audit's computation: kept ones, or computed and kept.
-
-    Args:
-        name: ROOM.COMPUTATION.
-        spec: plain data that determines the arrays together with the code, without "kind" and "study".
-        compute: makes the arrays; a function of a module. It and all that it calls lie in the rooms `STUDIES` or in its own
-            module.
-    """
-    if taken := {"kind", "study"} & spec.keys():
-        raise MiaError(
-            f"The spec of {name} has {', '.join(sorted(taken))}, which say what a study is: give it another name."
-        )
-    module = Path(inspect.getfile(getattr(compute, "func", compute))).resolve()
-    return fetch(
-        {"kind": "study", "study": name, **spec, "code": code_of(STUDIES, module)}, compute
-    ).arrays
 
 
 def cached_many(

@@ -45,9 +45,8 @@ class _Module(_DummyBackendModule):
 _setup_privateuseone_for_python_backend("card", _Module())
 DEVICE = torch.device("card", 0)
 _rules = torch.library.Library("_", "IMPL")
-_rules.fallback(
-    torch.library.fallthrough_kernel, "AutocastPrivateUse1"
-)  # bfloat16 is left to cards that have it
+# bfloat16 is left to cards that have it
+_rules.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
 
 
 class Card(torch.Tensor):
@@ -90,11 +89,9 @@ def _each_tensor(function: Callable, value):
     """`function` of each tensor in what an operation takes or gives: one, or sequences of them."""
     if isinstance(value, torch.Tensor):
         return function(value)
-    return (
-        type(value)([_each_tensor(function, one) for one in value])
-        if isinstance(value, tuple | list)
-        else value
-    )
+    if isinstance(value, tuple | list):
+        return type(value)([_each_tensor(function, one) for one in value])
+    return value
 
 
 def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
@@ -141,9 +138,8 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
         options = {**options, "device": torch.device("cpu")}
     if name == "_to_copy" and (leaves or comes):  # both are on the CPU, but a copy is one
         found = operation(*given, **options).clone(memory_format=torch.preserve_format)
-    elif (
-        name == "_efficientzerotensor"
-    ):  # of forward derivatives; it has no numbers that an operation could read
+    elif name == "_efficientzerotensor":
+        # of forward derivatives; it has no numbers that an operation could read
         found = torch.zeros(*given, **options)
     else:
         found = operation(*given, **options)

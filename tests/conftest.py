@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ["OMP_NUM_THREADS"] = (
-    "1"  # sums of several threads are rounded otherwise, which trainings let grow
-)
+# sums of several threads are rounded otherwise, which trainings let grow
+os.environ["OMP_NUM_THREADS"] = "1"
 import mia_lib  # noqa: E402, F401  before NumPy, which reads the arithmetic that this sets when it is imported
 
 REPO = Path(__file__).resolve().parents[1]
@@ -56,9 +55,8 @@ def _own_store(tmp_path_factory):
         patch.setenv("COLUMNS", "120")
         patch.setenv("MIA_DEVICE", "cpu")  # what a card computes is asked of it by name
         patch.delenv("MIA_PROGRESS", raising=False)
-        if (
-            "PYTEST_XDIST_WORKER" in os.environ
-        ):  # then the processes of the tests keep the cores busy
+        # then the processes of the tests keep the cores busy
+        if "PYTEST_XDIST_WORKER" in os.environ:
             patch.setenv("MIA_WORKERS", "1")
         yield
 
@@ -87,9 +85,8 @@ def built_book(tmp_path_factory) -> Path:
     from mia_book.pages.parameters import PUBLISHED
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(
-            "MIA_WORKERS", raising=False
-        )  # two notebooks at once, as `make book` runs them
+        # two notebooks at once, as `make book` runs them
+        patch.delenv("MIA_WORKERS", raising=False)
         build.build(root=REPO)
     folder = tmp_path_factory.mktemp("book")
     shutil.copytree(

@@ -33,9 +33,8 @@ def test_a_damaged_file_gives_what_was_in_it_or_is_refused(save):
             for name, array in read_npz(one, "mine.npz", remedy="Save it again.").items():
                 np.testing.assert_array_equal(array, ARRAYS[name])
         except MiaError as error:
-            assert str(error).startswith("mine.npz cannot be read") and str(error).endswith(
-                "Save it again."
-            )
+            assert str(error).startswith("mine.npz cannot be read")
+            assert str(error).endswith("Save it again.")
             refused += 1
     assert refused > len(damaged) // 2
 

@@ -36,11 +36,8 @@ def test_references_are_whole_pairs_without_the_targets_own_and_differ_between_t
         )
         assert_array_equal(game.references_of(target), game.references_of(target ^ 1))
     assert len({tuple(game.references_of(target)) for target in game.targets}) == 6
-    assert list(game.references_of(10)) == [0, 1, 2, 3] and list(game.references_of(2, 3)) == [
-        4,
-        5,
-        6,
-    ]
+    assert list(game.references_of(10)) == [0, 1, 2, 3]
+    assert list(game.references_of(2, 3)) == [4, 5, 6]
     first = replace(game, order="first")
     assert_array_equal(first.references_of(2, 10), membership.references_of(2, MODELS))
 
@@ -131,10 +128,8 @@ def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it
     auc = {
         a: metrics.auc(registry.score("RMIA, offline", own, a=a), members) for a in registry.SHARES
     }
-    assert (
-        auc[chosen["a"]] == max(auc.values())
-        and Game.of(BANK, 1, 2).view(0).rehearse("RMIA, offline") == {}
-    )
+    assert auc[chosen["a"]] == max(auc.values())
+    assert Game.of(BANK, 1, 2).view(0).rehearse("RMIA, offline") == {}
 
 
 @pytest.mark.parametrize(

@@ -108,11 +108,9 @@ def test_make_names_the_old_python_and_the_one_needed(repo, tmp_path):
     done = subprocess.run(
         ["make", "setup", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert (
-        done.returncode
-        and "Python 3.11 or newer is needed" in done.stderr
-        and "3.9.18" in done.stderr
-    )
+    assert done.returncode
+    assert "Python 3.11 or newer is needed" in done.stderr
+    assert "3.9.18" in done.stderr
     assert not (tmp_path / ".venv").exists()
 
 

@@ -12,9 +12,8 @@ from mia_lib.errors import MiaError
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 5))
 def test_random_halves_hold_half_and_depend_on_the_seed_alone(n, models, seed):
     members = membership.random_halves(n, models, seed)
-    assert (members.sum(1) == n // 2).all() and (
-        members == membership.random_halves(n, models, seed)
-    ).all()
+    assert (members.sum(1) == n // 2).all()
+    assert (members == membership.random_halves(n, models, seed)).all()
 
 
 @given(st.integers(2, 60), st.integers(1, 8), st.integers(0, 5))
@@ -37,22 +36,19 @@ def test_references_of_a_target_are_balanced_so_their_count_gives_nothing_away()
     members = membership.balanced_halves(50, 8, 1)
     for target in range(8):
         references = membership.references_of(target, 8)
-        assert (
-            target not in references
-            and len(references) == 6
-            and (members[references].sum(0) == 3).all()
-        )
+        assert target not in references
+        assert len(references) == 6
+        assert (members[references].sum(0) == 3).all()
 
 
 def test_calibration_splits_keep_references_out_of_the_private_half():
     members, private = membership.calibration_splits(40, repeats=3, references=2, seed=1)
-    assert (
-        members.shape == (9, 40) and (members.sum(1) == 10).all() and (private.sum(1) == 20).all()
-    )
+    assert members.shape == (9, 40)
+    assert (members.sum(1) == 10).all()
+    assert (private.sum(1) == 20).all()
     for t in range(3):
-        assert (members[3 * t] <= private[t]).all() and not (
-            members[3 * t + 1 : 3 * t + 3] & private[t]
-        ).any()
+        assert (members[3 * t] <= private[t]).all()
+        assert not (members[3 * t + 1 : 3 * t + 3] & private[t]).any()
     assert (membership.calibration_splits(40, 5, 2, seed=1)[0][:9] == members).all()
 
 
@@ -68,10 +64,8 @@ def test_so_many_of_each_kind_are_drawn_from_those_that_are_judged(most, seed):
     members = membership.random_halves(20, 4, seed)
     judged = membership.random_subsets(20, 15, 4, seed + 1)
     kept = membership.at_most(judged, members, most, seed)
-    assert (
-        not (kept & ~judged).any()
-        and (kept == membership.at_most(judged, members, most, seed)).all()
-    )
+    assert not (kept & ~judged).any()
+    assert (kept == membership.at_most(judged, members, most, seed)).all()
     for side in (members, ~members):
         assert ((kept & side).sum(1) == np.minimum((judged & side).sum(1), most)).all()
     assert (membership.at_most(judged, members, 20, seed) == judged).all()

@@ -98,10 +98,8 @@ def test_small_images_are_halved_three_times_and_not_at_the_first_layer(architec
         model = models.build(architecture, COLOUR, 10).eval()
         for layer in model.body:
             layer.register_forward_hook(lambda layer, x, out: sides.append(out.shape[-1]))
-        assert (
-            model(torch.empty(2, 3, 32, 32)).shape == (2, 10)
-            and models.parameter_count(model) == count
-        )
+        assert model(torch.empty(2, 3, 32, 32)).shape == (2, 10)
+        assert models.parameter_count(model) == count
     assert sides[0] == 32 and sides[-3] == 4
 
 
@@ -128,11 +126,9 @@ def test_a_seed_fixes_the_weights_and_leaves_the_global_generator_which_decides_
     torch.manual_seed(0)
     first, after_first, second, free = weights(7), torch.rand(3), weights(7), weights(None)
     torch.manual_seed(0)
-    assert (
-        torch.equal(first, second)
-        and torch.equal(after_first, torch.rand(3))
-        and not torch.equal(first, weights(8))
-    )
+    assert torch.equal(first, second)
+    assert torch.equal(after_first, torch.rand(3))
+    assert not torch.equal(first, weights(8))
     assert torch.equal(free, weights(None)) and not torch.equal(free, weights(None))
 
 
@@ -145,10 +141,8 @@ def test_pixels_go_to_the_interval_from_minus_one_to_one_and_tables_stay():
     assert torch.equal(models.to_input(torch.from_numpy(x)), inputs)
     table = np.arange(6.0).reshape(2, 3)
     table.flags.writeable = False
-    assert (
-        models.to_input(table).dtype == torch.float32
-        and models.to_input(table).tolist() == table.tolist()
-    )
+    assert models.to_input(table).dtype == torch.float32
+    assert models.to_input(table).tolist() == table.tolist()
     with pytest.raises(MiaError, match="give uint8 images"):
         models.to_input(np.zeros((2, 4, 4, 3), np.int16))
 
@@ -201,9 +195,8 @@ print(readers.import_torchvision().models.resnet18.__name__, readers._library is
     module = readers.import_torchvision()
     assert module is readers.import_torchvision() and module.datasets.CIFAR10
     (tmp_path / "_C.so").write_bytes(b"no library")
-    assert not readers._extension_loads(tmp_path / "none") and not readers._extension_loads(
-        tmp_path
-    )
+    assert not readers._extension_loads(tmp_path / "none")
+    assert not readers._extension_loads(tmp_path)
     monkeypatch.setattr(torch.ops, "load_library", lambda path: None)
     assert readers._extension_loads(tmp_path)
 

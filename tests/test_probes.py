@@ -10,6 +10,7 @@ import pytest
 from mia_book import publishing
 
 MEASUREMENTS = publishing.catalogue()
+# convolutions, logistic regression, Hessians, curvature, trees, regressions
 OF_EACH_KIND = [
     "bank/cifar10-small",
     "bayes/table1",
@@ -17,10 +18,9 @@ OF_EACH_KIND = [
     "curvature/sizes",
     "quantile/trees",
     "quantile/cifar100-small",
-]  # convolutions, logistic regression, Hessians, curvature, trees, regressions
-SAME_PROBE: dict[
-    tuple, list[str]
-] = {}  # measurements whose probe is the same call, as of banks of several data sets
+]
+# measurements whose probe is the same call, as of banks of several data sets
+SAME_PROBE: dict[tuple, list[str]] = {}
 for name, one in sorted(MEASUREMENTS.items()):
     parameters = one.complete(
         {option: value for option, value in one.probe.items() if option != "index"}
@@ -65,9 +65,8 @@ def test_a_processor_with_other_instructions_gives_them_too(tmp_path):
     ids=["learning rate", "inputs", "who is in"],
 )
 def test_an_edit_of_what_training_means_fails_the_probe(change, monkeypatch, tmp_path):
-    monkeypatch.setenv(
-        "MIA_CACHE", str(tmp_path)
-    )  # an edit of a file gives other code; here the code is changed in memory
+    # an edit of a file gives other code; here the code is changed in memory
+    monkeypatch.setenv("MIA_CACHE", str(tmp_path))
     monkeypatch.setattr(*change)
     monkeypatch.setattr("mia_lib.training.pool.run_tasks", here)
     assert any(

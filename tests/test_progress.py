@@ -42,11 +42,9 @@ def test_bars_are_drawn_in_a_terminal():
         bars.say("a line")
         bars._drawn.refresh()
         bars.update("models [/mine]", 4, 4)
-    assert (
-        "models [/mine]" in out.getvalue()
-        and "1/4" in out.getvalue()
-        and "a line" in out.getvalue()
-    )
+    assert "models [/mine]" in out.getvalue()
+    assert "1/4" in out.getvalue()
+    assert "a line" in out.getvalue()
 
 
 def test_the_tail_yields_whole_lines_only(tmp_path):

@@ -63,19 +63,16 @@ def test_a_promised_name_is_there_with_its_arguments_their_types_and_an_example(
             for name, given in signature.parameters.items()
             if given.annotation is given.empty and given.kind is not given.VAR_KEYWORD
         ]
-        assert not untyped and (
-            isinstance(thing, type) or signature.return_annotation is not signature.empty
-        )
+        assert not untyped
+        assert isinstance(thing, type) or signature.return_annotation is not signature.empty
 
 
 def test_the_examples_say_what_they_say(module_cache):
     names, failed = {}, []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for fence in FENCE.finditer(TEXT):
-        code, line = (
-            re.sub(rf"^{fence[1]}", "", fence[2], flags=re.M),
-            TEXT[: fence.start(2)].count("\n"),
-        )
+        code = re.sub(rf"^{fence[1]}", "", fence[2], flags=re.M)
+        line = TEXT[: fence.start(2)].count("\n")
         one = doctest.DocTestParser().get_doctest(code, names, "promise.md", str(PAGE), line)
         runner.run(one, out=failed.append, clear_globs=False)
         names = one.globs

@@ -50,24 +50,14 @@ BELOW |= {  # those of mia_book, which may import all of the library
     "book.course": LIBRARY_ROOMS | {"book.folders", "book.publishing"},
     "book.chapters": LIBRARY_ROOMS | {"book.folders", "book.evidence", "book.publishing"},
     "book.pages": LIBRARY_ROOMS
-    | {
-        "book.folders",
-        "book.evidence",
-        "book.publishing",
-        "book.course",
-        "book.chapters.primer",
-    },
+    | {"book.folders", "book.evidence", "book.publishing", "book.course", "book.chapters.primer"},
 }
 PRIVATE = {  # a module -> private names that it takes from others
     "audit.programs": {"_package"},  # of PyTorch
     "attacks.quantile.networks": {"_fc"},  # a layer of the package efficientnet-lite-pytorch
     "models": {"_mia_scaling"},  # which it writes to networks
-    "processes": {
-        "_forkserver",
-        "_forkserver_pid",
-        "_preload_modules",
-        "_dynamo",
-    },  # Python's and PyTorch's
+    # Python's and PyTorch's
+    "processes": {"_forkserver", "_forkserver_pid", "_preload_modules", "_dynamo"},
     "book.pages.sphinx_ext": {"_document"},  # of docutils
     "signals.boundary": {"_fields"},  # of named tuples
     "signals.outputs": {"_forward_pre_hooks"},  # of PyTorch

@@ -28,23 +28,15 @@ def path_of(spec, manifest=False):
     return store._paths(store.cache_dir(), spec, store.key(spec))[manifest]
 
 
-def kept(arrays=ARRAYS, **more):
-    """An entry computed by this function; its spec, as it is kept, and what came back."""
-    spec = {**SPEC, **more}
-    return spec, store.fetch(spec, lambda: arrays)
-
-
 @pytest.mark.parametrize(("kind", "ending"), [("test", ".npz"), ("model", ".safetensors")])
-def test_an_entry_comes_back_as_it_was_and_is_computed_once(kind, ending):
-    spec, calls = {**SPEC, "kind": kind}, []
-    first = store.fetch(spec, lambda: calls.append(1) or ARRAYS)
-    second = store.fetch(dict(reversed(spec.items())), lambda: calls.append(1) or ARRAYS)
-    assert (first.source, second.source, len(calls)) == ("computed", "cache", 1)
-    assert (
-        (second.arrays["x"] == ARRAYS["x"]).all()
-        and second.manifest["spec"] == spec
-        and store.size() > 0
-    )
+def test_an_entry_comes_back_as_it_was(kind, ending):
+    spec = {**SPEC, "kind": kind}
+    assert store.look_up(spec) is None
+    store.keep(spec, ARRAYS)
+    found = store.look_up(dict(reversed(spec.items())))
+    assert (found.arrays["x"] == ARRAYS["x"]).all()
+    assert found.manifest["spec"] == spec
+    assert store.size() > 0
     assert path_of(spec).suffix == ending and store.look_up({**spec, "a": 2}) is None
     assert store.look_up({**spec, "code": "other"}) is None
     for manifest in (True, False):  # half an entry is no entry
@@ -147,10 +139,6 @@ def test_results_kept_one_by_one_are_computed_once():
             )
         ]
 
-    assert [
-        store.cached("a.b", {"n": n}, lambda value=value: {"x": np.full(1, value)})["x"]
-        for n, value in ((1, 5.0), (1, 0.0), (2, 0.0))
-    ] == [5, 5, 0]  # a study
     specs = [{**SPEC, "m": m} for m in range(2)]
     assert each(specs) == [0, 7919] and each([]) == [] and each(specs[::-1]) == [7919, 0]
 
@@ -162,14 +150,6 @@ def test_results_kept_one_by_one_are_computed_once():
         (lambda: store.look_up({"kind": "test"}), "has no code"),
         (lambda: store.discard({"kind": "test"}), "has no code"),
         (lambda: store.keep({"kind": "test"}, ARRAYS), "has no code"),
-        (
-            lambda: store.cached("a.b", {"kind": "other"}, lambda: ARRAYS),
-            "The spec of a.b has kind",
-        ),
-        (
-            lambda: store.cached("a.b", {"study": "other"}, lambda: ARRAYS),
-            "The spec of a.b has study",
-        ),
         (lambda: store.key({"kind": "test", "x": np.arange(3)}), "plain data"),
         (lambda: store.key({"kind": "test", "x": float("nan")}), "plain data"),
     ],
@@ -182,15 +162,15 @@ def test_a_spec_that_does_not_say_what_it_is_of_is_refused(call, words):
 @pytest.mark.parametrize(
     "harm", ["truncate", "flip", "empty", "manifest", "manifest_list", "another"]
 )
-def test_a_damaged_entry_is_reported_and_computed_anew(harm):
-    spec, _ = kept()
-    path = path_of(spec, manifest=harm.startswith("manifest"))
+def test_a_damaged_entry_is_reported_and_not_used(harm):
+    store.keep(SPEC, ARRAYS)
+    path = path_of(SPEC, manifest=harm.startswith("manifest"))
     data = bytearray(path.read_bytes())
     if harm == "flip":
         data[len(data) // 2] ^= 1
     if harm == "another":
-        other = store.keep({**spec, "seed": 9}, {"x": np.zeros(3)}).manifest["spec"]
-        path_of(spec, manifest=True).write_bytes(path_of(other, manifest=True).read_bytes())
+        other = store.keep({**SPEC, "seed": 9}, {"x": np.zeros(3)}).manifest["spec"]
+        path_of(SPEC, manifest=True).write_bytes(path_of(other, manifest=True).read_bytes())
         data = path_of(other).read_bytes()
     path.write_bytes(
         {
@@ -203,24 +183,25 @@ def test_a_damaged_entry_is_reported_and_computed_anew(harm):
         }[harm]
     )
     with pytest.warns(UserWarning, match="damaged"):
-        assert kept({"x": np.ones(3)})[1].source == "computed"
+        assert store.look_up(SPEC) is None
+    store.keep(SPEC, {"x": np.ones(3)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (store.look_up(spec).arrays["x"] == 1).all()
+        assert (store.look_up(SPEC).arrays["x"] == 1).all()
 
 
 def test_where_a_page_is_made_damage_is_told_to_the_person_waiting_and_not_to_the_page(
     tmp_path, monkeypatch
 ):
-    spec, _ = kept()
-    path_of(spec).write_bytes(b"")
+    store.keep(SPEC, ARRAYS)
+    path_of(SPEC).write_bytes(b"")
     monkeypatch.setenv("MIA_PROGRESS", str(tmp_path / "progress.jsonl"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert kept({"x": np.ones(3)})[1].source == "computed"
+        assert store.look_up(SPEC) is None
     said = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
     assert any(
-        path_of(spec).name in line.get("say", "") and "damaged" in line["say"] for line in said
+        path_of(SPEC).name in line.get("say", "") and "damaged" in line["say"] for line in said
     )
 
 
@@ -259,32 +240,13 @@ def test_kill_9_while_writing_leaves_only_whole_entries():
             assert entry is not None or i > max(done, default=5)
 
 
-RACER = """
-import sys, time
-import numpy as np
-from mia_lib import LIBRARY, store
-def compute():
-    print("computing", flush=True)
-    time.sleep(0.5)
-    return {"x": np.ones(3)}
-print(store.fetch({"kind": "test", "race": 1, "code": "of the race"}, compute).source)
-"""
-
-
-def test_two_processes_that_want_the_same_entry_compute_it_once():
-    racers = [
-        subprocess.Popen([sys.executable, "-c", RACER], stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    printed = [r.communicate(timeout=600)[0].split() for r in racers]
-    assert sorted(map(tuple, printed)) == [("cache",), ("cache",), ("computing", "computed")]
-
-
 def test_the_lock_of_a_dead_process_blocks_nobody():
-    code = f"import os\nfrom mia_lib import store\nstore.lock({SPEC!r}).__enter__()\nos.kill(os.getpid(), {signal.SIGKILL:d})"
+    lock = f"import os; from mia_lib import store; store.lock({SPEC!r}, 'work').__enter__()"
+    code = f"{lock}; os.kill(os.getpid(), {signal.SIGKILL:d})"
     subprocess.run([sys.executable, "-c", code])
     assert list((store.cache_dir() / "locks").iterdir())  # the file stays, the lock does not
-    assert store.fetch(SPEC, lambda: ARRAYS).source == "computed"
+    with store.lock(SPEC, "work"):
+        pass
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_behind(monkeypatch):

@@ -50,14 +50,8 @@ def wheel(repo, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
-    for part in (
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "mia_lib",
-        "mia_book",
-        "setup.py",
-    ):  # a build leaves its traces beside what it builds
+    # a build leaves its traces beside what it builds
+    for part in ("pyproject.toml", "README.md", "LICENSE", "mia_lib", "mia_book", "setup.py"):
         os.symlink(repo / part, source / part)
     subprocess.run(
         [

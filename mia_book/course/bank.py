@@ -14,10 +14,8 @@ from mia_lib.errors import MiaError
 
 NAME = "bank/fashion-mlp"
 LARGEST = 5_000_000  # bytes, what any mailbox takes
-FEATURES, DIRECTIONS = (
-    11,
-    50,
-)  # numbers a record; main directions that its hardness is measured along
+# numbers a record; main directions that its hardness is measured along
+FEATURES, DIRECTIONS = 11, 50
 CLASSES = (
     "T-shirt/top",
     "trouser",
@@ -50,10 +48,8 @@ WHAT = {
 def arrays() -> dict[str, np.ndarray]:
     """The signals of the bank `NAME`, by the names of `WHAT`; PyTorch neither trains nor computes
     any of them."""
-    bank, weights = (
-        published.load(NAME, arrays=("margin", "members")),
-        published.load(f"{NAME}-weights", 1).arrays,
-    )
+    bank = published.load(NAME, arrays=("margin", "members"))
+    weights = published.load(f"{NAME}-weights", 1).arrays
     trained = bank.members.any(0)
     whole = data.load(bank.parameters["dataset"]).as_table()
     records, public = whole.take(np.flatnonzero(trained)), whole.take(np.flatnonzero(~trained))

@@ -118,6 +118,6 @@ def _last_line(file: IO[bytes]) -> str:
     return (file.read().decode(errors="replace").strip().splitlines() or [""])[-1]
 
 
-def printable(text: str, most: int = 1000) -> str:
+def printable(text: str) -> str:
     """Text from others as one line that any terminal and any file can show."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[:most])
+    return "".join(letter if letter.isprintable() else " " for letter in text[:1000])

@@ -129,16 +129,12 @@ class Exercise:
                 exec(compile(answer.code, f"{self.name}.py: {answer.title}", "exec"), work)
         return work
 
-    def failures(self, answer: Answer | None = None, seed: int = 0) -> list[str]:
-        """Complaints of the checks about the solution, a sentence for each check that fails.
-
-        Args:
-            answer: stands in the place of the solution. seed: of the checks' data.
-        """
+    def failures(self, answer: Answer | None) -> list[str]:
+        """Complaints of the checks about the solution, or an answer in its place: a sentence for each check that fails."""
         with importable(self.path.parents[1]) as checks:
             work = self.work(answer)
             results = [
-                checks.one(self.name, number, work, seed)
+                checks.one(self.name, number, work, 0)
                 for number in range(len(checks.titles(self.name)))
             ]
         return [result for result in results if result != "right"]

@@ -40,9 +40,8 @@ def write(to: Path, root: Path, edition: str = "student") -> Path:
     """
     check_choice("edition", edition, EDITIONS)
     empty_folder(to)
-    with tempfile.TemporaryDirectory(
-        prefix=WRITING, dir=to
-    ) as whole:  # where the disk is full, no half of it is left
+    # where the disk is full, no half of it is left
+    with tempfile.TemporaryDirectory(prefix=WRITING, dir=to) as whole:
         _write(Path(whole), root, edition)
         for path in Path(whole).iterdir():
             path.rename(to / path.name)

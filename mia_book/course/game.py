@@ -43,9 +43,8 @@ SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
 TARGETS_FILE, SEED_FILE = "hidden.npz", "seed"
 WRITTEN = {TARGETS_FILE, SEED_FILE, "game.json", "hand_out"}
-OF_THE_BOOK = {
-    f"{name} (the book)": name for name in ("MALT", "LiRA, offline", "LiRA", "RMIA")
-}  # ranked with the others
+# ranked with the others
+OF_THE_BOOK = {f"{name} (the book)": name for name in ("MALT", "LiRA, offline", "LiRA", "RMIA")}
 ARRAYS = ("margin", "members")  # of a bank
 ARGUMENTS = (
     "margin",
@@ -170,10 +169,8 @@ def hide(
         raise MiaError(
             f"targets = {targets}: an even number is needed, for half of them decide at the end."
         )
-    held, practice = (
-        published.load(bank, arrays=ARRAYS),
-        practise(bank, references, records, public),
-    )
+    held = published.load(bank, arrays=ARRAYS)
+    practice = practise(bank, references, records, public)
     begun = to / SEED_FILE
     if (
         begun.is_file()

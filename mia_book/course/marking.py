@@ -62,11 +62,9 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
         report = json.loads(done.printed)
         if "refused" in report:
             return _refusal(path, str(report["refused"]))
-        exercise, failed, results = (
-            report["exercise"],
-            [*map(str, report["failed"])],
-            [*map(str, report["said"])],
-        )
+        exercise = report["exercise"]
+        failed = [*map(str, report["failed"])]
+        results = [*map(str, report["said"])]
         if len(results) != _count_checks(root, exercise):
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):

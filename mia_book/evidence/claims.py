@@ -397,11 +397,9 @@ def regime(paper: str, exhibit: str, run: Mapping[str, Mapping]) -> str:
             return str(value).partition(":")[0] == theirs
         return value is not None and theirs / 2 <= value <= 2 * theirs
 
-    return (
-        OWN_DATA
-        if all(alike(used.get(name), theirs) for name, theirs in wanted.items())
-        else STAND_IN
-    )
+    if all(alike(used.get(name), theirs) for name, theirs in wanted.items()):
+        return OWN_DATA
+    return STAND_IN
 
 
 def counts(records: Iterable[Mapping]) -> str:

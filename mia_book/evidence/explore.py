@@ -22,31 +22,23 @@ from mia_lib.errors import MiaError, check_choice
 from mia_lib.metrics import ranking
 
 STEPS = 200  # of the slider
-SIDE, LINE = (
-    280,
-    17,
-)  # pixels: of a panel, which a page makes as wide as it has room for, and of a line of text
+# pixels: of a panel, which a page makes as wide as it has room for, and of a line of text
+SIDE, LINE = 280, 17
 SHADE = "#E2E2E2"  # of rates that fewer than one record would make
-BARS = {
-    "fillOpacity": 0.4,
-    "strokeWidth": 1.5,
-    "binSpacing": 0,
-    "aria": False,
-}  # of two histograms, one behind the other
+# of two histograms, one behind the other
+BARS = {"fillOpacity": 0.4, "strokeWidth": 1.5, "binSpacing": 0, "aria": False}
 OTHERS = "#8C8C8C"  # colour of the attacks that were not chosen
 PER_DECADE = 50  # false positive rates that a reader can choose between one and ten times itself
 RECORDS, DOWN = 1000, 20  # records counted, a square each, so many below one another
-FPR, SHARE, COST = (
-    0.01,
-    50,
-    10,
-)  # where sliders begin: rate allowed; members in percent; right accusations a wrong one costs
+# where sliders begin: rate allowed; members in percent; right accusations a wrong one costs
+FPR, SHARE, COST = 0.01, 50, 10
+# in this order who is a member, and who is accused, stands together
 OUTCOMES = {
     "members missed": "#A9CDE4",
     "right accusations": drawing.BLUE,
     "wrong accusations": drawing.ORANGE,
     "non-members left alone": "#EDEDED",
-}  # in this order who is a member, and who is accused, stands together
+}
 LINES = {"first": ("solid line", []), "second": ("dashed line", [6, 3])}
 Cases = Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]
 
@@ -191,10 +183,8 @@ def _roc_of_one(curve, chosen, names: list[str], members: int, others: int):
         .transform_filter("datum.tp > 0 && datum.fp > 0")
         .transform_calculate(**place)
     )
-    step = {
-        "interpolate": "step-before",
-        "aria": False,
-    }  # towards higher thresholds first fewer non-members
+    # towards higher thresholds first fewer non-members
+    step = {"interpolate": "step-before", "aria": False}
     every = lines.mark_line(color=OTHERS, strokeWidth=1, **step).encode(
         **where, detail="attack:N", order="step:Q"
     )

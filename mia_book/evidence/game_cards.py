@@ -60,10 +60,8 @@ def deal(
             records that two references were not trained on.
     """
     loss, reference_loss = np.asarray(loss, float), np.asarray(reference_loss, float)
-    members, without = (
-        check_mask("members", members),
-        ~check_mask("reference_members", reference_members),
-    )
+    members = check_mask("members", members)
+    without = ~check_mask("reference_members", reference_members)
     labels = check_labels("labels", labels, len(classes))
     total = len(labels)
     if not np.isfinite(loss).all() or not np.isfinite(reference_loss).all():

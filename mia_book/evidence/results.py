@@ -303,9 +303,8 @@ def name(values: Mapping[str, Interval | float | int | str], spec: str = ".3f") 
             "value": int(number) if whole else float(number),
             "spec": "," if whole else spec,
         }
-        if (
-            isinstance(value, Interval) and np.isfinite([value.low, value.high]).all()
-        ):  # a peak has no ends
+        # a peak has no ends
+        if isinstance(value, Interval) and np.isfinite([value.low, value.high]).all():
             results[title] |= {
                 "low": float(value.low),
                 "high": float(value.high),
@@ -354,10 +353,8 @@ def beside_paper(
         keys = zip(*(frame[column] for column in (*index, *by)), strict=True)
         return dict(zip(keys, frame[value], strict=True))
 
-    ours, theirs = (
-        looked_up(rows, "interval"),
-        looked_up(printed.dropna(subset=[*index, *by]), "value"),
-    )
+    ours = looked_up(rows, "interval")
+    theirs = looked_up(printed.dropna(subset=[*index, *by]), "value")
     places = list(dict.fromkeys(zip(*(rows[column] for column in index), strict=True)))
     table: dict[str, list] = {}
     for key, title in columns.items():

@@ -268,11 +268,9 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
         )
     cases = cases_of(claim, frame)
     number = min(part.value for part in combined(claim, cases)) if cases else np.nan
-    return (
-        NOT_RUN
-        if np.isnan(number)
-        else sign * number * (100 if claim.get("unit") == "points" else 1)
-    )
+    if np.isnan(number):
+        return NOT_RUN
+    return sign * number * (100 if claim.get("unit") == "points" else 1)
 
 
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:

@@ -95,9 +95,8 @@ def _build(values: dict[str, dict], preset: str, force: bool, root: Path, folder
         else:
             todo.append((name, values[name], path))
     seconds = {name: sum(cells) for name, cells in runner.paces(root).items()}
-    todo.sort(
-        key=lambda one: -seconds.get(one[0], math.inf)
-    )  # those that take long are not to be left for the end alone
+    # those that take long are not to be left for the end alone
+    todo.sort(key=lambda one: -seconds.get(one[0], math.inf))
     at_once = _at_once() if todo else 1
     if len(todo) > 1:
         usual = duration(sum(seconds.get(name, 0.0) for name, _, _ in todo) / at_once)
@@ -312,9 +311,8 @@ def render(files: dict[str, bytes], root: Path, folder: Path, fresh: bool, bars:
     staged, log, index = folder / "book", folder / "book.log", folder / INDEX
     touched = stage(files | _drawing(files, folder), staged)
     if fresh or any(name.startswith(("book/_static/", "_config", "_toc")) for name in touched):
-        shutil.rmtree(
-            staged / "_build", ignore_errors=True
-        )  # static files are copied only when some page changed
+        # static files are copied only when some page changed
+        shutil.rmtree(staged / "_build", ignore_errors=True)
     bars.say("book: building the pages")
     code, lines = sphinx(staged, log, root, "-W", "-n", "--keep-going")
     if code or not index.is_file():
@@ -366,8 +364,7 @@ def sphinx(staged: Path, log: Path, root: Path, *options: str) -> tuple[int, lis
             command, cwd=log.parent, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
     said = outputs.without_colours(log.read_text(encoding="utf-8", errors="replace"))
-    if (
-        full := os.strerror(errno.ENOSPC)
-    ) in said:  # where Sphinx may have gone on without a style, or with half a page
+    # where Sphinx may have gone on without a style, or with half a page
+    if (full := os.strerror(errno.ENOSPC)) in said:
         raise OSError(errno.ENOSPC, full, str(staged))
     return process.returncode, said.splitlines()

@@ -312,12 +312,10 @@ def serve(port: int = typer.Option(8000, min=0, max=65535, help="0 takes any fre
 
     class Handler(SimpleHTTPRequestHandler):
         def translate_path(self, path):
-            asked = (
-                super().translate_path(path).replace("\0", "-")
-            )  # no file has it, and to ask for it is an error
-            inside = Path(os.path.realpath(asked)).is_relative_to(
-                folder.resolve()
-            )  # a link may lead out of the book
+            # no file has it, and to ask for it is an error
+            asked = super().translate_path(path).replace("\0", "-")
+            # a link may lead out of the book
+            inside = Path(os.path.realpath(asked)).is_relative_to(folder.resolve())
             return asked if inside else f"{folder}{os.sep}-"
 
     folder = find_root() / "_build" / "book" / "_build" / "html"

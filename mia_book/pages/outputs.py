@@ -18,10 +18,8 @@ from mia_lib.progress import duration
 
 OURS = "application/vnd.mia."  # outputs of these types speak to the book, not to the reader
 TABLE, CLAIMS, RESULTS = OURS + "table+json", OURS + "claims+json", OURS + "results+json"
-AUDIT, GAME = (
-    OURS + "audit+json",
-    OURS + "game+json",
-)  # whole reports; the deal of a membership game
+# whole reports; the deal of a membership game
+AUDIT, GAME = OURS + "audit+json", OURS + "game+json"
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # of explorable figures
 
 
@@ -32,14 +30,12 @@ class Displayed:
     tables: dict[str, dict] = field(default_factory=dict)  # what `tables.plain_table` makes
     figures: dict[str, dict] = field(default_factory=dict)  # {"name", "caption", "alt"}
     pictures: dict[str, bytes] = field(default_factory=dict)  # PNG
-    charts: dict[str, dict] = field(
-        default_factory=dict
-    )  # name of a figure -> its chart, in Vega-Lite
+    # name of a figure -> its chart, in Vega-Lite
+    charts: dict[str, dict] = field(default_factory=dict)
     claims: list[dict] = field(default_factory=list)  # records of verdicts
     results: dict[str, dict] = field(default_factory=dict)  # of `results.name`
-    reports: list[dict] = field(
-        default_factory=list
-    )  # of audits, each with a name, a title and files
+    # of audits, each with a name, a title and files
+    reports: list[dict] = field(default_factory=list)
     deals: list[dict] = field(default_factory=list)  # of membership games
 
     def report_files(self) -> dict[str, str]:
@@ -74,10 +70,8 @@ def displayed(notebook: dict) -> Displayed:
         shown.claims.extend(data.get(CLAIMS, []))
         shown.reports.extend([data[AUDIT]] if AUDIT in data else [])
         shown.deals.extend([data[GAME]] if GAME in data else [])
-    for name in (
-        *shown.pictures,
-        *shown.report_files(),
-    ):  # files are called so, and the notebook may be a stranger's
+    # files are called so, and the notebook may be a stranger's
+    for name in (*shown.pictures, *shown.report_files()):
         if not re.fullmatch(r"[\w-]+(/[\w-]+\.\w+)?", name):
             raise MiaError(
                 f"a figure or a report is called {name!r:.80}, which is no name for a file: run it again."
@@ -90,9 +84,8 @@ def for_readers(outputs: list[dict]) -> list[dict]:
     shown = []
     for output in outputs:
         if "data" in output:
-            if (
-                RESULTS in output["data"]
-            ):  # its plain text is for a notebook that is read outside the book
+            # its plain text is for a notebook that is read outside the book
+            if RESULTS in output["data"]:
                 continue
             output = {
                 **output,

@@ -22,9 +22,8 @@ from mia_book.pages.runner import INJECTED
 from mia_lib.errors import MiaError
 
 EXPLORABLE = "mia-explore"  # class of what holds a chart, in `templates/explorable.html`
-CLAIM = re.compile(
-    r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE
-)  # begins a row of a chapter's table of claims
+# begins a row of a chapter's table of claims
+CLAIM = re.compile(r"^\| \*\*([A-Z]\d+[a-z]?)\*\* ", re.MULTILINE)
 SAID = "said"  # name of the view
 OTHERS = 3  # settings shown of each control besides the one that it begins with
 PARTS = ("concat", "hconcat", "vconcat", "layer")

@@ -268,11 +268,9 @@ def where_own(declarations: Sequence[Parameter]) -> str:
     """Sentence that says which of a notebook's parameters take records or networks of the reader's
     own."""
     takes = [p.name for p in declarations if p.takes_own]
-    return (
-        f"this notebook takes records (FILE.npz) or networks (MODULE:NAME) of your own by {', '.join(takes)}."
-        if takes
-        else "this notebook takes none, for it attacks models that are published."
-    )
+    if takes:
+        return f"this notebook takes records (FILE.npz) or networks (MODULE:NAME) of your own by {', '.join(takes)}."
+    return "this notebook takes none, for it attacks models that are published."
 
 
 def _meaning(parameter: Parameter) -> str:
@@ -358,17 +356,14 @@ def as_typed(value):
     if isinstance(value, list):
         items = list(map(str, value))
         if any("," in item for item in items):
-            return ";".join(items) + ";" * (
-                len(items) == 1
-            )  # without one it would be taken apart at its commas
+            # without one it would be taken apart at its commas
+            return ";".join(items) + ";" * (len(items) == 1)
         return ",".join(items)
-    return (
-        value
-        if type(value) in (int, float)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else value
-    )
+    if type(value) in (int, float):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value
 
 
 def _choices(clause: str) -> list[str]:

@@ -43,6 +43,7 @@ from mia_lib.errors import MiaError, check_choice, validated
 
 ROLE = re.compile(r"\{(ours|param|printed|says|answer|tally)\}`([^`]+)`")
 COUNT = re.compile(ROLE.pattern + r"(?P<unit> %)?(?P<noun>\s[a-z]+\b)?")
+# of which there are as many as a result says
 ONE = {
     "batches": "batch",
     "classes": "class",
@@ -55,18 +56,16 @@ ONE = {
             "references repeats seeds splits steps strangers targets times trials views".split()
         )
     },
-}  # of which there are as many as a result says
+}
 BELOW = "below resolution"  # as tables have it
-WARNED = re.compile(
-    r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE
-)  # with a path here, and the line there
+# with a path here, and the line there
+WARNED = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*\n?)(?:  .*\n?)?", re.MULTILINE)
 ANSWER = re.compile(r"\A# [^\n]*\n+\*\*(.+?)\*\*$", re.MULTILINE | re.DOTALL)
 COUNTED = re.compile(
     r"\d+ (reproduced|contradicted|depends|no difference|inconclusive|checked|not run)(?: \(\d+ in part\))?"
 )
-NOT_PLAIN = re.compile(
-    r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]"
-)  # what a summary cannot hold: it is one button
+# what a summary cannot hold: it is one button
+NOT_PLAIN = re.compile(r"\$|\{(?!ours|param|printed)\w+\}`|\]\(|[<>]")
 LETTERS = "ABCDE"
 Line = Annotated[
     str, BeforeValidator(lambda text: " ".join(str(text or "").split())), Field(min_length=1)
@@ -114,9 +113,8 @@ class Run:
     preset: str
     unchanged: bool  # whether the preset ran as it is
     parameters: Mapping = field(default_factory=dict)
-    results: Mapping[str, Mapping] = field(
-        default_factory=dict
-    )  # name -> {"value", "low", "high", "spec"} or {"text"}
+    # name -> {"value", "low", "high", "spec"} or {"text"}
+    results: Mapping[str, Mapping] = field(default_factory=dict)
     tables: Mapping[str, Mapping] = field(default_factory=dict)  # name -> {"columns", "rows"}
     claims: Mapping[str, Mapping] = field(default_factory=dict)  # id -> the verdict's record
     figures: Mapping[str, str] = field(default_factory=dict)  # name -> its alternative text
@@ -127,11 +125,9 @@ def run_of(notebook: dict, root: Path) -> Run:
     """The `Run` of an executed notebook; without a record of it, only what the notebook shows by
     name."""
     record, shown = notebook["metadata"].get("mia", {}), displayed(notebook)
-    name, preset, values = (
-        record.get("notebook", ""),
-        record.get("preset", PUBLISHED),
-        record.get("parameters", {}),
-    )
+    name = record.get("notebook", "")
+    preset = record.get("preset", PUBLISHED)
+    values = record.get("parameters", {})
     try:
         unchanged = values == validate(name, {}, preset, root)
     except MiaError:  # a preset or notebook that is no more
@@ -300,10 +296,8 @@ def _ours(run: Run, asked: str, where: str) -> str:
     if "|" in asked:
         table, row, column = (part.strip() for part in asked.split("|"))
         known(table, run.tables, "table", where)
-        columns, rows = (
-            run.tables[table]["columns"],
-            {cell_text(cells[0]): cells for cells in run.tables[table]["rows"]},
-        )
+        columns = run.tables[table]["columns"]
+        rows = {cell_text(cells[0]): cells for cells in run.tables[table]["rows"]}
         known(row, rows, f"row of {table}", where)
         known(column, columns, f"column of {table}", where)
         return cell_text(rows[row][columns.index(column)])
@@ -421,9 +415,8 @@ def _printed(paper: str, asked: str, where: str) -> str:
     with open(
         folders.of() / paper / "printed" / f"{table}.csv", encoding="utf-8", newline=""
     ) as file:
-        return list(csv.DictReader(file))[frame.index[0]][
-            "value"
-        ]  # with the digits that the paper has
+        # with the digits that the paper has
+        return list(csv.DictReader(file))[frame.index[0]]["value"]
 
 
 # Quizzes: questions with their options and the reasons for and against each, for pages, slides and a sheet to print

@@ -26,9 +26,8 @@ from mia_lib import documents, store
 from mia_lib.progress import Bars
 
 BOOK = ("_build", "book", "_build", "html")
-LINK = re.compile(
-    r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb)(#[\w-]+)?\)"
-)  # to another page of the book
+# to another page of the book
+LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+)\.(?:md|ipynb)(#[\w-]+)?\)")
 # What a page alone does not have: an index, a search; and what is loaded twice.
 DROPPED = ".search-button__wrapper, link[rel=index], link[rel=search], link[rel=preload]"
 NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme would open with Ctrl-K

@@ -196,11 +196,9 @@ def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: flo
     before, rest = sum(usual[: len(finished)]), usual[len(finished) :]
     ratio = sum(finished) / before if before > LEAST_SECONDS else 1.0
     of_cell = ratio * sum(rest[:1])
-    return (
-        math.nan
-        if in_cell > 2 * of_cell + LEAST_SECONDS
-        else ratio * sum(rest) - min(in_cell, of_cell)
-    )
+    if in_cell > 2 * of_cell + LEAST_SECONDS:
+        return math.nan
+    return ratio * sum(rest) - min(in_cell, of_cell)
 
 
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
@@ -304,9 +302,8 @@ def execute_all(
                     if len(failed) == 1
                     else NotebookFailed("\n".join(map(explain, failed)))
                 )
-        except (
-            KeyboardInterrupt
-        ):  # a second one falls through to `finally`, which ends everything at once
+        except KeyboardInterrupt:
+            # a second one falls through to `finally`, which ends everything at once
             for session in running:
                 session.interrupt()
             for session in running:
@@ -331,17 +328,13 @@ class _Session:
         alone: bool,
     ):
         """Begins to execute the cells."""
-        self.name, self.values, self.output, self.preset, self.root = (
-            name,
-            values,
-            output.resolve(),
-            preset,
-            root,
-        )
-        self.bars, self.prefix = (
-            bars,
-            "" if alone else f"{name}: ",
-        )  # of what the notebook's own bars are called
+        self.name = name
+        self.values = values
+        self.output = output.resolve()
+        self.preset = preset
+        self.root = root
+        # of what the notebook's own bars are called
+        self.bars, self.prefix = bars, "" if alone else f"{name}: "
         defaults = {p.name: p.default for p in parameters(name, root=root)}
         self.changed = {name: value for name, value in values.items() if value != defaults[name]}
         self.notebook = read(root / "notebooks" / f"{name}.py")
@@ -349,10 +342,8 @@ class _Session:
             self.changed
         )
         self.peak, self.cell, self.stopped, self.sampled = 0, None, False, 0.0
-        self.pace, self.seconds = (
-            [0.0] * bool(self.changed) + paces(root).get(name, []),
-            [],
-        )  # of cells: usual ones, and here
+        # of cells: usual ones, and here
+        self.pace, self.seconds = [0.0] * bool(self.changed) + paces(root).get(name, []), []
         self.kernel, self.result, self.error, self.family = None, None, None, {}
         self.key, self.began = key(name, values, root), time.monotonic()
         self.cell_began = self.began
@@ -427,17 +418,15 @@ class _Session:
         import logging
 
         logging.getLogger("papermill").setLevel(logging.CRITICAL)
-        partial = self.output.with_name(
-            f".{self.name}-{os.getpid()}.ipynb"
-        )  # no half of it is to stand at `output`
+        # no half of it is to stand at `output`
+        partial = self.output.with_name(f".{self.name}-{os.getpid()}.ipynb")
         try:
             import papermill
 
             self.result = papermill.execute_notebook(
                 self.notebook,
-                re.sub(
-                    "([{}])", r"\1\1", str(partial)
-                ),  # braces, else, are filled in with parameters
+                # braces, else, are filled in with parameters
+                re.sub("([{}])", r"\1\1", str(partial)),
                 parameters=self.changed,
                 kernel_name="python3",
                 language="python",
@@ -454,9 +443,8 @@ class _Session:
             _tidy(self.result)
         except BaseException as error:  # handed to the main thread, which raises it
             self.error = error
-            if hasattr(
-                error, "exec_count"
-            ):  # a cell's, after which Papermill has written the notebook
+            # a cell's, after which Papermill has written the notebook
+            if hasattr(error, "exec_count"):
                 os.replace(partial, self.output)
         finally:
             partial.unlink(missing_ok=True)
@@ -548,11 +536,9 @@ class _Session:
 
         error, kept = self.error, ""
         if isinstance(error, PapermillExecutionError):
-            number, source, kept = (
-                error.exec_count,
-                error.source,
-                f" What ran until then is kept in {self.output}.",
-            )
+            number = error.exec_count
+            source = error.source
+            kept = f" What ran until then is kept in {self.output}."
             last = (error.evalue or "").strip().splitlines() or [""]
             what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
         elif isinstance(error, DeadKernelError) and self.cell is not None:
@@ -618,9 +604,8 @@ def run(
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(documents.load(target), name, root)
-        notebook["metadata"]["mia"]["preset"] = (
-            preset or PUBLISHED
-        )  # another may hold the same parameters
+        # another may hold the same parameters
+        notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED
         store.write(target, json.dumps(notebook, indent=1).encode())
     else:
         target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run

@@ -47,11 +47,8 @@ KEYS = {"title", "lesson", "chapter", "minutes"}
 FENCE = re.compile(r"^:::\{(\w+)\} *(.*?) *\n((?::\w+:[^\n]*\n)*):::$", re.MULTILINE)
 NOTES = re.compile(r"^Notes:\s*$", re.MULTILINE)
 ROLE = re.compile(r"\{([\w:]+)\}`(?:([^`<]*?) *<[^`>]*>|([^`]*))`")
-READERS = {
-    "term": "",
-    "numref": "the chapter's figure",
-    "eq": "the chapter's equation",
-}  # what a slide cannot link to
+# what a slide cannot link to
+READERS = {"term": "", "numref": "the chapter's figure", "eq": "the chapter's equation"}
 MATHEMATICS = "tex-svg.js"
 
 

@@ -13,10 +13,8 @@ from pathlib import Path
 
 from docutils import nodes
 
-SCRIPTS = {
-    "mia-explore": ("vega.js", "explore.js"),
-    "mia-game": ("play.js",),
-}  # class of what needs them
+# class of what needs them
+SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}
 FIGURE = re.compile(
     r'(<figure [^>]*id="([^"]+)"[^>]*)>((?:(?!</figure>).)*?<span class="caption-number")>',
     re.DOTALL,

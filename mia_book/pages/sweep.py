@@ -245,14 +245,10 @@ def page(
     same: Sequence[str],
 ) -> str:
     """The page as HTML: `cells` of a grid, in its order, with links for a page that lies in `folder`, and their `charts`."""
-    known, ran = (
-        {p.name: p for p in parameters(name, preset, root)},
-        [cell for cell in cells if cell.record],
-    )
-    words, swept = (
-        ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])],
-        {},
-    )
+    known = {p.name: p for p in parameters(name, preset, root)}
+    ran = [cell for cell in cells if cell.record]
+    words = ["mia", "sweep", name, *(["--preset", preset] if preset != PUBLISHED else [])]
+    swept = {}
     for place, axis in enumerate(cells[0].settings):
         values = list(dict.fromkeys(str(cell.at[place]) for cell in cells))
         between = "|" if known[axis].is_list or any("," in value for value in values) else ","

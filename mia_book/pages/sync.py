@@ -51,14 +51,8 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
     for name in names:
         notebook = read(folder / f"{name}.py")
         notebook.nbformat_minor = 5
-        text, pair = (
-            nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n",
-            folder / f"{name}.ipynb",
-        )
-        if not pair.is_file() or pair.read_text(encoding="utf-8") != text:
-            stale.append(pair)
-            if not check:
-                store.write(pair, text.encode())
+        text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
+        stale += _whole(folder / f"{name}.ipynb", text, check)
     return stale + [
         pair for pair in sorted(folder.glob("*.ipynb")) if check and pair.stem not in names
     ]
@@ -66,14 +60,9 @@ def pairs(check: bool = False, root: Path | None = None) -> list[Path]:
 
 def definitions(check: bool, root: Path) -> list[Path]:
     """Write the editions and defaults of all measurements, by which published pieces are read. See `sync`."""
-    path = published.folder() / DEFINITIONS
     known = {name: one.definition() for name, one in sorted(publishing.catalogue().items())}
     text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return []
-    if not check:
-        store.write(path, text.encode())
-    return [path]
+    return _whole(published.folder() / DEFINITIONS, text, check)
 
 
 def readme(check: bool, root: Path) -> list[Path]:
@@ -120,15 +109,10 @@ def pieces(check: bool, root: Path) -> list[Path]:
 
 def claims_schema(check: bool, root: Path) -> list[Path]:
     """Write the JSON Schema of claims files beside them. See `sync`."""
-    path = folders.of(root) / "claims.schema.json"
-    text = json.dumps(claims.ClaimsFile.model_json_schema(), indent=1) + "\n"
     if not folders.find("claims.yaml", root):
         return []
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return []
-    if not check:
-        store.write(path, text.encode())
-    return [path]
+    text = json.dumps(claims.ClaimsFile.model_json_schema(), indent=1) + "\n"
+    return _whole(folders.of(root) / "claims.schema.json", text, check)
 
 
 def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
@@ -167,15 +151,21 @@ def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
     ).encode()
 
 
+def _whole(path: Path, text: str, check: bool) -> list[Path]:
+    """Write a file anew; its path where it was out of step."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return []
+    if not check:
+        store.write(path, text.encode())
+    return [path]
+
+
 def _between(path: Path, begin: str, text: str, check: bool) -> list[Path]:
     """Write the part of a page after the mark `begin` and before `END` anew; the path where it was out of step."""
-    before, mark, rest = (whole := path.read_text(encoding="utf-8")).partition(begin)
+    before, mark, rest = path.read_text(encoding="utf-8").partition(begin)
     _, end, after = rest.partition(END)
     if not mark or not end:
         raise MiaError(
             f"{path} lacks the marks {begin} and {END}, between which `mia sync` writes."
         )
-    now = f"{before}{begin}\n\n{text}\n\n{END}{after}"
-    if now != whole and not check:
-        store.write(path, now.encode())
-    return [path] if now != whole else []
+    return _whole(path, f"{before}{begin}\n\n{text}\n\n{END}{after}", check)

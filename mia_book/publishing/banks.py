@@ -16,6 +16,7 @@ from mia_book.publishing import catalogue
 from mia_lib.errors import check_choice, check_whole
 from mia_lib.published import Bank
 
+# of the small banks; see `models_of`
 RECIPE = {
     "dataset": "cifar10",
     "architecture": "batchnorm_cnn:24,48,96",
@@ -31,7 +32,7 @@ RECIPE = {
     "seed": 0,
     "weights": None,
     "unused": 0,
-}  # of the small banks; see `models_of`
+}
 SGD = {"optimizer": "sgd", "momentum": 0.9, "nesterov": True}
 
 # Few steps at a low rate: more let the rounding of another processor grow until it looks like another recipe.
@@ -45,6 +46,7 @@ TINY = {
 }
 PROBE = {"index": range(1, 3), **TINY}
 
+# for a graphics card: three seconds a model on an H200
 FAST = {
     "architecture": "resnet9:32,64,256,256",
     "epochs": 20,
@@ -53,7 +55,8 @@ FAST = {
     "weight_decay": 1e-3,
     "augmentation": "flip_crop:4",
     "precision": "bfloat16",
-}  # for a graphics card: three seconds a model on an H200
+}
+# two steps, for the same reason
 FAST_PROBE = {
     **PROBE,
     "architecture": "resnet9:16,16,32,64",
@@ -62,18 +65,15 @@ FAST_PROBE = {
     "learning_rate": 0.4,
     "augmentation": "flip_crop:4",
     "precision": "float32",
-}  # two steps, for the same reason
-RESNET = {
-    **FAST,
-    "architecture": "resnet18",
-    "epochs": 30,
-    "weight_decay": 1e-4,
-}  # as in the curvature paper, but for epochs
+}
+# as in the curvature paper, but for epochs
+RESNET = {**FAST, "architecture": "resnet18", "epochs": 30, "weight_decay": 1e-4}
+# published: chapters' name -> piece, data set, large network
 BANKS = {
     "cifar10": ("cifar10-small", "cifar10", ""),
     "cifar100": ("cifar100-small", "cifar100", ""),
     "resnet9": ("cifar10", "cifar10", "ResNet-9"),
-}  # published: chapters' name -> piece, data set, large network
+}
 
 
 def config_of(recipe: dict, **others):
@@ -127,11 +127,7 @@ def _first(pool, name: str, count: int, least: int = 0):
 
 
 def answers(
-    index: range,
-    recipe: dict = RECIPE,
-    asked: int | None = None,
-    outputs: int = 0,
-    viewed: int = 0,
+    index: range, recipe: dict = RECIPE, asked: int | None = None, outputs: int = 0, viewed: int = 0
 ) -> dict[str, np.ndarray]:
     """Answers of the models for each record, and their members.
 

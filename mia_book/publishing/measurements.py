@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import io
 import json
+import math
 import os
 import re
 import time
@@ -26,9 +27,8 @@ from mia_lib.published import pieces as disk
 from mia_lib.published import reading
 from mia_lib.published.pieces import Bank, Piece, folder
 
-_served: ContextVar[list[Piece] | None] = ContextVar(
-    "served", default=None
-)  # what a measurement in progress was made from
+# what a measurement in progress was made from
+_served: ContextVar[list[Piece] | None] = ContextVar("served", default=None)
 
 
 def training_cost(parameters: Mapping) -> float:
@@ -275,19 +275,16 @@ class Measurement:
         ):
             lacking = self.lacking(index, parameters)
             if lacking:
-                cost, most = (
-                    self.cost_in_words(len(lacking), parameters),
-                    environment.most_seconds(),
-                )
+                cost = self.cost_in_words(len(lacking), parameters)
+                most = environment.most_seconds()
                 if (self.seconds(len(lacking), parameters, alike=True) or 0) > most:
                     raise MiaError(
                         f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
                         "begins from models that a laptop trains in a minute, `--yes` measures this."
                     )
                 progress.say(cost)
-            for run in _runs(
-                lacking, self.chunk * -(-writing.elsewhere() // self.chunk) or self.chunk
-            ):
+            chunks = max(1, math.ceil(writing.elsewhere() / self.chunk))
+            for run in _runs(lacking, self.chunk * chunks):
                 known = self.seconds(len(run), parameters)
                 estimate = known if known is not None else len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:
@@ -295,12 +292,10 @@ class Measurement:
                 self._measure_chunk(run, parameters)
 
     def _measure_chunk(self, index: range, parameters: dict) -> None:
-        own_content, began, code, token = (
-            _own_content(parameters),
-            time.perf_counter(),
-            self._code(),
-            _served.set([]),
-        )
+        own_content = _own_content(parameters)
+        began = time.perf_counter()
+        code = self._code()
+        token = _served.set([])
         try:
             with store.seconds_of_others() as others:
                 arrays = self.compute(index, parameters)
@@ -338,9 +333,8 @@ class Measurement:
             k: v for k, v in parameters.items() if k not in usual or _text(v) != _text(usual[k])
         }
         slug = re.sub(r"[^\w.,=-]+", "-", "-".join(f"{k}-{v}" for k, v in unusual.items()))
-        if len(slug) > 60 or any(
-            re.search(r"[^\w.,=]", str(v)) for v in unusual.values()
-        ):  # others could be written so
+        # others could be written so
+        if len(slug) > 60 or any(re.search(r"[^\w.,=]", str(v)) for v in unusual.values()):
             slug = f"{slug[:50]}-{hashlib.sha256(_text(unusual).encode()).hexdigest()[:8]}"
         return "-".join(filter(None, [self.name, slug, f"{index.start:03}-{index.stop - 1:03}"]))
 
@@ -514,9 +508,8 @@ class Measurement:
             (other, piece) for other in same_function for piece in other.all_pieces()
         ]:
             measured = measurement.usual() | piece.manifest["parameters"]
-            of_all = bool(parameters.get("records")) != bool(
-                measured.get("records")
-            )  # one of all records, one of some
+            # one of all records, one of some
+            of_all = bool(parameters.get("records")) != bool(measured.get("records"))
             if (
                 piece.manifest["device_kind"] == here
                 and not of_all
@@ -536,10 +529,8 @@ class Measurement:
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """Words said before measuring: what is measured, and how long that takes here."""
-        nearest, cost = (
-            self._nearest(parameters, alike=False),
-            "nothing tells how long that takes here",
-        )
+        nearest = self._nearest(parameters, alike=False)
+        cost = "nothing tells how long that takes here"
         if nearest:
             cost = f"about {progress.duration(models * nearest[0])} here"
             if unlike := _unlike(parameters, nearest[1]):
@@ -641,9 +632,8 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
     for name, value in parameters.items():
         if isinstance(value, str):
             files, file = custom.sources(value), os.path.expanduser(value)
-            if (
-                files or Path(file).suffix and os.path.isfile(file)
-            ):  # "cifar10" is a data set, whatever lies here
+            # "cifar10" is a data set, whatever lies here
+            if files or Path(file).suffix and os.path.isfile(file):
                 content = b"".join(path.read_bytes() for path in files or [Path(file)])
                 digests[name] = hashlib.sha256(content).hexdigest()
     return digests
@@ -670,11 +660,9 @@ def _as_the_default(value, usual):
     one parameter."""
     if type(value) is int and isinstance(usual, float):
         return float(value)
-    return (
-        int(value)
-        if type(value) is float and value.is_integer() and not isinstance(usual, float)
-        else value
-    )
+    if type(value) is float and value.is_integer() and not isinstance(usual, float):
+        return int(value)
+    return value
 
 
 def _numbers(models: int | None, index: Sequence[int] | None) -> Sequence[int]:

@@ -88,19 +88,17 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         if (alike := self.measurement.seconds(1, self.parameters, alike=True)) is not None:
             return alike
         planned = self.minutes.get("cpu" if writing.device_kind() == "cpu" else "card")
-        return (
-            60 * planned / self.models if planned else self.measurement.seconds(1, self.parameters)
-        )
+        if planned:
+            return 60 * planned / self.models
+        return self.measurement.seconds(1, self.parameters)
 
     def planned(self, device: str) -> str:
         """Time, in words, that the queue expects for the models that are missing, on "cpu" or
         "card"; "" if none is missing or it says nothing."""
         missing = len(self.lacking())
-        return (
-            duration(60 * self.minutes[device] * missing / self.models)
-            if missing and device in self.minutes
-            else ""
-        )
+        if missing and device in self.minutes:
+            return duration(60 * self.minutes[device] * missing / self.models)
+        return ""
 
     def unusual(self) -> str:
         """The parameters that are not the measurement's own, in words."""
@@ -229,11 +227,9 @@ def next_of_queue(minutes: float) -> Iterator[str]:
     until = time.monotonic() + 60 * minutes
     for entry in queue():
         lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
-        missing, size, room = (
-            len(lacking),
-            entry.megabytes_each(),
-            (writing.TOTAL_LIMIT - writing.published_bytes()) / 1e6,
-        )
+        missing = len(lacking)
+        size = entry.megabytes_each()
+        room = (writing.TOTAL_LIMIT - writing.published_bytes()) / 1e6
         if not missing:
             continue
         if left <= 0 or (each and each > left):

@@ -226,9 +226,8 @@ def train_references(
             break
         spent = time.perf_counter() - start
         if missing:
-            working = (
-                spent if done else max(spent - plans.STARTING, spent / 10)
-            )  # the first wait for the processes, too
+            # the first wait for the processes, too
+            working = spent if done else max(spent - plans.STARTING, spent / 10)
             plan = plans.correct(inputs, plan, upto, working / missing)
         done = upto
         if left() < spent:

@@ -211,12 +211,8 @@ def score_table(
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        texts: dict = {
-            "header": None,
-            "dtype": str,
-            "keep_default_na": False,
-            "na_values": [""],
-        }  # "NA" is a name of a group
+        # "NA" is a name of a group
+        texts: dict = {"header": None, "dtype": str, "keep_default_na": False, "na_values": [""]}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -251,10 +247,8 @@ def score_table(
             raise MiaError(
                 f"--{option} {column}: {empty} values are missing in {path}: leave these rows out."
             )
-    values, inside = (
-        np.asarray(table[score]),
-        check_mask(f"--member {member}", table[member], "a member"),
-    )
+    values = np.asarray(table[score])
+    inside = check_mask(f"--member {member}", table[member], "a member")
     return values, inside, None if groups is None else np.asarray(table[groups])
 
 

@@ -35,15 +35,10 @@ from mia_lib.training import Ensemble, TrainConfig
 LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
 LEAST_PUBLIC = 60
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
-MOST_RECORDS, COLUMNS, KINDS = (
-    4000,
-    120,
-    30,
-)  # of the control: records, columns of wide ones, classes
-CLOSE, SPREAD = (
-    0.05,
-    2.0,
-)  # accuracies of like models differ by less, and by so many standard errors of a rate besides
+# of the control: records, columns of wide ones, classes
+MOST_RECORDS, COLUMNS, KINDS = 4000, 120, 30
+# accuracies of like models differ by less, and by so many standard errors of a rate besides
+CLOSE, SPREAD = 0.05, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +52,8 @@ class AuditInputs:
     groups: np.ndarray | None  # of each record of the pool, text [N]
     options: AuditOptions
     rows: np.ndarray  # the number of each record in its set as it was given, int [N]
-    left_out: Mapping[str, int] = field(
-        default_factory=dict
-    )  # how many records of each set that were there before
+    # how many records of each set that were there before
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def recipe(self) -> TrainConfig | None:
@@ -135,9 +129,8 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
                 f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
                 f"was trained."
             )
-        training.train(
-            members, np.ones((1, len(members)), bool), recipe
-        )  # says what does not fit; trains nothing
+        # says what does not fit; trains nothing
+        training.train(members, np.ones((1, len(members)), bool), recipe)
         scaling = _scaling(model, scaling, recipe, members)
     target = check_model(model, members.classes, options, scaling)
     sides = kept["members"], kept["non_members"]
@@ -249,9 +242,8 @@ def _check_set(argument: str, records, members: Dataset) -> None:
 def digests(records: Dataset) -> np.ndarray:
     """Hash of each record, whatever its label, as text [N]; fractions are taken as float32."""
     fractions = records.x.dtype.kind == "f"
-    x = (
-        records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)
-    )  # -0 is 0
+    # -0 is 0
+    x = records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)
     rows = np.ascontiguousarray(x.reshape(len(x), int(np.prod(records.shape))))
     return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows], str)
 
@@ -322,11 +314,9 @@ def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
 def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
     """Refuse a model that is right about its own members so rarely that columns or labels must be in another order; `right`
     says of which records of the pool it is, bool [N]."""
-    count, members, classes = (
-        int(right[inputs.inside].sum()),
-        len(inputs.members),
-        inputs.members.classes,
-    )
+    count = int(right[inputs.inside].sum())
+    members = len(inputs.members)
+    classes = inputs.members.classes
     if stats.binom.cdf(count, members, 1 / len(classes)) < 1e-6:
         raise MiaError(
             f"model is right about {count} of {members} members, fewer than a guess among {len(classes)} classes: "
@@ -414,11 +404,9 @@ def score_inputs(
     from sklearn.preprocessing import StandardScaler
 
     rows, random_state = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
-    table, inside, score = (
-        describe(pool.x[rows], pool.y[rows], len(pool.classes), seed),
-        inside[rows],
-        np.zeros(len(rows)),
-    )
+    table = describe(pool.x[rows], pool.y[rows], len(pool.classes), seed)
+    inside = inside[rows]
+    score = np.zeros(len(rows))
     second = np.zeros(len(rows), bool)
     for fitted, judged in StratifiedKFold(2, shuffle=True, random_state=random_state).split(
         table, inside

@@ -35,10 +35,8 @@ RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
 NO_RECIPE = "needs a training recipe"
 DP_SGD = "DP-SGD"
-EPSILON, DECAY = (
-    8.0,
-    5e-3,
-)  # of the private model; weight decay that is tried, or ten times the recipe's
+# of the private model; weight decay that is tried, or ten times the recipe's
+EPSILON, DECAY = 8.0, 5e-3
 AS_IT_IS = "the recipe as it is"
 
 
@@ -114,11 +112,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     Raises:
         MiaError: a budget that is too small for anything.
     """
-    records, minutes, most = (
-        len(inputs.pool),
-        inputs.options.minutes,
-        inputs.options.references,
-    )
+    records, minutes, most = len(inputs.pool), inputs.options.minutes, inputs.options.references
     without, outputs = inputs.options.without, costs.answer * records
     control = 0.0 if CONTROL in without else 3 + 5e-4 * min(records, MOST_RECORDS)
     judging = 0.3 + 2e-4 * records  # of an attack
@@ -172,15 +166,11 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     runs = [attack for attack, row in zip(ATTACKS.values(), rows, strict=True) if row.state == RUNS]
     rows.append(_plan_changes(inputs, costs, left))
     left -= 60 * rows[-1].minutes if rows[-1].state == RUNS else 0.0
-    before, count = (
-        [
-            Step("outputs", outputs / 60, RUNS, f"of {records:,} records"),
-            Step(CONTROL, control / 60, RUNS)
-            if control
-            else Step(CONTROL, None, IMPOSSIBLE, LEFT_OUT),
-        ],
-        0,
-    )
+    before = [
+        Step("outputs", outputs / 60, RUNS, f"of {records:,} records"),
+        Step(CONTROL, control / 60, RUNS) if control else Step(CONTROL, None, IMPOSSIBLE, LEFT_OUT),
+    ]
+    count = 0
     if few:  # what is left goes to more of them
         left += STARTING + few * each
         count = max(few, affordable())

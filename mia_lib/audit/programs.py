@@ -71,9 +71,8 @@ def read_program(path: Path, trust: bool = False) -> torch.export.ExportedProgra
     if not trust:
         raise MiaError(f"MODEL = {path} {CODE}")
     try:
-        from torch.export.pt2_archive._package import (
-            load_pt2,
-        )  # torch.export.load logs what it could not read, and tries more
+        # torch.export.load logs what it could not read, and tries more
+        from torch.export.pt2_archive._package import load_pt2
 
         program = load_pt2(_checked_copy(path)).exported_programs["model"]
         program.module()  # so that what is damaged is said here

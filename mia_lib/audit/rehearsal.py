@@ -55,15 +55,15 @@ class Rehearsal:
         )
 
 
-def clusters(records: int, seed: int, classes: int = 4, width: int = 12) -> Dataset:
-    """A table of overlapping clusters, a class each; a fifth of the labels are random, which can only be learned by
+def clusters(records: int, seed: int) -> Dataset:
+    """A table of four overlapping clusters, a class each; a fifth of the labels are random, which can only be learned by
     heart."""
     chance = np.random.default_rng([47, seed])
-    centre = np.random.default_rng(5).standard_normal((classes, width))
-    y = chance.integers(classes, size=records)
-    x = (centre[y] + chance.standard_normal((records, width))).astype(np.float32)
-    y = np.where(chance.random(records) < 0.2, chance.integers(classes, size=records), y)
-    return Dataset("clusters", x, y, records, tuple(map(str, range(classes))))
+    centre = np.random.default_rng(5).standard_normal((4, 12))
+    y = chance.integers(4, size=records)
+    x = (centre[y] + chance.standard_normal((records, 12))).astype(np.float32)
+    y = np.where(chance.random(records) < 0.2, chance.integers(4, size=records), y)
+    return Dataset("clusters", x, y, records, tuple("0123"))
 
 
 def split(records: Dataset, members: int) -> tuple[Dataset, Dataset]:
@@ -71,14 +71,14 @@ def split(records: Dataset, members: int) -> tuple[Dataset, Dataset]:
     return records.take(np.arange(members)), records.take(np.arange(members, len(records)))
 
 
-def sharpened(members: Dataset, share: float = 0.2, seed: int = 0):
-    """A function from records [n, D] to probabilities [n, K] that answers at random, but surer and right for some of the
-    members."""
+def sharpened(members: Dataset, seed: int = 0):
+    """A function from records [n, D] to probabilities [n, K] that answers at random, but surer and right for a
+    fifth of the members."""
     chance, classes = np.random.default_rng([53, seed]), len(members.classes)
     known = {
         row.tobytes(): label
         for row, label in zip(members.x, members.y, strict=True)
-        if chance.random() < share
+        if chance.random() < 0.2
     }
 
     def function(x: np.ndarray) -> np.ndarray:

@@ -309,9 +309,8 @@ class Report:
         and an older audit may be in it, anything else raises `MiaError`."""
         folder, page = check_folder(folder), self.html()
         store.write(folder / NUMBERS, json.dumps(self.data(), indent=1, allow_nan=False).encode())
-        store.write(
-            folder / PAGE, page.encode()
-        )  # the last: a folder without it is that of an audit that did not end
+        # the last: a folder without it is that of an audit that did not end
+        store.write(folder / PAGE, page.encode())
         return folder / PAGE
 
 
@@ -320,11 +319,9 @@ class Report:
 
 def percent(value: float, digits: int = 1) -> str:
     """A fraction as a percentage: "1 %", "0.05 %"."""
-    return (
-        f"{100 * value:.{digits}f} %".replace(".0 %", " %")
-        if 100 * value >= 10**-digits or not value
-        else (f"{100 * value:.2g} %")
-    )
+    if 100 * value >= 10**-digits or not value:
+        return f"{100 * value:.{digits}f} %".replace(".0 %", " %")
+    return f"{100 * value:.2g} %"
 
 
 def as_given(value: float) -> str:
@@ -332,9 +329,9 @@ def as_given(value: float) -> str:
     return f"{100 * value:.10g} %"
 
 
-def span(interval: Interval, digits: int = 3) -> str:
+def span(interval: Interval) -> str:
     """An estimate with its interval: "0.612 [0.580, 0.644]"."""
-    return f"{interval.value:.{digits}f} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    return f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def tpr(rate: Rate) -> str:
@@ -382,11 +379,9 @@ def light_and_dark(figure: Figure) -> dict[str, str]:
 
 def roc_figure(report: Report) -> Figure:
     """ROC on logarithmic axes with a band for the attack that speaks for the audit, and those that find most beside it."""
-    best, members, others = (
-        report.result.best.attack,
-        int(report.members.sum()),
-        int((~report.members).sum()),
-    )
+    best = report.result.best.attack
+    members = int(report.members.sum())
+    others = int((~report.members).sum())
     low = min(1 / members, 1 / others) / 1.5
     figure, [ax] = drawing.panels(1, 5.9, width=5.4)
     plain = [attack for attack in report.result.attacks if not attack.audit_tool]
@@ -470,10 +465,8 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
 def describe_inputs(inputs: AuditInputs) -> dict:
     """Recipe, model and records of an audit, as plain data. A model is known by the hash of its answers, and of its weights
     where there are some."""
-    target, sets = (
-        inputs.target,
-        {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public},
-    )
+    target = inputs.target
+    sets = {"members": inputs.members, "non_members": inputs.non_members, "public": inputs.public}
     weights = (
         ""
         if target.kind != "network"

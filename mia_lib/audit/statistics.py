@@ -32,11 +32,8 @@ SHOWN = 25  # exposed records
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 LEAST = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
-SEVERITIES = {
-    "slight": (0.0, 0.0),
-    "marked": (0.6, 3.0),
-    "severe": (0.75, 10.0),
-}  # from which AUC on, or rates over chance
+# from which AUC on, or rates over chance
+SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)}
 
 
 @result
@@ -190,9 +187,8 @@ class AuditResult:
     label_check: LabelCheck | None
     groups: tuple[GroupResult, ...]  # and classes
     exposed: ExposedRecords
-    leak: (
-        bool | None
-    )  # None where the control differs: the model or the records may have been found
+    # None where the control differs: the model or the records may have been found
+    leak: bool | None
     level: float  # of intervals and tests
     below: bool  # whether members score below non-members, by the rank test of the loss, and the control is quiet
 
@@ -324,13 +320,12 @@ def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
 
 
-def detectable_auc(
-    members: int, others: int, attacks: int, level: float = 0.95, power: float = 0.8
-) -> float:
-    """The AUC that an attack needs so that its rank test finds it with that power, where it is one of so many attacks with two
-    tests each: 0.5 + (z_a + z_b) s, with s^2 = (m + n + 1) / 12 m n of the Gaussian limit, as far as few records change it."""
+def detectable_auc(members: int, others: int, attacks: int, level: float = 0.95) -> float:
+    """The AUC that an attack needs so that its rank test finds it four times in five, where it is one of so many attacks with
+    two tests each: 0.5 + (z_a + z_b) s, with s^2 = (m + n + 1) / 12 m n of the Gaussian limit, as far as few records change
+    it."""
     spread = math.sqrt((members + others + 1) / (12 * members * others))
-    return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(power)) * spread
+    return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(0.8)) * spread
 
 
 def compare_with_guessing(
@@ -347,15 +342,11 @@ def compare_with_guessing(
         predicted, labels: int [n]. pool: labels int [N].
     """
     classes = int(max(predicted.max(), pool.max())) + 1
-    taken, share = (
-        np.bincount(predicted, minlength=classes),
-        np.bincount(pool, minlength=classes) / len(pool),
-    )
-    count, guess, variance = (
-        int((predicted == labels).sum()),
-        float(taken @ share),
-        float(taken @ (share * (1 - share))),
-    )
+    taken = np.bincount(predicted, minlength=classes)
+    share = np.bincount(pool, minlength=classes) / len(pool)
+    count = int((predicted == labels).sum())
+    guess = float(taken @ share)
+    variance = float(taken @ (share * (1 - share)))
     p = float(ndtr((guess - count + 0.5) / np.sqrt(variance))) if variance > 0 else 1.0
     return LabelCheck(count, guess, p, bool(p >= ALONE))
 
@@ -368,11 +359,9 @@ def choose_best(
     level: float = 0.95,
 ) -> BestAttack:
     """The attack with the highest AUC on one random half of the records, judged on the other; a single one on all."""
-    chance, first, best = (
-        np.random.default_rng([41, seed]),
-        np.zeros(len(inside), bool),
-        next(iter(scores)),
-    )
+    chance = np.random.default_rng([41, seed])
+    first = np.zeros(len(inside), bool)
+    best = next(iter(scores))
     if len(scores) > 1:
         for side in map(np.flatnonzero, (inside, ~inside)):
             first[chance.permutation(side)[: len(side) // 2]] = True
@@ -390,11 +379,7 @@ def choose_best(
 
 
 def judge_rates(
-    score: np.ndarray,
-    inside: np.ndarray,
-    rates: Sequence[float],
-    seed: int,
-    level: float = 0.95,
+    score: np.ndarray, inside: np.ndarray, rates: Sequence[float], seed: int, level: float = 0.95
 ) -> tuple[Rate, ...]:
     """True positive rates at false positive rates, each with the hull of two intervals: of resampled records, which covers
     where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was

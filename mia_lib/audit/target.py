@@ -32,10 +32,8 @@ BATCH = 1000  # records of a function's call
 FIRST_LOOK_RECORDS = 32  # records that the first look asks about
 COARSE = 1e-4  # least probability of a model that rounds
 SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
-AGAIN, KEPT = (
-    100,
-    2e-5,
-)  # kept answers that are asked for again, and what of the largest may differ beside what batches change
+# kept answers that are asked for again, and what of the largest may differ beside what batches change
+AGAIN, KEPT = 100, 2e-5
 
 
 @dataclass
@@ -55,19 +53,15 @@ class Target:
     kind: str  # "network", "program" or "function"
     outputs: str  # what signals are made of, "logits" or "probabilities"
     classes: int  # K
-    places: np.ndarray | None = (
-        None  # class of each column, int [C], unless these are the K in their order
-    )
-    labels: tuple[
-        str, ...
-    ] = ()  # names of the classes where it predicts these, which count as probabilities of zero and one
-    scaling: str | tuple | None = (
-        None  # of images for a network or a program, see `models.to_input`
-    )
+    # class of each column, int [C], unless these are the K in their order
+    places: np.ndarray | None = None
+    # names of the classes where it predicts these, which count as probabilities of zero and one
+    labels: tuple[str, ...] = ()
+    # of images for a network or a program, see `models.to_input`
+    scaling: str | tuple | None = None
     keep: Path | None = None  # folder for the answers of a function
-    loss: str = (
-        "cross_entropy"  # that it was trained with, as far as is known and its outputs have it
-    )
+    # that it was trained with, as far as is known and its outputs have it
+    loss: str = "cross_entropy"
     queries: Queries = field(default_factory=Queries)
     _signals: dict = field(default_factory=dict, init=False, repr=False)
 
@@ -111,9 +105,8 @@ class Target:
             keep = None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # one answer for all, which `check_outputs` refuses
+                # one answer for all, which `check_outputs` refuses
+                warnings.simplefilter("ignore", UserWarning)
                 batch = len(x) if self.kind == "network" else BATCH
                 answers = signals.from_function(
                     self._answer, x, self.outputs, batch, keep, self.loss
@@ -187,17 +180,15 @@ class Target:
                 else softmax(answers.astype(np.float64), 1)
             )
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # rounded probabilities, whose records tie
+                # rounded probabilities, whose records tie
+                warnings.simplefilter("ignore", UserWarning)
                 if self.outputs == "logits" and (
                     np.isfinite(answers).all() or self.loss == "squared_error"
                 ):
                     scalar = signals.scalars(answers, records.y, self.loss)
                 else:  # logits of -inf are the logarithms of probabilities of zero
-                    least = probabilities[
-                        probabilities > 0
-                    ].min()  # a zero of coarse ones, as of trees, is half of it
+                    # a zero of coarse ones, as of trees, is half of it
+                    least = probabilities[probabilities > 0].min()
                     scalar = signals.from_probabilities(
                         probabilities,
                         records.y,
@@ -229,10 +220,8 @@ def check_model(
                 f"model is in training mode ({list_few(training)}): "
                 f"dropout and batch normalisation would make its outputs random. Call model.eval() first."
             )
-    labels, loss = (
-        options.outputs == "labels",
-        options.recipe.loss if options.recipe else "cross_entropy",
-    )
+    labels = options.outputs == "labels"
+    loss = options.recipe.loss if options.recipe else "cross_entropy"
     places = None if labels else column_places(model, options.columns, classes)
     if isinstance(model, torch.export.ExportedProgram):
         kind, model = "program", _as_function(model, scaling or "-1 to 1")

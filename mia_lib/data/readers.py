@@ -55,9 +55,8 @@ def verified(path: Path) -> bytes:
 def scaled(table) -> np.ndarray:
     """Mean imputation, then each column over its largest absolute value (Watson et al. 2022)."""
     table = np.array(table, float)
-    means = np.nanmean(table, 0).round(
-        6
-    )  # rounded, so that fingerprints are the same on every machine
+    # rounded, so that fingerprints are the same on every machine
+    means = np.nanmean(table, 0).round(6)
     table = np.where(np.isnan(table), means, table)
     return table / np.maximum(np.abs(table).max(0), 1e-12)
 
@@ -72,9 +71,8 @@ def columns(numbers, categories) -> np.ndarray:
 
     numbers = np.array(numbers, float)
     numbers = np.where(np.isnan(numbers), np.nanmean(numbers, 0), numbers)
-    numbers = (numbers - numbers.mean(0).round(6)) / np.maximum(
-        numbers.std(0).round(6), 1e-6
-    )  # see `scaled`
+    # see `scaled`
+    numbers = (numbers - numbers.mean(0).round(6)) / np.maximum(numbers.std(0).round(6), 1e-6)
     return np.hstack(
         [
             numbers,

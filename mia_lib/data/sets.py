@@ -88,9 +88,8 @@ class Dataset:
         if self.y.dtype.kind not in "iu":
             object.__setattr__(self, "y", self.y.astype(np.int64))
         check_whole("n_train", self.n_train, 0, len(x))
-        if x.dtype.kind == "f" and not np.isfinite(
-            x.sum(dtype=np.float64)
-        ):  # one pass without a copy
+        # one pass without a copy
+        if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):
             check_finite(
                 "x",
                 x,
@@ -134,9 +133,8 @@ class Dataset:
         `n_train` of the result counts the training records before the first other one.
         """
         indices = np.asarray(indices)
-        rows = np.arange(len(self))[
-            indices if indices.size else np.zeros(0, int)
-        ]  # a list of none would be float
+        # a list of none would be float
+        rows = np.arange(len(self))[indices if indices.size else np.zeros(0, int)]
         others = np.flatnonzero(rows >= self.n_train)
         n_train = int(others[0]) if len(others) else len(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
@@ -167,11 +165,9 @@ class Dataset:
 
     def as_table(self) -> Dataset:
         """Images as tables, float32 [N, H * W * C] with pixels in [0, 1]; tables as they are."""
-        return (
-            replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255)
-            if self.is_image
-            else self
-        )
+        if self.is_image:
+            return replace(self, x=self.x.reshape(len(self), -1).astype(np.float32) / 255)
+        return self
 
 
 # ---------------------------------------------------------------------------------------- what is known
@@ -186,12 +182,10 @@ class _Known(NamedTuple):
     classes: tuple[str, ...] | int
     licence: str
     pixels: str = ""  # sha256 of x, training rows then test rows
-    made: str = (
-        ""  # fingerprint of the records that a reader of ours makes of the publisher's files
-    )
-    raw: tuple[
-        str, ...
-    ] = ()  # what lies in the folder of its name; all of it makes the set present
+    # fingerprint of the records that a reader of ours makes of the publisher's files
+    made: str = ""
+    # what lies in the folder of its name; all of it makes the set present
+    raw: tuple[str, ...] = ()
     read: Callable[..., dict] | None = None  # makes arrays of that folder, with `options`
     fetch: Callable[[str], dict] | None = None  # downloads into a folder, and makes arrays
     options: tuple[str, ...] = ()
@@ -252,12 +246,7 @@ _KNOWN = {
         read=readers.german_credit,
     ),
     "gaussian": _Known(
-        "gaussian",
-        200,
-        (2000,),
-        ("z",),
-        "none needed",
-        options=("records", "dimension", "seed"),
+        "gaussian", 200, (2000,), ("z",), "none needed", options=("records", "dimension", "seed")
     ),
     "fashion_mnist": _on_torchvision(
         "FashionMNIST",
@@ -347,14 +336,7 @@ _KNOWN = {
         labels="100/labels",
     ),
     "cinic10": _of_folders(
-        "CINIC-10",
-        270_000,
-        (32, 32, 3),
-        10,
-        "MIT; a part is ImageNet's",
-        "train",
-        "valid",
-        "test",
+        "CINIC-10", 270_000, (32, 32, 3), 10, "MIT; a part is ImageNet's", "train", "valid", "test"
     ),
     "imagenet": _of_folders(
         "ImageNet", 1_331_167, (64, 64, 3), 1000, "ImageNet's terms of access", "train", "val"
@@ -454,13 +436,11 @@ def source_digest(name: str) -> str:
 
 def _how(name: str) -> str:
     if name in ("fashion_mnist_20k", "german_credit"):
+        if EMBEDDED.is_dir():
+            return "in the repository"
         return (
-            "in the repository"
-            if EMBEDDED.is_dir()
-            else (
-                "it lies in the book's repository, of which an installed mia_lib has nothing: clone it, "
-                "`pip install -e .` there"
-            )
+            "it lies in the book's repository, of which an installed mia_lib has nothing: clone it, "
+            "`pip install -e .` there"
         )
     if name == "gaussian":
         return "drawn on demand"
@@ -606,16 +586,9 @@ def get(name: str) -> Path:
         return _download(name)
     except MiaError:
         raise
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-        ImportError,
-        EOFError,
-    ) as problem:  # urllib, requests, pooch
-        reason = " ".join(
-            f"{type(problem).__name__}: {problem}".split()
-        )  # on one line, as the last of a traceback
+    except (OSError, RuntimeError, ValueError, ImportError, EOFError) as problem:
+        # of urllib, requests or pooch; on one line, as the last of a traceback
+        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         raise MiaError(
             f"Data set {name!r} is not here and could not be downloaded ({reason}). "
             f"With network `{_how(name)}` fetches it; {instead}"

@@ -56,9 +56,8 @@ def from_arrays(
 
 def _records(values) -> np.ndarray:
     """A copy of `x` in the form of `Dataset.x`."""
-    if hasattr(values, "dtypes") and hasattr(
-        values, "columns"
-    ):  # a DataFrame, of pandas or another library
+    # a DataFrame, of pandas or another library
+    if hasattr(values, "dtypes") and hasattr(values, "columns"):
         _check_columns(values)
         values = (
             values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -124,9 +123,8 @@ def _records(values) -> np.ndarray:
             f"{list_few(np.flatnonzero((~np.isfinite(table)).any(0)))}: leave infinity out, and give large "
             "numbers in another unit."
         )
-    for column in np.flatnonzero(
-        np.abs(table).max(0) > 2**24
-    ):  # beyond, not every whole number is one of float32
+    # beyond, not every whole number is one of float32
+    for column in np.flatnonzero(np.abs(table).max(0) > 2**24):
         there, kept = len(np.unique(x[:, column])), len(np.unique(table[:, column]))
         if 2 * kept < there:
             raise MiaError(
@@ -324,9 +322,8 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(
-                path, index_col=False
-            )  # or a field more would make the first column an index
+            # or a field more would make the first column an index
+            table = pd.read_csv(path, index_col=False)
     except pd.errors.ParserWarning as problem:
         raise MiaError(
             f"{path} has lines with more fields than there are names in its first line: give every column a "

@@ -20,9 +20,10 @@ from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+# those named here are shares
 RANGES = ranking.RANGES | dict.fromkeys(
     ("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0)
-)  # the last are shares
+)
 
 
 @dataclass(frozen=True, eq=False)

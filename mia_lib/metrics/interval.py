@@ -147,11 +147,9 @@ def t_interval(
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
     interval = Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds)
-    return (
-        interval.without(f"{covers}: too few for an interval")
-        if count < LEAST
-        else interval.at(level)
-    )
+    if count < LEAST:
+        return interval.without(f"{covers}: too few for an interval")
+    return interval.at(level)
 
 
 def holm(p) -> np.ndarray:

@@ -23,12 +23,8 @@ from mia_lib.errors import MiaError, check_count, check_range, check_whole
 from mia_lib.metrics.ranking import check_scores, tally
 
 UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
-SHARES = (
-    1 / 20,
-    1 / 10,
-    1 / 4,
-    1 / 2,
-)  # of the canaries, to either side, where no numbers of guesses are given
+# of the canaries, to either side, where no numbers of guesses are given
+SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)
 
 
 class _Bound(float):
@@ -200,10 +196,8 @@ def _bound_in_one_run(right: int, guesses: int, canaries: int, delta: float, lev
 
     if one_run_p_value(right, guesses, canaries, 0.0, delta) >= level:
         return 0.0
-    low, high = (
-        0.0,
-        float(special.logit(special.betaincinv(right, guesses - right + 1, level))),
-    )  # exact without delta
+    # exact without delta
+    low, high = 0.0, float(special.logit(special.betaincinv(right, guesses - right + 1, level)))
     while delta and high - low > 1e-6:
         middle = (low + high) / 2
         rare = one_run_p_value(right, guesses, canaries, middle, delta) <= level
@@ -318,12 +312,10 @@ def _bound_of_split(
     direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
     threshold, inside = thresholds[some[best]], members[~first]
     called = scores[~first] >= threshold
-    hit, miss, total, other = (
-        (called & inside).sum(),
-        (called & ~inside).sum(),
-        inside.sum(),
-        (~inside).sum(),
-    )
+    hit = (called & inside).sum()
+    miss = (called & ~inside).sum()
+    total = inside.sum()
+    other = (~inside).sum()
     bound = float(both(hit, miss, total, other)[direction])
     return (
         max(0.0, bound),

@@ -118,9 +118,8 @@ def _at_fpr(tp, fp, fpr):
     """tp and fp at the lowest threshold whose FPR does not exceed `fpr`."""
     count = fp[..., -1:]
     most = np.floor(float(fpr) * count)
-    most += ((most + 1) / count <= fpr).astype(float) - (
-        most / count > fpr
-    )  # the product may be rounded past a whole number
+    # the product may be rounded past a whole number
+    most += ((most + 1) / count <= fpr).astype(float) - (most / count > fpr)
     rows = zip(fp.reshape(-1, fp.shape[-1]), most.astype(fp.dtype).ravel(), strict=True)
     at = np.array([row.searchsorted(limit, "right") - 1 for row, limit in rows]).reshape(most.shape)
     return np.take_along_axis(tp, at, -1)[..., 0], np.take_along_axis(fp, at, -1)[..., 0]
@@ -131,9 +130,8 @@ def _tpr_at_fpr(tp, fp, fpr):
 
 
 def _conformal_tpr_at_fpr(tp, fp, fpr):
-    reach = (fpr * (fp[..., -1:] + 1) - fp[..., :-1]) / (
-        np.diff(fp) + 1
-    )  # of members that score at each threshold
+    # of members that score at each threshold
+    reach = (fpr * (fp[..., -1:] + 1) - fp[..., :-1]) / (np.diff(fp) + 1)
     return (np.diff(tp) * np.clip(reach, 0, 1)).sum(-1) / tp[..., -1]
 
 

@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CELLS = 500_000  # weights drawn at once; with their sums and a metric's steps about 40 MB
-LONG = (
-    10**8
-)  # scores in all resamples of a call from which on it takes more than seconds, and has a bar
+# scores in all resamples of a call from which on it takes more than seconds, and has a bar
+LONG = 10**8
 
 
 def _weights(rng, draws: int, count: int) -> np.ndarray:
@@ -79,9 +78,8 @@ def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarr
             "counts": np.zeros((2, draws, len(places) + 1), np.int32),
         }
     by_record, by_score, counts = work["by_record"], work["by_score"], work["counts"]
-    weights.take(
-        places, axis=0, out=by_record, mode="clip"
-    )  # all weights of a record at once, which lie together
+    # all weights of a record at once, which lie together
+    weights.take(places, axis=0, out=by_record, mode="clip")
     by_score[:] = by_record.T
     by_score.cumsum(axis=1, dtype=np.int32, out=counts[1, :, 1:])
     by_score *= inside
@@ -136,9 +134,8 @@ def draw_unit_means(
                     attack[:, u] += np.array([core(tp, fp) for core in cores]) / count[u]
         chunks.append(means)
     drawn = np.concatenate(chunks, axis=3)
-    return drawn[
-        ..., np.isfinite(drawn).all((0, 1, 2))
-    ]  # a tiny resample may hold no member at all
+    # a tiny resample may hold no member at all
+    return drawn[..., np.isfinite(drawn).all((0, 1, 2))]
 
 
 def units_of_chance(groups, members: np.ndarray) -> tuple[np.ndarray, str]:
@@ -208,11 +205,9 @@ def interval_over_units(
         bounds=bounds,
         exact=exact,
     )
-    return (
-        interval.without(f"{covers}: too few for an interval")
-        if len(values) < LEAST and not exact
-        else interval.at(level)
-    )
+    if len(values) < LEAST and not exact:
+        return interval.without(f"{covers}: too few for an interval")
+    return interval.at(level)
 
 
 def intervals(
@@ -268,9 +263,8 @@ def intervals(
             for score in attacks
         ]
     )
-    same = minus is not None and np.array_equal(
-        *attacks
-    )  # what differs by nothing does so by no matter of chance
+    # what differs by nothing does so by no matter of chance
+    same = minus is not None and np.array_equal(*attacks)
     if minus is not None:
         values, drawn = values[:1] - values[1:], drawn[:1] - drawn[1:]
         ranges = [(low - high, high - low) for low, high in ranges]

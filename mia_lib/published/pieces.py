@@ -169,6 +169,7 @@ def pieces(name: str, where: Path) -> list[Piece]:
     return sorted(found, key=lambda piece: (piece.manifest["index"], str(piece.path)))
 
 
+# of a manifest
 NEEDED = {
     "edition": int,
     "training_edition": int,
@@ -182,7 +183,7 @@ NEEDED = {
     "bytes": int,
     "arrays": dict,
     "sha256": str,
-}  # of a manifest
+}
 MARKUP = re.compile(r"[<>|`$\\{}]|\]\(")  # in Markdown, for pages say what a manifest says
 
 

@@ -169,11 +169,9 @@ def distance(
 def _task(networks, x, labels, loss, queries, **how):
     [network] = networks
     device, network = outputs.device_of(network), outputs.in_precision(network, "float32")
-    scaling, ends, bounds = (
-        outputs.scaling_of(network, x, None),
-        np.zeros((2, *x.shape[1:]), np.uint8),
-        {},
-    )
+    scaling = outputs.scaling_of(network, x, None)
+    ends = np.zeros((2, *x.shape[1:]), np.uint8)
+    bounds = {}
     if x.ndim == 4:
         ends[1] = 255
         bounds = dict(
@@ -192,17 +190,14 @@ class _Model:
     d]; `rows` [n] are the records that they belong to."""
 
     def __init__(self, predict, x, labels, budget, shape):
-        self.predict, self.x, self.labels, self.budget, self.shape = (
-            predict,
-            x,
-            labels,
-            budget,
-            shape,
-        )
+        self.predict = predict
+        self.x = x
+        self.labels = labels
+        self.budget = budget
+        self.shape = shape
         self.size = x.shape[1]
-        self.batch = max(
-            outputs.batch_size(x.device), 2**18 // max(1, self.size)
-        )  # inputs at a time, at most
+        # inputs at a time, at most
+        self.batch = max(outputs.batch_size(x.device), 2**18 // max(1, self.size))
         self.theta, self.halvings = _tolerance(self.size)
         self.classes = self.ask(x)
         self.right = self.classes == labels
@@ -280,14 +275,11 @@ def _direction(model, rows, point, noise, box):
         probes = probes if box is None else probes.clamp(*box)
         phi = 2 * model.hits(rows[i:j], probes).to(point.dtype) - 1
         mean = phi.mean(1, keepdim=True)
-        phi = torch.where(
-            mean.abs() == 1, phi, phi - mean
-        )  # equal answers tell nothing: as the authors, along the mean
-        return (
-            phi @ noise
-            if box is None
-            else (phi[:, None] @ ((probes - point[i:j, None]) / reach[i:j]))[:, 0]
-        )
+        # equal answers tell nothing: as the authors, along the mean
+        phi = torch.where(mean.abs() == 1, phi, phi - mean)
+        if box is None:
+            return phi @ noise
+        return (phi[:, None] @ ((probes - point[i:j, None]) / reach[i:j]))[:, 0]
 
     together = max(1, model.batch // len(noise))
     directions = [part(i, min(len(rows), i + together)) for i in range(0, len(rows), together)]

@@ -350,10 +350,8 @@ def _streamed(
 
     def part(start: int, stop: int) -> np.ndarray:
         inputs, losses = x[start:stop], _of_points(loss, None if y is None else y[start:stop])
-        given, together = (
-            _hessian(losses, inputs) if products else losses,
-            max(1, most // (losses_each * (stop - start))),
-        )
+        given = _hessian(losses, inputs) if products else losses
+        together = max(1, most // (losses_each * (stop - start)))
         total = torch.zeros(stop - start, dtype=x.dtype, device=x.device)
         for low in range(0, probes, together):
             total += terms(given, inputs, first + start, low, min(probes, low + together)).sum(0)
@@ -445,9 +443,8 @@ def _warn_of_rounding(
 
 def _hessian(losses: Callable, x: torch.Tensor) -> Callable:
     """Function from vectors [k, B, ...] to their products with the Hessian of each record's loss."""
-    x = (
-        x.detach().contiguous().requires_grad_()
-    )  # channels last, PyTorch cannot batch some second derivatives
+    # channels last, PyTorch cannot batch some second derivatives
+    x = x.detach().contiguous().requires_grad_()
     with torch.enable_grad():
         [slope] = grad(losses(x[None]).sum(), x, create_graph=True)
     if not slope.requires_grad:  # the loss is linear

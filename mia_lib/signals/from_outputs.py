@@ -106,9 +106,8 @@ def scalars(
     truth, others, margin = _margin(z, one_hot)
     signals = {
         "loss": precise_loss(z, np.broadcast_to(labels, z.shape[:-1]), loss),
-        "least_loss": precise_loss(
-            z, z.argmax(-1), loss
-        ),  # the label with the smallest loss, whichever the loss
+        # the label with the smallest loss, whichever the loss
+        "least_loss": precise_loss(z, z.argmax(-1), loss),
         "logit_scaled_confidence": margin,
         "hinge": truth - others.max(-1),
         "max_confidence": np.exp(log_p.max(-1)),

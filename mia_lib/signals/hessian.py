@@ -73,11 +73,9 @@ def operator(
             parameters or of one output; the function: vectors of another shape.
     """
     check_choice("loss", loss, LOSSES)
-    network, x, batch = (
-        signals.in_precision(model, dtype),
-        signals.check_records(x),
-        signals.check_batch(batch),
-    )
+    network = signals.in_precision(model, dtype)
+    x = signals.check_records(x)
+    batch = signals.check_batch(batch)
     device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     weights, labels = dict(network.named_parameters()), _labels(network, x, y, device, scaling)
     sizes = [w.numel() for w in weights.values()]
@@ -164,11 +162,9 @@ def exact(
         MiaError: what `operator` raises; a matrix that would not fit into memory together with its decomposition.
     """
     check_choice("loss", loss, LOSSES)
-    network, x, batch = (
-        signals.in_precision(model, dtype),
-        signals.check_records(x),
-        signals.check_batch(batch),
-    )
+    network = signals.in_precision(model, dtype)
+    x = signals.check_records(x)
+    batch = signals.check_batch(batch)
     device, scaling = signals.device_of(model), signals.scaling_of(model, x, scaling)
     labels, layers = _labels(network, x, y, device, scaling), shallow(network)
     size = sum(w.numel() for w in network.parameters())
@@ -277,10 +273,8 @@ def _sums(layers: _Shallow, x: torch.Tensor, labels: torch.Tensor, kind: str) ->
     return [outer, inner, cross]
 
 
-NARROW, COLUMNS = (
-    40,
-    256,
-)  # features up to which products of all pairs are formed at once; columns of a product otherwise
+# features up to which products of all pairs are formed at once; columns of a product otherwise
+NARROW, COLUMNS = 40, 256
 
 
 def _grams(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -440,14 +434,11 @@ def spectrum(
         overwrite: let the eigenvectors take the memory of the matrix, which must be symmetric to the last bit, as of `exact`;
             a fourth of what this needs.
     """
-    matrix, where, overwrite = (
-        _checked(matrix),
-        devices.pick(device),
-        check_flag("overwrite", overwrite),
-    )
-    if (
-        where.type == "cpu"
-    ):  # measured on 4,780 parameters: two thirds of PyTorch's time, a quarter of driver "evr"
+    matrix = _checked(matrix)
+    where = devices.pick(device)
+    overwrite = check_flag("overwrite", overwrite)
+    # measured on 4,780 parameters: two thirds of PyTorch's time, a quarter of driver "evr"
+    if where.type == "cpu":
         matrix = matrix.T if overwrite else matrix  # in Fortran's order it is not copied
         return Spectrum(
             *linalg.eigh(matrix, driver="evd", check_finite=False, overwrite_a=overwrite)
@@ -462,9 +453,8 @@ def _checked(matrix: np.ndarray) -> np.ndarray:
         raise MiaError(f"matrix has shape {matrix.shape}: a square one [P, P] is needed.")
     matrix = np.ascontiguousarray(matrix, np.float32 if matrix.dtype == np.float32 else np.float64)
     apart, largest = 0.0, 0.0
-    for k in range(
-        0, len(matrix), 1024
-    ):  # in blocks of rows, for a large matrix must not be copied
+    # in blocks of rows, for a large matrix must not be copied
+    for k in range(0, len(matrix), 1024):
         rows = matrix[k : k + 1024]
         if not np.isfinite(rows).all():
             raise MiaError(
@@ -492,11 +482,9 @@ def inverse(
             used when a threshold is given.
     """
     decomposed = matrix if isinstance(matrix, Spectrum) else spectrum(matrix)
-    return (
-        decomposed.inverse(damping)
-        if rank_threshold is None
-        else decomposed.inverse(rank_threshold=rank_threshold)
-    )
+    if rank_threshold is None:
+        return decomposed.inverse(damping)
+    return decomposed.inverse(rank_threshold=rank_threshold)
 
 
 # ------------------------------------------------------------------------------------------------------- without a matrix

@@ -73,10 +73,8 @@ def map_models(
     if records is not None:
         check_type("records", records, Dataset, "data.from_arrays makes one.")
     index = ensemble.numbers_of(range(len(models)) if index is None else index, len(models))
-    specs, rows = (
-        [spec] * len(index) if isinstance(spec, dict) else spec,
-        [slice(None)] * len(index),
-    )
+    specs = [spec] * len(index) if isinstance(spec, dict) else spec
+    rows = [slice(None)] * len(index)
     records, label = models.records if records is None else records, f"{label} of {models.label}"
     if records.shape != models.records.shape:
         raise MiaError(
@@ -126,10 +124,8 @@ def map_models(
 
 
 def _in_pool(tasks, models, records, where, at_once, label, keep):
-    recipe, path = (
-        (models.config, models.records.shape, len(models.records.classes)),
-        ensemble.records_file(records),
-    )
+    recipe = (models.config, models.records.shape, len(models.records.classes))
+    path = ensemble.records_file(records)
     calls = (
         (call, (*recipe, models.arrays(m)), path, records.y, rows) for _, m, rows, call in tasks
     )

@@ -413,10 +413,8 @@ def record_gradients(
 def _gradients(model, x, y, loss, dtype, use, batch=None, scaling="-1 to 1"):
     """`use` of the gradients by name, each [B, ...], of one block after the other, as NumPy arrays; model `in_precision`."""
     device = device_of(model)
-    weights, labels = (
-        dict(model.named_parameters()),
-        torch.from_numpy(np.array(y, np.int64)).to(device),
-    )
+    weights = dict(model.named_parameters())
+    labels = torch.from_numpy(np.array(y, np.int64)).to(device)
     if batch is None:
         block = 2**32 if devices.is_card(device) else 2**27
         batch = max(1, min(batch_size(device), block // sum(w.nbytes for w in weights.values())))
@@ -457,9 +455,8 @@ def _norm(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _linear(layer: nn.Linear, inputs: torch.Tensor, back: torch.Tensor) -> torch.Tensor:
-    if (
-        inputs.ndim > 2
-    ):  # the layer serves several places of a record, over which its gradient is a sum
+    # the layer serves several places of a record, over which its gradient is a sum
+    if inputs.ndim > 2:
         back = back.flatten(1, -2)
         weight = _norm(torch.bmm(back.transpose(1, 2), inputs.flatten(1, -2)))
         return weight if layer.bias is None else torch.hypot(weight, _norm(back.sum(1)))
@@ -529,9 +526,8 @@ def norms_of_batch(
     calls = []
 
     def keep(layer: nn.Module, inputs: tuple, output: torch.Tensor) -> None:
-        calls.append(
-            (layer, inputs[0].detach(), get_gradient_edge(output))
-        )  # of the output before it is written over
+        # of the output before it is written over
+        calls.append((layer, inputs[0].detach(), get_gradient_edge(output)))
 
     hooks = [
         layer.register_forward_hook(keep)

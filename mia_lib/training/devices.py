@@ -138,17 +138,14 @@ def plain_float32(tf32: bool = False):
     """Within the block, compute sums and products in true float32: the short TF32 format of newer
     cards would set them apart from the CPU. With `tf32` they are in that format, for a recipe that
     asks for it."""
-    if hasattr(
-        torch.backends.cudnn, "conv"
-    ):  # newer versions of PyTorch refuse a mixture of this and the older way
+    # newer versions of PyTorch refuse a mixture of this and the older way
+    if hasattr(torch.backends.cudnn, "conv"):
         switches = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]
         name, wanted = "fp32_precision", "tf32" if tf32 else "ieee"
     else:
-        switches, name, wanted = (
-            [torch.backends.cuda.matmul, torch.backends.cudnn],
-            "allow_tf32",
-            tf32,
-        )
+        switches = [torch.backends.cuda.matmul, torch.backends.cudnn]
+        name = "allow_tf32"
+        wanted = tf32
     before = [getattr(switch, name) for switch in switches]
     for switch in switches:
         setattr(switch, name, wanted)

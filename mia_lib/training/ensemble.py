@@ -31,15 +31,10 @@ from mia_lib.training import devices, gpu, pool
 from mia_lib.training.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
 from mia_lib.training.recipe import TrainConfig
 
-MOST_AT_ONCE = (
-    32  # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
-)
-NOT_WEIGHTS = (
-    "history",
-    "validation",
-    "epsilon",
-    "noise_multiplier",
-)  # what is kept with a model besides its state
+# small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
+MOST_AT_ONCE = 32
+# what is kept with a model besides its state
+NOT_WEIGHTS = ("history", "validation", "epsilon", "noise_multiplier")
 PROCESSES_ELSEWHERE = 16  # so many share the work when an executor does not say how many it has
 
 
@@ -108,9 +103,8 @@ def _check_names(config: TrainConfig, network: nn.Module) -> None:
         )
 
 
-_verified: set[Path] = (
-    set()
-)  # files of records that this process has compared with what they should hold
+# files of records that this process has compared with what they should hold
+_verified: set[Path] = set()
 
 
 def records_file(records: Dataset) -> str:
@@ -296,12 +290,10 @@ class Ensemble:
         )
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
-        path, diverged, lacking, groups = (
-            records_file(self.records),
-            [],
-            set(todo),
-            self._groups(todo),
-        )
+        path = records_file(self.records)
+        diverged = []
+        lacking = set(todo)
+        groups = self._groups(todo)
         tasks = ((self._task(group, path), self._checkpoint(group)) for group in groups)
 
         def finished(position: int, outcomes: list[Outcome]) -> None:

@@ -14,9 +14,8 @@ from mia_lib.training.loop import Group, Outcome, Task, checkpoint_slots, fit_gr
 from mia_lib.training.stacking import stackable
 
 MAX_STACKED = 64  # models at once
-MIN_SPEEDUP = (
-    1.15  # twice as many at once must train this many times faster, else the smaller number is kept
-)
+# twice as many at once must train this many times faster, else the smaller number is kept
+MIN_SPEEDUP = 1.15
 TIMED_STEPS = 8  # for each number
 
 

@@ -22,9 +22,8 @@ from mia_lib.training.stacking import Stacked, stackable
 STACKED_BELOW = 30_000
 CHECKPOINT_SECONDS = 60.0
 VALIDATED_AT_ONCE = 1000  # records
-HELD_WHOLE = (
-    2 << 30
-)  # bytes: data sets up to this size lie on a card whole, so that models to come find their records there
+# bytes: data sets up to this size lie on a card whole, so that models to come find their records there
+HELD_WHOLE = 2 << 30
 SIMD_LANES = 8  # networks are stacked on a CPU by multiples of this, see `fit_group`
 
 
@@ -177,9 +176,8 @@ class Group:
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         config, weights = self.config, list(self.network.parameters())
-        on_card = devices.is_card(
-            self.device
-        )  # there the rate is a tensor, which a recorded step reads anew
+        # there the rate is a tensor, which a recorded step reads anew
+        on_card = devices.is_card(self.device)
         rate = (
             torch.tensor(config.learning_rate, device=self.device)
             if on_card
@@ -205,9 +203,8 @@ class Group:
         outputs, labels = self._outputs(x, picked), self._y[picked]
         losses = record_loss(outputs, labels, self.config.loss)
         self.optimizer.zero_grad(set_to_none=True)
-        losses.mean(
-            1
-        ).sum().backward()  # no weight is shared, so each model gets the gradient of its own mean
+        # no weight is shared, so each model gets the gradient of its own mean
+        losses.mean(1).sum().backward()
         self.optimizer.step()
         self._total += losses.detach().sum(1)
         self._right += (outputs.detach().argmax(-1) == labels).sum(1)
@@ -215,11 +212,9 @@ class Group:
     def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
         """The records [G * B, ...] at the places [G, B]."""
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
-        return (
-            architectures.to_input(x, self.config.scaling)
-            if devices.is_card(self.device)
-            else _channels_second(x)
-        )
+        if devices.is_card(self.device):
+            return architectures.to_input(x, self.config.scaling)
+        return _channels_second(x)
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
@@ -446,9 +441,8 @@ def capture_graph(
         usual, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(usual)
         try:
-            with torch.cuda.stream(
-                side
-            ):  # libraries choose their algorithms in the first runs, which must not be recorded
+            # libraries choose their algorithms in the first runs, which must not be recorded
+            with torch.cuda.stream(side):
                 for _ in range(3):
                     step()
             usual.wait_stream(side)
@@ -509,10 +503,8 @@ def fit_group(
         )
         if stopped:
             group.load(stopped.arrays)
-        last_write, written = (
-            time.perf_counter(),
-            int(bool(stopped) and stopped is entries[1]),
-        )  # the other is next
+        # the other is next
+        last_write, written = time.perf_counter(), int(bool(stopped) and stopped is entries[1])
         while (
             group.epoch < config.epochs_trained
             and np.isfinite(group.history[:, : group.epoch, 0]).all(1).any()

@@ -81,9 +81,8 @@ def precise_loss(
     """
     check_choice("loss", kind, LOSSES)
     check_outputs(outputs, labels)
-    with suppress(
-        RuntimeError
-    ):  # within torch.func.vmap there are no values to look at; whoever maps has looked before
+    # within torch.func.vmap there are no values to look at; whoever maps has looked before
+    with suppress(RuntimeError):
         if not ((labels >= 0) & (labels < outputs.shape[-1])).all():
             check_labels("labels", labels.cpu().flatten(), outputs.shape[-1])
     one_hot = torch.arange(outputs.shape[-1], device=outputs.device) == labels[..., None]

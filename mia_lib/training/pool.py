@@ -71,11 +71,8 @@ def _why_died(processes: list, label: str) -> str:
     """Message that says why a process of the pool may have died, and what to do."""
     for process in processes:
         process.join(5)
-    codes = {process.exitcode for process in processes} - {
-        None,
-        0,
-        -signal.SIGTERM,
-    }  # which the pool itself sends to the rest
+    # which the pool itself sends to the rest
+    codes = {process.exitcode for process in processes} - {None, 0, -signal.SIGTERM}
     kept = "What was finished is kept: run again"
     if UNGUARDED in codes:
         return GUARD
@@ -235,9 +232,8 @@ def run_tasks(
             close_pools()
         for future in futures:
             future.cancel()
-        if (
-            type(error).__name__ == "KilledWorker"
-        ):  # of dask.distributed, which need not be installed
+        # of dask.distributed, which need not be installed
+        if type(error).__name__ == "KilledWorker":
             raise MiaError(
                 f"Workers of the cluster died again and again during '{label}' (out of memory?). What was finished "
                 "is kept: run again, with more memory for each worker."
@@ -316,9 +312,8 @@ def _meet(client, address: str) -> None:
     store.write(mark, b"")
     try:
         answers = client.run(_sees, str(mark))
-    except (
-        Exception
-    ) as error:  # whatever dask makes of one that lacks this module, or has it in an older form
+    except Exception as error:
+        # whatever dask makes of one that lacks this module, or has it in an older form
         raise MiaError(
             f"Workers of {address} cannot answer ({first_line(error)}): install mia_lib {__version__}, the same as "
             "here, where they run, too."

@@ -101,21 +101,20 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
         raise MiaError(f"{lacking()}.")
     from opacus.accountants.utils import get_noise_multiplier
 
-    steps, delta = config.epochs_trained * -(-size // config.batch_size), privacy.delta_for(size)
+    steps = config.epochs_trained * math.ceil(size / config.batch_size)
+    delta = privacy.delta_for(size)
     try:
         with _calm():
-            return (
-                0.0
-                if not steps
-                else float(
-                    get_noise_multiplier(
-                        target_epsilon=privacy.epsilon,
-                        target_delta=delta,
-                        sample_rate=config.batch_size / size,
-                        steps=steps,
-                        accountant="rdp",
-                        epsilon_tolerance=0.01 * privacy.epsilon,
-                    )
+            if not steps:
+                return 0.0
+            return float(
+                get_noise_multiplier(
+                    target_epsilon=privacy.epsilon,
+                    target_delta=delta,
+                    sample_rate=config.batch_size / size,
+                    steps=steps,
+                    accountant="rdp",
+                    epsilon_tolerance=0.01 * privacy.epsilon,
                 )
             )
     except ValueError as error:
@@ -142,10 +141,8 @@ def _check_layers(models: Ensemble) -> None:
     from opacus.utils.module_utils import trainable_modules
     from opacus.validators import ModuleValidator
 
-    network, refused = (
-        models.untrained(),
-        f"architecture = {models.config.architecture!r} cannot be trained privately",
-    )
+    network = models.untrained()
+    refused = f"architecture = {models.config.architecture!r} cannot be trained privately"
     for name, layer in trainable_modules(network):
         validate = ModuleValidator.VALIDATORS.get(type(layer))
         if validate and (problems := validate(layer)):
@@ -237,11 +234,9 @@ def fit(
         MiaError: as for `noise_multiplier`.
     """
     size = len(x) if size is None else check_whole("size", size, 1)
-    began, rate, noise = (
-        time.perf_counter(),
-        config.batch_size / size,
-        noise_multiplier(privacy, size, config),
-    )
+    began = time.perf_counter()
+    rate = config.batch_size / size
+    noise = noise_multiplier(privacy, size, config)
     from opacus.grad_sample import GradSampleModule
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
@@ -251,14 +246,11 @@ def fit(
         network.load_state_dict(
             {name: torch.from_numpy(np.array(value)) for name, value in start.items()}
         )
-    generator = torch.Generator().manual_seed(
-        seed + 1
-    )  # other numbers than those that made the weights
+    # other numbers than those that made the weights
+    generator = torch.Generator().manual_seed(seed + 1)
     inputs = architectures.to_input(torch.from_numpy(np.array(x)), config.scaling).to(device)
-    labels, history = (
-        torch.from_numpy(np.array(y, np.int64)).to(device),
-        np.zeros((config.epochs_trained, 2), np.float32),
-    )
+    labels = torch.from_numpy(np.array(y, np.int64)).to(device)
+    history = np.zeros((config.epochs_trained, 2), np.float32)
     # The loss is summed, for the mean of an empty batch is no number; the optimiser divides by the expected batch size.
     watched = GradSampleModule(network.to(device).train(), loss_reduction="sum")
     optimizer = _optimizer(
@@ -269,14 +261,12 @@ def fit(
         expected_batch_size=config.batch_size,
         generator=generator,
     )
-    steps = -(-size // config.batch_size)
+    steps = math.ceil(size / config.batch_size)
     batches = UniformWithReplacementSampler(
         num_samples=len(x), sample_rate=rate, generator=generator, steps=steps
     )
-    canaries, parameters = (
-        torch.tensor([*canaries], dtype=torch.long),
-        sum(p.numel() for p in network.parameters()),
-    )
+    canaries = torch.tensor([*canaries], dtype=torch.long)
+    parameters = sum(p.numel() for p in network.parameters())
     with devices.plain_float32(), _calm():
         for epoch in range(config.epochs_trained):
             total, drawn_records = torch.zeros(2, device=device), 0
@@ -365,9 +355,8 @@ class PrivateEnsemble(Ensemble):
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
         if lacking():
             raise MiaError(f"{lacking()}.")
-        noise_multiplier(
-            self.privacy, int(self.members.sum(1).max()), self.config
-        )  # most records: hardest to reach
+        # most records: hardest to reach
+        noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)
         diverged, path = [], ensemble.records_file(self.records)
         tasks = [(self._task([m], path), self.privacy, where) for m in todo]
         run = pool.run_tasks if where.type == "cpu" else _run_here

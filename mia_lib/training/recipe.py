@@ -97,9 +97,8 @@ class TrainConfig:
             ("weight_decay", 1e3),
             ("step_factor", 1e3),
         ):
-            object.__setattr__(
-                self, name, float(check_range(name, getattr(self, name), 0.0, most))
-            )  # 1 and 1.0: one key
+            # 1 and 1.0: one key
+            object.__setattr__(self, name, float(check_range(name, getattr(self, name), 0.0, most)))
         object.__setattr__(self, "nesterov", check_flag("nesterov", self.nesterov))
         custom.parse_augmentation(self.augmentation)
         if self.momentum and self.optimizer == "adam":

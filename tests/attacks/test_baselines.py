@@ -109,9 +109,8 @@ def loop_gaussians(references, members, fixed_variance, kind):
 )
 def test_lira_is_what_a_loop_over_records_finds(signal, references, fixed_variance):
     members = RNG.random((R, N)) < 0.5
-    members[:4] = np.array([True, True, False, False])[
-        :, None
-    ]  # uneven numbers, two of each kind at least
+    # uneven numbers, two of each kind at least
+    members[:4] = np.array([True, True, False, False])[:, None]
     inside, out = (
         loop_gaussians(references, members, fixed_variance, kind) for kind in (True, False)
     )
@@ -244,19 +243,16 @@ def test_attack_r_at_one_level_is_the_margin_to_that_quantile(level):
 
 
 def test_calibration_leaves_references_that_were_trained_on_a_record_aside():
-    references, members = (
-        np.array([[0.0, 5.0], [1.0, 7.0], [9.0, 3.0]]),
-        np.array([[0, 0], [0, 1], [1, 0]], bool),
-    )
+    references = np.array([[0.0, 5.0], [1.0, 7.0], [9.0, 3.0]])
+    members = np.array([[0, 0], [0, 1], [1, 0]], bool)
     assert_allclose(calibration.calibrate([1.0, 5.0], references, members), [0.5, 1.0])
     assert_allclose(
         calibration.calibrate(SIGNAL, REFERENCES, MEMBERS),
         bayes.mast(-SIGNAL, -REFERENCES, MEMBERS, "mean_out"),
         atol=1e-12,
     )
-    assert (
-        calibration.calibrate(SIGNAL, SIGNAL[None], own="keep") == 0
-    ).all()  # a copy that forgot nothing
+    # a copy that forgot nothing
+    assert (calibration.calibrate(SIGNAL, SIGNAL[None], own="keep") == 0).all()
     with pytest.raises(
         MiaError, match="1 of 2 records have no reference that left it out; calibration needs 1"
     ):
@@ -298,9 +294,8 @@ def test_modified_entropy_tells_certain_and_right_from_certain_and_wrong(kind):
     p = np.array([[1, 0, 0], [0.9, 0.1, 0], [0.1, 0.9, 0], [0, 1, 0]], kind)
     score = baselines.modified_entropy(p, np.zeros(4, int))
     assert score[0] == 0 and (np.diff(score) < 0).all() and np.isfinite(score).all()
-    rounded = np.array(
-        [[1, 1e-12], [1, 1e-10], [1, 1e-8]], kind
-    )  # told apart by what is left for the other class
+    # told apart by what is left for the other class
+    rounded = np.array([[1, 1e-12], [1, 1e-10], [1, 1e-8]], kind)
     assert (np.diff(baselines.modified_entropy(rounded, np.zeros(3, int))) < 0).all()
 
 

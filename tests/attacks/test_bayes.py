@@ -57,12 +57,10 @@ def test_softmin_is_below_the_mean_and_reaches_it_when_hot_and_the_minimum_when_
 def test_equation_37_with_38_is_39():
     p = 6
     a = RNG.normal(size=(p, p))
-    hessian, g, theta, theta0 = (
-        a @ a.T + np.eye(p),
-        RNG.normal(size=(3, p)),
-        RNG.normal(size=p),
-        RNG.normal(size=p),
-    )
+    hessian = a @ a.T + np.eye(p)
+    g = RNG.normal(size=(3, p))
+    theta = RNG.normal(size=p)
+    theta0 = RNG.normal(size=p)
     shift = -np.linalg.solve(hessian, g.T).T
     eq37 = shift @ hessian @ (theta - theta0) - 0.5 * np.einsum(
         "np,pq,nq->n", shift, hessian, shift

@@ -120,9 +120,8 @@ def test_base_is_what_a_loop_gives_and_the_logarithm_of_rmias_ratio():
                 -LOSS[i] - (1 if factor is None else factor) * np.log(np.exp(-kept).mean())
             )
         assert_allclose(bayesian.base(LOSS, REFERENCE_LOSS, MEMBERS, factor), expected)
-    population = RNG.exponential(
-        size=(R + 1, 5000)
-    )  # enough records that hardly two ratios are tied
+    # enough records that hardly two ratios are tied
+    population = RNG.exponential(size=(R + 1, 5000))
     rmia = baselines.rmia(
         np.exp(-LOSS),
         np.exp(-REFERENCE_LOSS),

@@ -92,10 +92,8 @@ def test_forms_of_a_low_rank_inverse_are_those_of_the_pseudo_inverse():
 )
 def test_blocks_of_gradients_are_joined_in_their_order(inverse):
     blocks = (GRADIENTS[i:j] for i, j in ((0, 13), (13, 13), (13, 39), (39, N)))
-    found, whole = (
-        iha.forms(blocks, inverse, MEAN, THETA),
-        iha.forms(GRADIENTS, inverse, MEAN, THETA),
-    )
+    found = iha.forms(blocks, inverse, MEAN, THETA)
+    whole = iha.forms(GRADIENTS, inverse, MEAN, THETA)
     compare(found, whole, rtol=1e-12)
     assert found.newton.shape == ((2, N) if isinstance(inverse, list) else (N,))
 
@@ -244,9 +242,8 @@ def test_under_large_damping_no_hessian_is_left():
 def test_weight_decay_is_felt_no_more_than_damping_lets_it(damping, decay, seed):
     """I3 / I1 <= alpha (2 - a alpha) / (2 (1 - a alpha) (sigma_min + epsilon))."""
     learning_rate, momentum, _ = RATES
-    gradients = np.vstack(
-        [np.random.default_rng(seed).normal(size=(5, P)), TURN[:, 0]]
-    )  # the last one attains it
+    # the last one attains it
+    gradients = np.vstack([np.random.default_rng(seed).normal(size=(5, P)), TURN[:, 0]])
     found = iha.forms(gradients, SPECTRUM.inverse(damping), MEAN)
     parts = iha.split(found, 0, SIZE, iha.Sgd(learning_rate, momentum, decay))
     a_alpha = decay * learning_rate / (1 + momentum)
@@ -291,13 +288,10 @@ def test_at_an_optimum_the_condition_for_it_tells_every_member(optimum, damping)
         return iha.combine(optimum.losses, parts, sgd, terms=("I1", "I2"))
 
     assert auc(i1_i2(members / n, True), members) == 1
-    assert (
-        auc(i1_i2(members / n, False), members) < 0.95
-    )  # the paper's: without the decay's gradient
-    for stationary_ in (
-        True,
-        False,
-    ):  # who does not know that the record was taken out learns next to nothing
+    # the paper's: without the decay's gradient
+    assert auc(i1_i2(members / n, False), members) < 0.95
+    # who does not know that the record was taken out learns next to nothing
+    for stationary_ in (True, False):
         assert auc(i1_i2(0, stationary_), members) == pytest.approx(0.5, abs=0.08)
 
 
@@ -335,11 +329,9 @@ def test_solutions_give_the_same_forms():
 def network(architecture, loss):
     """A model, random records of which some count as trained on, and gradients, losses and Hessian by PyTorch alone."""
     rng = np.random.default_rng(1)
-    x, y, members = (
-        rng.normal(size=(30, 4)).astype(np.float32),
-        rng.integers(0, 2, 30),
-        np.arange(30) % 3 > 0,
-    )
+    x = rng.normal(size=(30, 4)).astype(np.float32)
+    y = rng.integers(0, 2, 30)
+    members = np.arange(30) % 3 > 0
     model = models.build(architecture, (4,), 2, seed=3)
     double = outputs.in_precision(model, "float64")
     weights = dict(double.named_parameters())
@@ -401,9 +393,8 @@ def test_conjugate_gradients_give_the_scores_of_the_exact_inverse(architecture, 
     x = solve(np.vstack([it.gradients, mean]))
     found = iha.from_solutions(x[:-1], x[-1], it.gradients)
     exact = iha.forms(it.gradients, hessian.inverse(it.hessian, damping), mean)
-    exact = replace(
-        exact, inverse=found.inverse, inverse_mean=found.inverse_mean
-    )  # of I3 and I4, which are left out
+    # of I3 and I4, which are left out
+    exact = replace(exact, inverse=found.inverse, inverse_mean=found.inverse_mean)
     compare(found, exact, rtol=1e-6, atol=1e-8)
     sgd = iha.Sgd(*RATES)
     scores = [
@@ -432,10 +423,8 @@ def test_self_influence_is_minus_the_influence_of_a_loop_that_solves(inverse):
 
 def test_self_influence_is_the_change_of_a_records_loss_under_more_of_its_weight():
     world, step = theory.linear_regression(60, 4), 1e-5
-    theta, score = (
-        world.optimum(),
-        baselines.self_influence(world.gradients(world.optimum()), np.linalg.inv(world.hessian)),
-    )
+    theta = world.optimum()
+    score = baselines.self_influence(world.gradients(world.optimum()), np.linalg.inv(world.hessian))
     for i in range(5):
         moved = np.linalg.solve(
             world.hessian + step * np.outer(world.x[i], world.x[i]),

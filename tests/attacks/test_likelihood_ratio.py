@@ -18,9 +18,8 @@ from mia_lib.errors import MiaError
 RNG = np.random.default_rng(0)
 R, N, A = 12, 50, 3
 MEMBERS = RNG.random((R, N)) < 0.5
-MEMBERS[:4] = np.array([True, True, False, False])[
-    :, None
-]  # uneven numbers, two of each kind at least
+# uneven numbers, two of each kind at least
+MEMBERS[:4] = np.array([True, True, False, False])[:, None]
 VIEWS, REFERENCES = RNG.normal(size=(N, A)), RNG.normal(size=(R, N, A)) - MEMBERS[..., None]
 DATA = VIEWS, REFERENCES, MEMBERS
 ONE_VIEW = VIEWS[:, 0], REFERENCES[..., 0], MEMBERS
@@ -77,9 +76,8 @@ def test_log_curvature_by_hand():
     assert_allclose(
         curvature.log_curvature([0.0, 1.0, -np.e]), [-50.6568720458690, 0, 1], atol=1e-12
     )
-    assert curvature.log_curvature(0.0).shape == () and curvature.log_curvature(
-        [[0, 1]], floor=1
-    ).tolist() == [[0, np.log(2)]]
+    assert curvature.log_curvature(0.0).shape == ()
+    assert curvature.log_curvature([[0, 1]], floor=1).tolist() == [[0, np.log(2)]]
     low = curvature.log_curvature(np.zeros(2, np.float32))
     assert low.dtype == np.float32 and np.isfinite(low).all()
     assert np.isfinite(curvature.log_curvature(np.zeros(2, np.float16))).all()
@@ -122,15 +120,12 @@ def test_scores_are_finite_where_no_reference_differs_from_another(score, value,
 
 def test_a_record_without_spread_gets_that_of_all_records():
     signal, references, members = (a.copy() for a in ONE_VIEW)
-    references[members[:, 0], 0] = np.log(
-        1e-22
-    )  # every model that was trained on it has a curvature of exactly zero
+    # every model that was trained on it has a curvature of exactly zero
+    references[members[:, 0], 0] = np.log(1e-22)
     inside = [references[members[:, i], i] for i in range(N)]
     squares = sum(((x - x.mean()) ** 2).sum() for x in inside[1:])  # those of record 0 are rounding
-    variance, population = (
-        squares / sum(len(x) - 1 for x in inside),
-        squares / sum(len(x) for x in inside),
-    )
+    variance = squares / sum(len(x) - 1 for x in inside)
+    population = squares / sum(len(x) for x in inside)
     c, mean_in, out = signal[0], np.log(1e-22), references[~members[:, 0], 0]
     for name, expected in (
         (

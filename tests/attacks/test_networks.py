@@ -34,10 +34,8 @@ def weights(model):
 
 
 def test_losses_are_the_mean_of_those_of_the_levels_and_torchs_without_its_constant():
-    out, target = (
-        torch.randn(50, 3, generator=torch.Generator().manual_seed(0)),
-        torch.linspace(-2, 2, 50),
-    )
+    out = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+    target = torch.linspace(-2, 2, 50)
     levels = 0.1, 0.5, 0.99
     expected = [
         metrics.pinball_loss(out[:, k].numpy(), target.numpy(), level)
@@ -54,10 +52,8 @@ def test_losses_are_the_mean_of_those_of_the_levels_and_torchs_without_its_const
 def by_hand(x, target, labels, config, loss):
     """AdamW in a loop, in the words of the documentation."""
     model = networks.Regressor(config, x.shape[1:], K, 2)
-    one_hot, target = (
-        torch.eye(K)[torch.as_tensor(labels)],
-        torch.as_tensor(target, dtype=torch.float32),
-    )
+    one_hot = torch.eye(K)[torch.as_tensor(labels)]
+    target = torch.as_tensor(target, dtype=torch.float32)
     state = [(p, torch.zeros_like(p), torch.zeros_like(p)) for p in model.parameters()]
     generator, step = torch.Generator().manual_seed(config.seed), 0
     for _ in range(config.epochs):
@@ -185,10 +181,8 @@ def test_a_network_that_sees_no_label_is_the_same_for_all_labels():
     assert (
         networks.predict(told, TABLE, LABELS) != networks.predict(told, TABLE, (LABELS + 1) % K)
     ).any()
-    assert (
-        networks.predict(blind, TABLE).shape == (N, 1)
-        and networks.predict(blind, TABLE).dtype == np.float32
-    )
+    assert networks.predict(blind, TABLE).shape == (N, 1)
+    assert networks.predict(blind, TABLE).dtype == np.float32
 
 
 def test_features_of_a_backbone_train_a_head_alone():

@@ -69,9 +69,8 @@ def test_each_record_left_out_in_turn_exceeds_the_others_threshold_with_the_conf
 def test_n_scores_resolve_just_one_in_n_plus_one():
     for n in (2, 9, 99, 999, 2999, 9999):
         score = RNG.normal(size=n)
-        assert (
-            quantile.marginal(score, 1 - 1 / (n + 1)) == score.max()
-        )  # in spite of the rounding of 1 - alpha
+        # in spite of the rounding of 1 - alpha
+        assert quantile.marginal(score, 1 - 1 / (n + 1)) == score.max()
         with pytest.raises(MiaError, match=rf"1/{n + 1} = "):
             quantile.marginal(score, 1 - 0.99 / (n + 1))
 
@@ -143,11 +142,9 @@ def test_equal_quantiles_leave_positions_finite():
         position = quantile.pinball_position(
             np.array([value - 1, value, value + 1]), np.full((5, 3), value), GRID
         )
-        assert (
-            np.isfinite(position).all()
-            and position[0] < ndtri(0.5)
-            and position[2] > position[1] == ndtri(0.99)
-        )
+        assert np.isfinite(position).all()
+        assert position[0] < ndtri(0.5)
+        assert position[2] > position[1] == ndtri(0.99)
 
 
 def test_one_fitted_level_has_its_threshold_and_no_position():

@@ -67,18 +67,16 @@ def test_gaussian_has_the_root_of_catboosts_variance():
     assert_allclose(np.stack([mean, spread**2], 1), twin.predict(X), rtol=1e-9)
     raw = twin.predict(X, prediction_type="RawFormulaVal")
     assert_allclose(spread, np.exp(raw[:, 1]), rtol=1e-9)  # what the trees add up is log sigma
-    assert (
-        np.corrcoef(mean, MEAN)[0, 1] > 0.97 and np.corrcoef(spread, SPREAD)[0, 1] > 0.7
-    )  # of 60 trees
+    # of 60 trees
+    assert np.corrcoef(mean, MEAN)[0, 1] > 0.97 and np.corrcoef(spread, SPREAD)[0, 1] > 0.7
 
 
 def test_validation_chooses_the_number_of_trees():
     noise = RNG.normal(size=400)
     config = replace(CONFIG, learning_rate=0.3, depth=6)
     for loss in (trees.GAUSSIAN, trees.quantile_loss((0.5, 0.9))):
-        few = trees.fit(
-            X[:200], noise[:200], config, loss, validation=(X[200:400], noise[200:])
-        )  # there is nothing to learn
+        # there is nothing to learn
+        few = trees.fit(X[:200], noise[:200], config, loss, validation=(X[200:400], noise[200:]))
         assert (
             few.tree_count_
             < trees.fit(X[:200], noise[:200], config, loss).tree_count_

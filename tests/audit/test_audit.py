@@ -80,24 +80,18 @@ def report(sets, memorised):
 def test_a_network_that_knows_its_members_is_found_at_the_confidence_asked_for_tools_are_set_apart_and_remedies_priced(
     report,
 ):
-    assert (
-        report.leak
-        and report.result.best.auc.low > 0.5
-        and set(report.scores) == set(attacks.ATTACKS)
-    )
+    assert report.leak
+    assert report.result.best.auc.low > 0.5
+    assert set(report.scores) == set(attacks.ATTACKS)
     assert all(report.plan.state(name) == RUNS for name in attacks.ATTACKS)
-    assert attacks.ATTACKS["IHA"].knows_membership and report.result.best.attack not in (
-        "IHA",
-        "gradient alone",
-    )
+    assert attacks.ATTACKS["IHA"].knows_membership
+    assert report.result.best.attack not in ("IHA", "gradient alone")
     for one in report.result.attacks:
         assert (one.p is None) == (one.epsilon is None) == one.audit_tool
     jsonschema.validate(report.data(), reporting.schema())
     first, *others = report.prices
-    assert first.less is None and {one.name for one in others} >= {
-        "weight decay 0.005",
-        "10 in place of 30 epochs",
-    }
+    assert first.less is None
+    assert {one.name for one in others} >= {"weight decay 0.005", "10 in place of 30 epochs"}
     assert (
         first.accuracy.level
         == first.auc.level
@@ -107,14 +101,10 @@ def test_a_network_that_knows_its_members_is_found_at_the_confidence_asked_for_t
     )
     for one in others:
         if not one.failed:
-            assert (
-                one.less.value == pytest.approx(first.auc.value - one.auc.value)
-                and one.less.level == 0.9
-            )
-            assert (
-                one.price.value == pytest.approx(first.accuracy.value - one.accuracy.value)
-                and one.price.level == 0.9
-            )
+            assert one.less.value == pytest.approx(first.auc.value - one.auc.value)
+            assert one.less.level == 0.9
+            assert one.price.value == pytest.approx(first.accuracy.value - one.accuracy.value)
+            assert one.price.level == 0.9
 
 
 def test_changes_of_a_recipe(had):
@@ -171,20 +161,15 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
         < statistics.auc_p(same[1], same[0] < 300)
     )
     said = audit.audit(memorised, members, shifted, minutes=5, without=["curvature"])
-    assert (
-        said.result.differ
-        and "without the model" in said.answer
-        and 'class="warning"' in said.html()
-    )
-    assert (
-        said.leak is None
-        and said.data()["leak"] is None
-        and said.data()["warnings"] == [said.answer]
-    )
+    assert said.result.differ
+    assert "without the model" in said.answer
+    assert 'class="warning"' in said.html()
+    assert said.leak is None
+    assert said.data()["leak"] is None
+    assert said.data()["warnings"] == [said.answer]
     shown = said.text("shows")
-    assert not any("The finding holds" in one for one in shown) and any(
-        "is not said" in one for one in shown
-    )
+    assert not any("The finding holds" in one for one in shown)
+    assert any("is not said" in one for one in shown)
     for block in ("epsilon", "exposure", "warning_titles"):
         assert said.text(block)[0].startswith("Members and non-members differ without the model")
 
@@ -226,11 +211,9 @@ def test_a_group_that_leaks_is_called(report):
 def test_sets_that_were_exchanged_are_asked_about(sets, memorised, report):
     members, others, _ = sets
     found = audit.audit(memorised, others, members, minutes=5, without=["curvature"])
-    assert (
-        found.result.below
-        and not found.leak
-        and any("score below" in one for one in found.text("shows"))
-    )
+    assert found.result.below
+    assert not found.leak
+    assert any("score below" in one for one in found.text("shows"))
     assert re.match(r"Members score below non-members: .* Were the sets exchanged", found.answer)
     assert "holds 0.5" not in found.answer and "beyond chance" not in found.answer
     assert not report.result.below and not report.text("warnings")
@@ -238,10 +221,8 @@ def test_sets_that_were_exchanged_are_asked_about(sets, memorised, report):
         report.result, best=replace(report.result.best, auc=Interval(0.4, 0.3, 0.45), p=0.9)
     )
     answer = replace(report, result=low).answer
-    assert (
-        answer.startswith("The model gives some of its members away, to a ")
-        and "0.400 [0.300, 0.450]" in answer
-    )
+    assert answer.startswith("The model gives some of its members away, to a ")
+    assert "0.400 [0.300, 0.450]" in answer
 
 
 @pytest.mark.parametrize(
@@ -267,11 +248,9 @@ def test_page_and_numbers_are_one_folder(report, tmp_path):
     numbers = json.loads((tmp_path / "new" / "audit.json").read_text())
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", page) and "<script" not in page
     assert page.count("<img") == page.count('alt="') == 2 and 'alt=""' not in page
-    assert (
-        "a network &amp; its &lt;members&gt;" in page
-        and "None" not in page
-        and "nan" not in page.lower().split()
-    )
+    assert "a network &amp; its &lt;members&gt;" in page
+    assert "None" not in page
+    assert "nan" not in page.lower().split()
     assert numbers["headline"]["attack"] == report.result.best.attack
     for one in numbers["attacks"]:
         scores = np.array(one["scores"])
@@ -281,9 +260,8 @@ def test_page_and_numbers_are_one_folder(report, tmp_path):
         )
     assert all(sentence["step"] in page for sentence in numbers["plan"])
     below = [rate for one in report.result.attacks for rate in one.rates if rate.fpr == 0.001]
-    assert not any(rate.resolved for rate in below) and {reporting.tpr(rate) for rate in below} == {
-        "below resolution"
-    }
+    assert not any(rate.resolved for rate in below)
+    assert {reporting.tpr(rate) for rate in below} == {"below resolution"}
     assert "nothing is said of lower false positive rates, such as 0.1 %" in " ".join(
         report.text("shows")
     )
@@ -324,14 +302,10 @@ def test_a_sentence_says_what_its_numbers_say(report):
         with_result(leak=False, best=replace(report.result.best, auc=auc, p=p)).answer
         for auc, p in ((Interval(0.5, 0.4, 0.6), 0.5), (Interval(0.55, 0.51, 0.59), 0.02))
     )
-    assert (
-        calm.startswith("No attack found anything beyond chance. The attack ")
-        and "in four audits of five" in calm
-    )
-    assert (
-        "no proof of safety" in calm
-        and "which alone would be more than chance. That is no proof" in alone
-    )
+    assert calm.startswith("No attack found anything beyond chance. The attack ")
+    assert "in four audits of five" in calm
+    assert "no proof of safety" in calm
+    assert "which alone would be more than chance. That is no proof" in alone
 
 
 def test_an_attack_that_fails_is_said_to_have_failed_in_the_terms_of_an_audit(
@@ -344,10 +318,8 @@ def test_an_attack_that_fails_is_said_to_have_failed_in_the_terms_of_an_audit(
     monkeypatch.setattr(execution, "train_references", lambda inputs, plan, left: (None, plan))
     found = audit.audit(memorised, members, others, recipe=RECIPE, references=4, minutes=5)
     steps = {one.name: one for one in found.plan.steps}
-    assert (
-        steps["IHA"].state == plans.FAILED
-        and "smallest eigenvalue is -1, and the audit adds 0.2" in steps["IHA"].why
-    )
+    assert steps["IHA"].state == plans.FAILED
+    assert "smallest eigenvalue is -1, and the audit adds 0.2" in steps["IHA"].why
     assert steps["LiRA"].state == plans.IMPOSSIBLE and "LiRA" in found.html(), (
         "references that were not there in time"
     )
@@ -379,9 +351,8 @@ def test_a_step_that_fails_by_whatever_error_is_a_line_of_the_plan_and_the_other
         "the model does not do what it asks: KeyError: 'no such thing'",
     )
     assert steps["LiRA"] == (plans.IMPOSSIBLE, "there are no references") and "MALT" in found.scores
-    assert not found.prices[0].failed and all(
-        "no such thing" in price.failed for price in found.prices[1:]
-    )
+    assert not found.prices[0].failed
+    assert all("no such thing" in price.failed for price in found.prices[1:])
     page = " ".join(found.html().split())
     assert (
         "The control did not run; the plan says why. Whether members and non-members differ" in page
@@ -408,17 +379,13 @@ def test_command_line(sets, memorised, tmp_path, monkeypatch):
         "--groups region --minutes 5 -o out"
     )
     planned = CliRunner().invoke(app, f"{words} --plan")
-    assert (
-        planned.exit_code == 0
-        and "gradient norm" in planned.output
-        and not (tmp_path / "out").exists()
-    )
+    assert planned.exit_code == 0
+    assert "gradient norm" in planned.output
+    assert not (tmp_path / "out").exists()
     ran = CliRunner().invoke(app, words)
-    assert (
-        ran.exit_code == 0
-        and "chosen on one half" in ran.output
-        and (tmp_path / "out" / "audit.html").is_file()
-    )
+    assert ran.exit_code == 0
+    assert "chosen on one half" in ran.output
+    assert (tmp_path / "out" / "audit.html").is_file()
 
 
 def test_references_that_do_not_look_like_the_model_are_warned_of_and_its_recipe_is_tried_no_further(
@@ -430,10 +397,8 @@ def test_references_that_do_not_look_like_the_model_are_warned_of_and_its_recipe
     for accuracy in ((0.4, report.accuracy[1]), (1.0, report.accuracy[1] - 0.2)):
         strange = replace(report, reference_accuracy=accuracy)
         assert "The references do not look like the model: they are right about" in strange.answer
-        assert (
-            'class="warning"' in strange.html()
-            and strange.data()["references"]["like_the_model"] is False
-        )
+        assert 'class="warning"' in strange.html()
+        assert strange.data()["references"]["like_the_model"] is False
     found = audit.audit(
         memorised, *sets[:2], recipe=replace(RECIPE, epochs=1), references=4, minutes=30
     )

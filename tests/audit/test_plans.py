@@ -37,24 +37,19 @@ def test_what_is_lacking_is_said(had):
         replace(told(had, recipe=None), public=None), replace(COSTS, epoch=None)
     )
     why = {step.name: step.why for step in planned.steps}
-    assert (
-        why["LiRA"] == "needs a training recipe"
-        and why["quantile regression"] == "needs public records"
-    )
+    assert why["LiRA"] == "needs a training recipe"
+    assert why["quantile regression"] == "needs public records"
     assert "needs a training recipe" in why["IHA"] and planned.state("gradient norm") == RUNS
     large = told(had, recipe=replace(RECIPE, optimizer="adam", momentum=0.0))
     assert "is for SGD" in attacks.find_obstacle(attacks.ATTACKS["IHA"], large, COSTS)
-    sets, recipe = (
-        (had.members, had.non_members),
-        replace(RECIPE, loss="squared_error"),
-    )  # of probabilities there is none
+    # of probabilities there is none
+    sets, recipe = (had.members, had.non_members), replace(RECIPE, loss="squared_error")
     squared = check(had.target.model, *sets, public=had.public, recipe=recipe)
     of_probabilities = check(
         lambda x: softmax(had.target.ask(x), 1), *sets, outputs="probabilities", recipe=recipe
     )
-    assert (
-        squared.target.loss == "squared_error" and of_probabilities.target.loss == "cross_entropy"
-    )
+    assert squared.target.loss == "squared_error"
+    assert of_probabilities.target.loss == "cross_entropy"
     one_by_one = (had, squared, of_probabilities)
     for name, said in (
         ("calibrated loss", "needs one loss"),
@@ -76,9 +71,8 @@ def test_what_is_lacking_is_said(had):
     ] == [*steps]
     assert left_out.state("LiRA") == IMPOSSIBLE and left_out.references == 0
     dear = plans.arrange(had, replace(COSTS, gradient=100.0))
-    assert dear.state("gradient norm") == TOO_DEAR and all(
-        step.name in str(dear) for step in dear.steps
-    )
+    assert dear.state("gradient norm") == TOO_DEAR
+    assert all(step.name in str(dear) for step in dear.steps)
     assert "would need" in next(step.why for step in dear.steps if step.name == "gradient norm")
 
 
@@ -105,13 +99,11 @@ class Trained:
     def __init__(
         self, clock: list[float], seconds: float, kept: int = 0, spoilt: int = 1000, rows=range(0)
     ):
-        self.clock, self.seconds, self.kept, self.spoilt, self.rows = (
-            clock,
-            seconds,
-            kept,
-            spoilt,
-            rows,
-        )
+        self.clock = clock
+        self.seconds = seconds
+        self.kept = kept
+        self.spoilt = spoilt
+        self.rows = rows
 
     def part(self, rows):
         return Trained(self.clock, self.seconds, self.kept, self.spoilt, rows)
@@ -161,20 +153,15 @@ def test_a_plan_that_was_too_quick_ends_in_time_or_is_done_without_references(tr
     planned, references, corrected = train(
         9.0, replace(COSTS, epoch=1e-4), minutes=3.0, references=64
     )
-    assert (
-        planned.references == 64
-        and 4 <= len(references) == corrected.references < 20
-        and corrected.needed <= 3.0
-    )
+    assert planned.references == 64
+    assert 4 <= len(references) == corrected.references < 20
+    assert corrected.needed <= 3.0
     planned, references, corrected = train(300.0, replace(COSTS, epoch=1e-4), minutes=1.0)
     assert planned.references >= 4 and references is None and corrected.state("LiRA") == TOO_DEAR
-    planned, references, corrected = train(
-        9.0, kept=64, minutes=5.0, references=64
-    )  # which says nothing of what others take
-    assert (
-        planned.references == corrected.references == len(references)
-        and corrected.costs == planned.costs
-    )
+    # which says nothing of what others take
+    planned, references, corrected = train(9.0, kept=64, minutes=5.0, references=64)
+    assert planned.references == corrected.references == len(references)
+    assert corrected.costs == planned.costs
 
 
 def test_references_that_were_trained_before_training_failed_are_used_where_they_are_enough(train):

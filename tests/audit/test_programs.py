@@ -33,11 +33,9 @@ NETWORKS = {  # a network, example records, and which of their sizes may be othe
     ),
     "attention": (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (4, 2, 8), ({0: AUTO},)),
 }
-MODEL, INPUTS, WEIGHTS = (
-    "models/model.json",
-    "data/sample_inputs/model.pt",
-    "data/weights/model_weights_config.json",
-)
+MODEL = "models/model.json"
+INPUTS = "data/sample_inputs/model.pt"
+WEIGHTS = "data/weights/model_weights_config.json"
 RUNS = "__import__('pathlib').Path('ran').touch()"
 
 

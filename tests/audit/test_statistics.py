@@ -44,9 +44,8 @@ def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
         statistics.auc_p(RNG.standard_normal(450) + lead * inside, inside) < 0.05 / 8
         for _ in range(500)
     ]
-    assert 0.73 < np.mean(found) < 0.87 and auc == pytest.approx(
-        0.596, abs=1e-3
-    )  # 3.9 standard errors
+    # 3.9 standard errors
+    assert 0.73 < np.mean(found) < 0.87 and auc == pytest.approx(0.596, abs=1e-3)
 
 
 @pytest.mark.parametrize("members", [3, 6])
@@ -70,10 +69,8 @@ def test_rank_test_of_few_records_is_exact(members):
 def test_groups_without_a_leak_are_not_called_and_one_that_leaks_is(groups, side):
     """Of 150 audits no more call a group than one test in ten thousand would make of 5 %."""
     chance = np.random.default_rng([groups, side])
-    inside, rows = (
-        np.arange(2 * side * groups) % 2 == 0,
-        np.arange(2 * side * groups).reshape(groups, -1),
-    )
+    inside = np.arange(2 * side * groups) % 2 == 0
+    rows = np.arange(2 * side * groups).reshape(groups, -1)
     alarms = sum(
         min(statistics.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05
         for _ in range(150)
@@ -93,27 +90,23 @@ def test_p_values_of_members_are_conformal_and_rates_those_of_the_metric_within_
     score, inside = RNG.standard_normal(300), RNG.random(300) < 0.5
     for rate in statistics.judge_rates(score, inside, (0.001, 0.02, 0.3), 0):
         assert rate.tpr.value == metrics.conformal_tpr_at_fpr(score, inside, rate.fpr)
-        assert rate.tpr.low <= rate.tpr.value <= rate.tpr.high and rate.resolved == (
-            rate.fpr * (~inside).sum() >= 1
-        )
+        assert rate.tpr.low <= rate.tpr.value <= rate.tpr.high
+        assert rate.resolved == (rate.fpr * (~inside).sum() >= 1)
     [rate] = statistics.judge_rates(
         np.r_[np.zeros(50), np.linspace(0.1, 1, 300)], np.arange(350) < 50, (0.01,), 0
     )
-    assert rate.tpr.value == rate.tpr.low == 0 and rate.tpr.high == pytest.approx(
-        1 - 0.025 ** (1 / 50)
-    )
+    assert rate.tpr.value == rate.tpr.low == 0
+    assert rate.tpr.high == pytest.approx(1 - 0.025 ** (1 / 50))
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level, monkeypatch):
     """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
     monkeypatch.setattr(statistics, "DRAWS", 300)
-    rng, held, inside, rates = (
-        np.random.default_rng(0),
-        [],
-        np.arange(400) % 2 == 0,
-        (0.05, 0.2, 0.5),
-    )
+    rng = np.random.default_rng(0)
+    held = []
+    inside = np.arange(400) % 2 == 0
+    rates = (0.05, 0.2, 0.5)
     for _ in range(60):
         for found in statistics.judge_rates(
             rng.standard_normal(400) + inside, inside, rates, 0, level
@@ -129,11 +122,9 @@ def test_null_audits_say_nothing_more_often_than_they_may(members, others):
     """A model that gives nothing away, attacked by a loss, a rounded one, right or wrong, and by references: no rate is called
     above or below chance, no leak found, no members called lower, in more audits than one test in ten thousand would make of
     the level."""
-    chance, inside, audits = (
-        np.random.default_rng([members, others]),
-        np.arange(members + others) < members,
-        30,
-    )
+    chance = np.random.default_rng([members, others])
+    inside = np.arange(members + others) < members
+    audits = 30
     said = dict.fromkeys(("above", "below", "leak", "lower", "alone"), 0)
     for game in range(audits):
         loss = chance.exponential(size=len(inside))
@@ -206,24 +197,20 @@ def test_severity_is_the_highest_that_the_auc_or_a_rate_reaches(auc, tpr, severi
     )
     assert best.severity == severity
     uncertain = replace(best, rates=(replace(rate, tpr=Interval(tpr, 0.005, 0.3)),))
-    assert (
-        uncertain.severity == replace(best, rates=()).severity
-    )  # a rate that may be chance counts nothing
+    # a rate that may be chance counts nothing
+    assert uncertain.severity == replace(best, rates=()).severity
 
 
 def test_labels_drawn_at_random_are_what_a_guess_is_compared_with():
     """Mean and variance are those of all draws; a model that names the frequent class alone does no better than a guess."""
-    predicted, labels, pool = (
-        np.array([0, 0, 1, 2]),
-        np.array([0, 1, 1, 2]),
-        np.array([0, 0, 0, 1, 2]),
-    )
+    predicted = np.array([0, 0, 1, 2])
+    labels = np.array([0, 1, 1, 2])
+    pool = np.array([0, 0, 0, 1, 2])
     hits = [(predicted == drawn).sum() for drawn in product(pool, repeat=4)]
     found = statistics.compare_with_guessing(predicted, labels, pool)
     assert found.count == 3 and found.by_a_guess == pytest.approx(np.mean(hits))
     assert found.p == pytest.approx(stats.norm.sf((3 - np.mean(hits) - 0.5) / np.std(hits)))
     rare, zeros = (np.arange(100) > 90).astype(int), np.zeros(100, int)
     assert statistics.compare_with_guessing(zeros, rare, rare).guessed
-    assert not statistics.compare_with_guessing(
-        zeros, zeros, np.arange(200) % 2
-    ).guessed  # members of one class
+    # members of one class
+    assert not statistics.compare_with_guessing(zeros, zeros, np.arange(200) % 2).guessed

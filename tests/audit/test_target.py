@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from audits import check
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 
 from mia_lib import audit, metrics
@@ -65,10 +66,8 @@ def why(plan, name: str) -> str:
 def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_says_so(
     sets, memorised
 ):
-    recipe, few = (
-        TrainConfig("mlp:16", optimizer="sgd", learning_rate=0.2),
-        [of.take(np.arange(100)) for of in sets[:2]],
-    )
+    recipe = TrainConfig("mlp:16", optimizer="sgd", learning_rate=0.2)
+    few = [of.take(np.arange(100)) for of in sets[:2]]
     network = Packed(memorised).eval()
     plain, packed = (check(model, *few, recipe=recipe) for model in (memorised, network))
     for name in ("MALT", "gradient norm", "curvature", "IHA"):
@@ -76,11 +75,10 @@ def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_
             attacks.score(attacks.ATTACKS[name], attacks.AuditSignals(found))
             for found in (plain, packed)
         )
-        np.testing.assert_allclose(score, expected, rtol=1e-6, err_msg=name)
+        assert_allclose(score, expected, rtol=1e-6, err_msg=name)
     assert packed.target.queries.unpacked == {"dict"} and not plain.target.queries.unpacked
-    assert not isinstance(
-        packed.target.model(torch.zeros(1, 12)), torch.Tensor
-    )  # it is left as it was
+    # it is left as it was
+    assert not isinstance(packed.target.model(torch.zeros(1, 12)), torch.Tensor)
     with pytest.raises(
         MiaError, match="model = Packed returns a dict: .* whose forward returns the tensor"
     ):
@@ -90,14 +88,10 @@ def test_logits_of_what_a_model_returns_are_taken_in_all_attacks_and_the_report_
         with torch.no_grad():
             return SimpleNamespace(logits=memorised(torch.from_numpy(x.astype(np.float32))))
 
-    np.testing.assert_array_equal(
-        check(function, *few).target.ask(few[0].x), plain.target.ask(few[0].x)
-    )
+    assert_array_equal(check(function, *few).target.ask(few[0].x), plain.target.ask(few[0].x))
     report = audit.audit(network, *few, queries=0, minutes=5)
-    assert (
-        "The model returns a dict, of which its logits were taken." in report.text("shows")
-        and report.data()
-    )
+    assert "The model returns a dict, of which its logits were taken." in report.text("shows")
+    assert report.data()
 
 
 def test_columns_of_a_forest_that_lacks_a_class_stand_where_they_belong(sets):
@@ -112,7 +106,7 @@ def test_columns_of_a_forest_that_lacks_a_class_stand_where_they_belong(sets):
         (lambda x: forest.predict_proba(x), names),
     ):
         inputs = check(model, members, sets[1], outputs="probabilities", columns=columns)
-        np.testing.assert_allclose(inputs.target.ask(sets[1].x), whole, rtol=1e-12)
+        assert_allclose(inputs.target.ask(sets[1].x), whole, rtol=1e-12)
     report = audit.audit(
         forest.predict_proba, members, sets[1], outputs="probabilities", queries=0, minutes=5
     )
@@ -149,9 +143,10 @@ def test_columns_in_another_order_are_put_in_that_of_the_records():
             lambda x, known: {np.float32(row).tobytes() for row in x} <= known,
             "moved by a small step: .*not one of our records",
         ),
+        # as layers of PyTorch, which refuse it
         (lambda x, known: x.dtype == np.float32, "does not answer records in float64"),
     ],
-)  # as layers of PyTorch, which refuse it
+)
 def test_a_function_that_refuses_what_curvature_asks_is_audited_without_it(
     sets, answer, allowed, said
 ):
@@ -198,7 +193,7 @@ def test_outputs_of_squared_error_may_look_like_probabilities(few, memorised):
         without=["modified entropy"],
     )
     pool = found.inputs.pool
-    np.testing.assert_allclose(
+    assert_allclose(
         -found.scores["MALT"], np.square(sigmoids(pool.x) - np.eye(4)[pool.y]).sum(1) / 2, rtol=1e-5
     )
     with pytest.raises(
@@ -214,10 +209,8 @@ def test_predicted_classes_are_outputs_too(sets, memorised, answer):
     assert metrics.auc(found.scores["0-1"], found.members) == pytest.approx(
         metrics.auc(right.astype(float), found.members)
     )
-    assert (
-        list(found.scores) == ["0-1"]
-        and why(found.plan, "MALT") == "needs more than predicted classes"
-    )
+    assert list(found.scores) == ["0-1"]
+    assert why(found.plan, "MALT") == "needs more than predicted classes"
     with pytest.raises(MiaError, match="a class from 0 to"):
         audit.plan(answer, *sets[:2], outputs="labels")
     with pytest.raises(MiaError, match="a network says more"):
@@ -257,12 +250,10 @@ def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(few, answer
         400,
         signed=True,
     )
-    np.testing.assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
+    assert_allclose(found.scores["boundary distance"], twin.distance, rtol=1e-6)
     assert 120 * 200 < asked[0] == found.data()["queries"] <= found.plan.queries + 1000
-    assert (
-        f"asked about {asked[0]:,} records" in found.html()
-        and f"{found.plan.queries:,} queries" in str(found.plan)
-    )
+    assert f"asked about {asked[0]:,} records" in found.html()
+    assert f"{found.plan.queries:,} queries" in str(found.plan)
     assert "2,500 is usual" in why(audit.plan(predict, *few, outputs="labels"), "boundary distance")
     assert "at least" in why(
         audit.plan(predict, *few, outputs="labels", queries=50), "boundary distance"
@@ -277,9 +268,8 @@ def test_rounded_probabilities_are_taken_with_their_resolution(few, answer):
     assert any(one.startswith("Its probabilities have 1 decimal: ") for one in found.text("shows"))
     exact = answer(found.inputs.pool.x)
     rounded = exact.round(1)
-    np.testing.assert_allclose(
+    assert_allclose(
         found.inputs.target.ask(found.inputs.pool.x), rounded / rounded.sum(1, keepdims=True)
     )
-    assert (
-        count_digits(exact) == 0 == count_digits(2 * rounded) and count_digits(exact.round(2)) == 2
-    )
+    assert count_digits(exact) == 0 == count_digits(2 * rounded)
+    assert count_digits(exact.round(2)) == 2

@@ -90,12 +90,10 @@ def test_of_a_bank_the_first_records_are_asked_as_all_are():
     margin = signals.scalars(logits[0], labels, "cross_entropy")["logit_scaled_confidence"]
     assert np.abs(margin - part["margin"][0]).max() < 0.02
     queries = banks.queries(range(2), recipe, viewed=30)
-    assert (
-        np.abs(queries["queries"][..., 0] - part["margin"][:, :30]).max() < 0.01
-    )  # the first view is the image itself
-    assert (queries["members"] == part["members"][:, :30]).all() and (
-        queries["queries"] == more["queries"]
-    ).all()
+    # the first view is the image itself
+    assert np.abs(queries["queries"][..., 0] - part["margin"][:, :30]).max() < 0.01
+    assert (queries["members"] == part["members"][:, :30]).all()
+    assert (queries["queries"] == more["queries"]).all()
     with pytest.raises(MiaError, match="asked"):
         banks.answers(range(2), recipe, asked=121)
 
@@ -130,24 +128,17 @@ PLAYS = {
 def test_a_play_is_the_papers_game_and_its_rehearsal_the_same_within_the_public_half(trained):
     """And no calibrating model has seen a private record."""
     found = at_the_probe("calibration/cifar10", range(2), **PLAYS)
-    assert (
-        found["private"].sum(1).tolist() == [200] * 2
-        and found["members"].sum(1).tolist() == [100] * 2
-    )
-    assert (
-        found["rehearsal_members"].shape == (2, 100)
-        and found["rehearsal_members"].sum(1).tolist() == [50] * 2
-    )
+    assert found["private"].sum(1).tolist() == [200] * 2
+    assert found["members"].sum(1).tolist() == [100] * 2
+    assert found["rehearsal_members"].shape == (2, 100)
+    assert found["rehearsal_members"].sum(1).tolist() == [50] * 2
     private = found["private"][1]
     inside, reference, spare, own = calibration._within(~private, 1)
-    assert (
-        not ((inside | reference | spare) & private).any() and not (own & (reference | spare)).any()
-    )
-    assert (
-        (inside <= own).all()
-        and own.sum() == reference.sum() + spare.sum() == 100
-        and inside.sum() == 50
-    )
+    assert not ((inside | reference | spare) & private).any()
+    assert not (own & (reference | spare)).any()
+    assert (inside <= own).all()
+    assert own.sum() == reference.sum() + spare.sum() == 100
+    assert inside.sum() == 50
     calibrating = [
         (members, how["validation"])
         for members, how in trained
@@ -155,9 +146,8 @@ def test_a_play_is_the_papers_game_and_its_rehearsal_the_same_within_the_public_
     ]
     assert len(calibrating) == 4
     for members, validation in calibrating[:2]:  # those of the game itself come first
-        assert (
-            not ((members | validation) & found["private"]).any() and (members.sum(1) == 100).all()
-        )
+        assert not ((members | validation) & found["private"]).any()
+        assert (members.sum(1) == 100).all()
 
 
 def test_the_scores_of_a_play_are_those_of_its_models_and_more_references_leave_the_first_as_it_is():
@@ -180,10 +170,8 @@ def test_the_scores_of_a_play_are_those_of_its_models_and_more_references_leave_
         seed=0,
     )
     model = training.train(pool, split[:1], recipe)
-    loss, norm = (
-        signals.loss(model, pool)[0][private[0]],
-        signals.gradient_norm(model, pool)[0][private[0]],
-    )
+    loss = signals.loss(model, pool)[0][private[0]]
+    norm = signals.gradient_norm(model, pool)[0][private[0]]
     assert np.abs(
         signals.loss_of(found["target_margin"][0].astype(float)) - loss
     ).max() < 2e-3 * max(1, loss.max())
@@ -192,10 +180,8 @@ def test_the_scores_of_a_play_are_those_of_its_models_and_more_references_leave_
         at_the_probe("calibration/cifar10", range(1), **PLAYS | {"references": count})
         for count in (1, 2)
     )
-    assert (
-        two["scratch_margin"].shape[1] == 2
-        and (two["scratch_margin"][:, :1] == one["scratch_margin"]).all()
-    )
+    assert two["scratch_margin"].shape[1] == 2
+    assert (two["scratch_margin"][:, :1] == one["scratch_margin"]).all()
     assert not np.array_equal(two["scratch_margin"][:, 0], two["scratch_margin"][:, 1])
 
 
@@ -205,15 +191,10 @@ def test_a_reference_that_was_never_stopped_is_a_stopped_one_at_the_last_epoch()
         name: PLAYS[name]
         for name in ("architecture", "records", "epochs", "batch_size", "learning_rate")
     }
-    play, stopped = (
-        at_the_probe("calibration/cifar10", range(1), **PLAYS),
-        at_the_probe("calibration/stopped", range(1), **plain, stops=[1, 2, 3]),
-    )
-    assert np.array_equal(stopped["members"], play["members"]) and stopped["accuracy"].shape == (
-        1,
-        3,
-        2,
-    )
+    play = at_the_probe("calibration/cifar10", range(1), **PLAYS)
+    stopped = at_the_probe("calibration/stopped", range(1), **plain, stops=[1, 2, 3])
+    assert np.array_equal(stopped["members"], play["members"])
+    assert stopped["accuracy"].shape == (1, 3, 2)
     best = int(play["best_epoch"][0])
     assert np.array_equal(stopped["stopped_margin"][:, best - 1], play["scratch_margin"][:, 0])
     assert not np.array_equal(stopped["stopped_margin"][:, 0], stopped["stopped_margin"][:, 2])
@@ -235,17 +216,14 @@ def test_the_released_curvature_is_rounded_and_the_precise_one_is_not():
         warnings.simplefilter("error", RuntimeWarning)
         found = at_the_probe("curvature/cifar100", range(2), **recipe, **asked)
     gap = np.abs(found["released"][:, :40] - found["precise"]).astype(float)
-    assert (
-        np.median(gap) < 0.1 < gap.max() and np.isfinite(gap).all()
-    )  # what rounding does to the surest
-    assert found["released"].shape == (2, 60, 2) == found["true"].shape and not np.array_equal(
-        found["true"][..., 0], found["true"][..., 1]
-    )
+    # what rounding does to the surest
+    assert np.median(gap) < 0.1 < gap.max() and np.isfinite(gap).all()
+    assert found["released"].shape == (2, 60, 2) == found["true"].shape
+    assert not np.array_equal(found["true"][..., 0], found["true"][..., 1])
     models, pool = banks.models_of(range(2), banks.RECIPE | recipe)
     entropy = modified_entropy(signals.probabilities(models, pool)[0, :60], pool.y[:60])
-    assert np.abs(found["entropy"][0] - np.log(1e-22 - entropy)).max() < 0.04 and found[
-        "outside"
-    ].shape == (2, 0)
+    assert np.abs(found["entropy"][0] - np.log(1e-22 - entropy)).max() < 0.04
+    assert found["outside"].shape == (2, 0)
 
 
 def test_with_all_records_the_curvature_comes_with_test_records_too(monkeypatch):
@@ -266,10 +244,8 @@ def test_with_all_records_the_curvature_comes_with_test_records_too(monkeypatch)
     whole = curvature.cifar10.complete(given)
     found = curvature.cifar10.compute(range(2), whole)
     whole = banks.answers(range(2), {name: whole[name] for name in banks.RECIPE})
-    assert (
-        found["outside"].shape == (2, 40)
-        and np.abs(found["outside"] - whole["margin"][:, 200:]).max() < 0.01
-    )
+    assert found["outside"].shape == (2, 40)
+    assert np.abs(found["outside"] - whole["margin"][:, 200:]).max() < 0.01
 
 
 def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as_is_pytorchs_loss():
@@ -297,13 +273,10 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
     told = at_the_probe("quantile/cifar10-small", range(1, 2))
     blind = at_the_probe("quantile/cifar10-small", range(1, 2), label=False)
     bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.PROBE["recipe"])
-    pool, part = (
-        data.load("fashion_mnist_20k").take(np.arange(240)),
-        regressed.split(bank.members[2], 200, 2, 50, 20),
-    )
-    assert told["mean"].shape == (1, 50 + 40 + 20) and not np.array_equal(
-        blind["mean"], told["mean"]
-    )
+    pool = data.load("fashion_mnist_20k").take(np.arange(240))
+    part = regressed.split(bank.members[2], 200, 2, 50, 20)
+    assert told["mean"].shape == (1, 50 + 40 + 20)
+    assert not np.array_equal(blind["mean"], told["mean"])
     config = NetworkConfig("strided_cnn:4,4,8", (8,), 2, 128, 2e-3, 1e-3, seed=2)
     x, margin, labels = pool.x[part.fitted], bank.margin[2][part.fitted], pool.y[part.fitted]
     mirrored = (
@@ -318,10 +291,8 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
         .fit(*mirrored, validation=held)
         .predict(pool.x[asked], pool.y[asked])
     )
-    assert (
-        np.abs(mean - told["mean"][0]).max() < 2e-2
-        and np.abs(np.log(spread) - told["log_spread"][0]).max() < 2e-2
-    )
+    assert np.abs(mean - told["mean"][0]).max() < 2e-2
+    assert np.abs(np.log(spread) - told["log_spread"][0]).max() < 2e-2
     with pytest.raises(MiaError, match="bank"):
         at_the_probe("quantile/cifar10-small", range(1), bank="bank/none")
 
@@ -332,26 +303,23 @@ def test_references_on_public_records_never_saw_a_judged_one(trained):
     bank = MEASUREMENTS["bank/cifar10-small"](4, **regressed.PROBE["recipe"])
     judged = regressed.split(bank.members[2], 200, 2, 50, 20).judged
     outside = members[2:]
-    assert (
-        found.shape == (1, 2, 90) and not outside[:, judged].any() and (outside.sum(1) == 100).all()
-    )
+    assert found.shape == (1, 2, 90)
+    assert not outside[:, judged].any()
+    assert (outside.sum(1) == 100).all()
 
 
 def test_trees_are_grown_on_balanced_halves_and_told_the_label_or_not():
     grown = at_the_probe("quantile/trees", range(4))
-    assert (grown["members"][0::2] ^ grown["members"][1::2])[:, :400].all() and not grown[
-        "members"
-    ][:, 400:].any()
+    assert (grown["members"][0::2] ^ grown["members"][1::2])[:, :400].all()
+    assert not grown["members"][:, 400:].any()
     margin = grown["margin"].astype(float)
-    assert (
-        margin[grown["members"]].mean() > margin[~grown["members"]].mean() + 0.03
-    )  # they know their members
+    # they know their members
+    assert margin[grown["members"]].mean() > margin[~grown["members"]].mean() + 0.03
     told, blind = (
         at_the_probe("quantile/tables", range(1), label=label) for label in (True, False)
     )
     rest = margin[0, 400:] - told["mean"][0, 100:-50]
-    assert told["mean"].shape == (1, 250) and np.std(rest) < np.std(
-        margin[0, 400:] - blind["mean"][0, 100:-50]
-    )
+    assert told["mean"].shape == (1, 250)
+    assert np.std(rest) < np.std(margin[0, 400:] - blind["mean"][0, 100:-50])
     with pytest.raises(MiaError, match="holds images"):
         regressed.table_of(regressed.TREES | {"dataset": "fashion_mnist_20k"})

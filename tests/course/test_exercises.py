@@ -32,9 +32,8 @@ ANSWERS = [
     for one in ALL
     for answer in (None, *one.answers)
 ]
-said_of = functools.cache(
-    exercises.Exercise.failures
-)  # each answer is checked once, also where it is exported
+# each answer is checked once, also where it is exported
+said_of = functools.cache(exercises.Exercise.failures)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -67,15 +66,11 @@ def test_right_answers_are_accepted_and_wrong_ones_told_why(exercise, answer):
 def test_a_students_copy_holds_no_solution_and_what_was_not_written_is_not_accepted(exercise):
     made, functions = exercise.student(), exercise.about["functions"]
     nbformat.validate(made)
-    text, tags = (
-        jupytext.writes(made, fmt="py:percent"),
-        [cell.metadata.get("tags", []) for cell in made.cells],
-    )
-    assert (
-        "SOLUTION" not in text
-        and "Wrong" not in text
-        and not {"right", "wrong"} & set(sum(tags, []))
-    )
+    text = jupytext.writes(made, fmt="py:percent")
+    tags = [cell.metadata.get("tags", []) for cell in made.cells]
+    assert "SOLUTION" not in text
+    assert "Wrong" not in text
+    assert not {"right", "wrong"} & set(sum(tags, []))
     assert sum("parameters" in some for some in tags) == 1
     code = [
         cell.source
@@ -104,9 +99,8 @@ def test_a_students_copy_holds_no_solution_and_what_was_not_written_is_not_accep
             for given in (work, {})
         )
     assert "right" not in said + nothing
-    assert any("still to be written" in one for one in said) and all(
-        "no function" in one for one in nothing
-    )
+    assert any("still to be written" in one for one in said)
+    assert all("no function" in one for one in nothing)
 
 
 @pytest.mark.parametrize(
@@ -230,9 +224,8 @@ def test_a_folder_that_is_not_empty_is_left_alone_and_one_without_exercises_is_n
     (tmp_path / full).write_text("mine")
     with pytest.raises(MiaError, match="not empty"):
         export.write(tmp_path, ROOT, "student")
-    assert [path.name for path in tmp_path.iterdir()] == [full] and (
-        tmp_path / full
-    ).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [full]
+    assert (tmp_path / full).read_text() == "mine"
     with pytest.raises(MiaError, match="no exercises"):
         export.write(tmp_path / "new", tmp_path, "student")
 
@@ -250,9 +243,8 @@ def test_on_a_full_disk_no_half_of_an_export_is_left_and_the_same_command_works_
             export.write(tmp_path, ROOT, "student")
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(bank, "write", lambda to: to.touch())
-    assert (export.write(tmp_path, ROOT, "student") / "checks" / "lira.py").is_file() and not list(
-        tmp_path.glob(".*")
-    )
+    assert (export.write(tmp_path, ROOT, "student") / "checks" / "lira.py").is_file()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
@@ -268,12 +260,10 @@ def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
         app,
         ["course", "check", "--to", str(table), str(tmp_path / "one.py"), str(tmp_path / "two.py")],
     )
-    assert (
-        done.exit_code == 2
-        and "one.py" in done.stdout
-        and "two.py" in done.stdout
-        and "cannot be written" in done.output
-    )
+    assert done.exit_code == 2
+    assert "one.py" in done.stdout
+    assert "two.py" in done.stdout
+    assert "cannot be written" in done.output
     monkeypatch.setattr(
         marking.csv,
         "writer",
@@ -287,11 +277,9 @@ def test_marks_are_printed_where_they_cannot_be_written(tmp_path, monkeypatch):
 def test_signals_say_what_is_in_them(exported):
     card = json.loads((exported["student"] / "signals.json").read_text())
     path = exported["student"] / "signals.npz"
-    assert (
-        path.stat().st_size == card["bytes"] < bank.LARGEST
-        and "MIT" in card["licence"]
-        and bank.NAME in card["what"]
-    )
+    assert path.stat().st_size == card["bytes"] < bank.LARGEST
+    assert "MIT" in card["licence"]
+    assert bank.NAME in card["what"]
     with np.load(path, allow_pickle=False) as held:
         assert set(held) == set(card["arrays"]) == set(bank.WHAT)
         for name, one in card["arrays"].items():
@@ -299,9 +287,8 @@ def test_signals_say_what_is_in_them(exported):
         hidden = np.maximum(held["x"] / 255 @ held["w1"] + held["b1"], 0)
         logits = hidden @ held["w2"] + held["b2"]
         loss = np.log(np.exp(logits).sum(1)) - logits[np.arange(len(logits)), held["y"]]
-        np.testing.assert_allclose(
-            loss, held["loss"][0], atol=0.03
-        )  # weights of model 0, in half precision
+        # weights of model 0, in half precision
+        np.testing.assert_allclose(loss, held["loss"][0], atol=0.03)
         assert (held["members"][::2] ^ held["members"][1::2]).all()
     with pytest.raises(MiaError, match="is there already"):
         bank.write(path)
@@ -326,15 +313,11 @@ def test_a_look_at_a_result_that_is_none_says_what_is_wrong(capsys):
         with pytest.raises(ValueError, match="Keep the notebook in the folder"):
             checks.run("unknown", {})
     shown = capsys.readouterr().out
-    assert (
-        "scores of shape () and type float64 for 10 records" in shown
-        and shown.count("AUC 1.000") == 1
-    )
-    assert (
-        "5 of 10 scores are NaN" in shown
-        and "type <U4" in shown
-        and "both kinds are needed" in shown
-    )
+    assert "scores of shape () and type float64 for 10 records" in shown
+    assert shown.count("AUC 1.000") == 1
+    assert "5 of 10 scores are NaN" in shown
+    assert "type <U4" in shown
+    assert "both kinds are needed" in shown
 
 
 def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
@@ -420,10 +403,8 @@ def test_marks_are_written_one_by_one_and_no_notebook_stops_those_after_it(tmp_p
         "brackets": ("lira", "0"),
     }
     assert marks["anna"]["complaint"] == "" and "ValueError" in marks["bytes"]["complaint"]
-    assert (
-        "printed at its end" in marks["brackets"]["complaint"]
-        and "no file" in marks[tmp_path.name]["complaint"]
-    )
+    assert "printed at its end" in marks["brackets"]["complaint"]
+    assert "no file" in marks[tmp_path.name]["complaint"]
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 2 and "marks.csv cannot be written (File exists)" in again.output
 
@@ -562,12 +543,10 @@ def test_real_signals_show_what_is_alike_what_is_chance_and_what_a_threshold_pro
         [float(number) for number in re.findall(r"(?:p|AUC) ([\d.]+)[,;]", line)]
         for line in said["winner"].splitlines()
     )
-    assert (
-        max(nothing) > 0.54
-        and min(nothing) > 0.05
-        and min(something) < 0.01
-        and "number 31" in said["winner"]
-    )
+    assert max(nothing) > 0.54
+    assert min(nothing) > 0.05
+    assert min(something) < 0.01
+    assert "number 31" in said["winner"]
     promised, counted, found = (
         float(number) for number in re.findall(r"([\d.]+)%", said["threshold"])
     )

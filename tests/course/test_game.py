@@ -78,21 +78,17 @@ def test_what_is_handed_out_tells_no_answer(played):
         "practice.npz",
         "team_name.py",
     ]
-    assert (
-        hidden.members.shape == (T, N)
-        and (hidden.members.mean(1) > 0.3).all()
-        and kept["seed"] == 3
-    )
+    assert hidden.members.shape == (T, N)
+    assert (hidden.members.mean(1) > 0.3).all()
+    assert kept["seed"] == 3
     told = (out / "README.md").read_text()
     assert not (played / game.SEED_FILE).exists() and "seed" not in told and "4 references" in told
     with np.load(out / "practice.npz", allow_pickle=False) as practice:
-        assert practice["members"].shape == (game.PRACTICE, N) and practice[
-            "reference_margin"
-        ].shape == (4, N)
+        assert practice["members"].shape == (game.PRACTICE, N)
+        assert practice["reference_margin"].shape == (4, N)
         known = np.concatenate([practice["members"], practice["reference_members"]])
-    for place, target in enumerate(
-        hidden.members
-    ):  # no published model's training set, nor what that leaves, nor another's
+    # no published model's training set, nor what that leaves, nor another's
+    for place, target in enumerate(hidden.members):
         agree = [np.mean(target == row) for row in [*known, *np.delete(hidden.members, place, 0)]]
         assert 0.2 < min(agree) and max(agree) < 0.8
     first, second = hidden.half(final=False), hidden.half(final=True)
@@ -135,10 +131,8 @@ def test_a_function_gets_what_all_have_and_not_the_members(challenge, tmp_path):
         "given['public_margin'].mean() * 0",
     )
     scores = game.run(path, challenge)
-    assert (
-        np.allclose(scores, challenge.margin + len(game.ARGUMENTS))
-        and "members" not in game.ARGUMENTS
-    )
+    assert np.allclose(scores, challenge.margin + len(game.ARGUMENTS))
+    assert "members" not in game.ARGUMENTS
 
 
 @pytest.mark.parametrize(
@@ -171,12 +165,10 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     os.truncate(huge, 10**12)  # bytes that take no room on the disk
     places, refused = game.judge(challenge, [tmp_path / "gone.py", huge, good, other, twice])
     assert {place.team for place in places} == {"team_one", "team_two", *game.OF_THE_BOOK}
-    assert (
-        len(refused) == 3
-        and "gone.py" in refused[0]
-        and "huge.py is no file that can be run" in refused[1]
-        and "another file of team_one" in refused[2]
-    )
+    assert len(refused) == 3
+    assert "gone.py" in refused[0]
+    assert "huge.py is no file that can be run" in refused[1]
+    assert "another file of team_one" in refused[2]
     assert places[-1].team == "team_two"
     score = game.of_the_book(challenge)["MALT (the book)"]
     assert score.shape == (T, N) and np.array_equal(np.argsort(score), np.argsort(challenge.margin))
@@ -296,11 +288,9 @@ def _stub(monkeypatch, compute):
 
 
 def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
-    seeds, shape, stops = (
-        [],
-        published.load(game.NAME, arrays=("members",)).members.shape[1],
-        [True, False, False],
-    )
+    seeds = []
+    shape = published.load(game.NAME, arrays=("members",)).members.shape[1]
+    stops = [True, False, False]
 
     def trained(index, parameters):
         assert index == range(0, 2 * T, 2)  # all at once, so that all processors have work
@@ -314,9 +304,8 @@ def test_a_game_that_was_stopped_goes_on_with_its_seed(tmp_path, monkeypatch):
         hide(folder)
     hide(folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(game.WRITTEN - {game.SEED_FILE})
-    (folder / game.SEED_FILE).write_text(
-        str(seeds[0])
-    )  # as when it is stopped before the last step
+    # as when it is stopped before the last step
+    (folder / game.SEED_FILE).write_text(str(seeds[0]))
     (folder / ".writing-1-a").write_text("")
     hide(folder)
     assert len(set(seeds)) == 1 and not (folder / game.SEED_FILE).exists()
@@ -333,9 +322,8 @@ def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
         f"team-{k}": gain * members + RNG.normal(size=members.shape)
         for k, gain in enumerate((0.5, 0.5, 0.5, 3))
     }
-    mapped = {
-        team: np.exp(score) for team, score in reversed(scores.items())
-    }  # which is another unit and another order
+    # which is another unit and another order
+    mapped = {team: np.exp(score) for team, score in reversed(scores.items())}
     for given in (scores, mapped):
         places = {one.team: (one.best, one.worst) for one in game.ranking(given, members)}
         assert places == {"team-0": (2, 4), "team-1": (2, 4), "team-2": (2, 4), "team-3": (1, 1)}
@@ -391,15 +379,11 @@ def test_a_lecturer_judges_from_the_command_line(played, tmp_path):
     _file(tmp_path, "def attack(margin, **given): return margin > 0", "team_two")
     done = _mia("judge", played, tmp_path)
     assert done.exit_code == 0 and "Refused: team_two.py: the scores are labels" in done.output
-    assert (
-        "team_one" in done.output
-        and "MALT (the book)" in done.output
-        and (played / "leaderboard.html").is_file()
-    )
-    assert (
-        _mia("judge", played, tmp_path / "team_one.py", "--final").exit_code == 0
-        and (played / "final.html").is_file()
-    )
+    assert "team_one" in done.output
+    assert "MALT (the book)" in done.output
+    assert (played / "leaderboard.html").is_file()
+    assert _mia("judge", played, tmp_path / "team_one.py", "--final").exit_code == 0
+    assert (played / "final.html").is_file()
     done = _mia("judge", played, tmp_path / "team_one.py", "--final")
     assert done.exit_code == 2 and "was made already" in done.output
     assert _mia("try", tmp_path / "team_two.py").exit_code == 1

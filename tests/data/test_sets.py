@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from PIL import Image
 
 from mia_lib import data
@@ -38,9 +39,8 @@ def place(folder, monkeypatch):
         (folder / name).mkdir(exist_ok=True)
         (folder / name / file).write_bytes(content)
         monkeypatch.setitem(readers.SHA256, file, hashlib.sha256(content).hexdigest())
-        monkeypatch.setitem(
-            sets._KNOWN, name, sets._KNOWN[name]._replace(made="")
-        )  # was not known before
+        # was not known before
+        monkeypatch.setitem(sets._KNOWN, name, sets._KNOWN[name]._replace(made=""))
 
     return write
 
@@ -51,11 +51,9 @@ SMALL_HASH = hashlib.sha256(SMALL).hexdigest()
 
 def test_embedded_images_are_the_first_training_images():
     records = data.load("fashion_mnist_20k")
-    assert (
-        records.x.shape == (20000, 28, 28, 1)
-        and records.x.dtype == np.uint8
-        and records.y.dtype == np.int64
-    )
+    assert records.x.shape == (20000, 28, 28, 1)
+    assert records.x.dtype == np.uint8
+    assert records.y.dtype == np.int64
     assert (len(records), records.n_train, records.shape, records.is_image) == (
         20000,
         20000,
@@ -129,16 +127,11 @@ def test_mirrored_images_have_left_and_right_exchanged_and_nothing_else():
     x = np.random.default_rng(0).integers(0, 256, (6, 3, 5, 2), np.uint8)
     images = data.Dataset("pictures", x, np.arange(6) % 3, 4, tuple("abc"))
     there = images.mirrored()
-    assert (
-        (there.x == x[:, :, ::-1]).all()
-        and there.x.flags.c_contiguous
-        and there.x.dtype == np.uint8
-    )
-    assert (there.y == images.y).all() and (there.n_train, there.classes, there.name) == (
-        4,
-        images.classes,
-        "pictures",
-    )
+    assert (there.x == x[:, :, ::-1]).all()
+    assert there.x.flags.c_contiguous
+    assert there.x.dtype == np.uint8
+    assert (there.y == images.y).all()
+    assert (there.n_train, there.classes, there.name) == (4, images.classes, "pictures")
     assert there.fingerprint != images.fingerprint == there.mirrored().fingerprint
 
 
@@ -152,11 +145,9 @@ def test_a_prepared_file_goes_before_everything_else_if_its_pixels_are_the_genui
         data.load("mnist")
     monkeypatch.setitem(sets._KNOWN, "mnist", sets._KNOWN["mnist"]._replace(pixels=SMALL_HASH))
     records = data.load("mnist")
-    assert (
-        np.array_equal(records.x, SMALL)
-        and records.n_train == 4
-        and records.classes == tuple("0123456789")
-    )
+    assert np.array_equal(records.x, SMALL)
+    assert records.n_train == 4
+    assert records.classes == tuple("0123456789")
     assert data.get("mnist") == folder / "mnist.npz"
 
 
@@ -207,19 +198,14 @@ def test_adult_by_hand(place):
     place("adult", "adult.data", ADULT)
     place("adult", "adult.test", ADULT_TEST)
     records = data.load("adult")
-    assert (
-        records.n_train == 2
-        and records.y.tolist() == [0, 1, 1]
-        and records.classes == ("<=50K", ">50K")
-    )
+    assert records.n_train == 2
+    assert records.y.tolist() == [0, 1, 1]
+    assert records.classes == ("<=50K", ">50K")
     age = np.array([39, 50, 61])
-    np.testing.assert_allclose(records.x[:, 0], (age - 50) / np.sqrt(242 / 3), rtol=1e-5)
+    assert_allclose(records.x[:, 0], (age - 50) / np.sqrt(242 / 3), rtol=1e-5)
     assert records.x.shape == (3, 6 + 3 + 2 + 2 + 2 + 2 + 2 + 2 + 2)
-    assert records.x[:, 6:9].tolist() == [
-        [0, 0, 1],
-        [1, 0, 0],
-        [0, 1, 0],
-    ]  # "?", Private, State-gov
+    # "?", Private, State-gov
+    assert records.x[:, 6:9].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
 
 def test_hepatitis_german_credit_and_location30_by_hand(place):
@@ -230,19 +216,15 @@ def test_hepatitis_german_credit_and_location30_by_hand(place):
     ]
     place("hepatitis", "hepatitis.data", "\n".join(rows * 5).encode() + b"\n")
     records = data.load("hepatitis")
-    assert (
-        records.x.shape == (15, 19)
-        and records.n_train == 12
-        and records.y[:3].tolist() == [1, 0, 1]
-    )
+    assert records.x.shape == (15, 19)
+    assert records.n_train == 12
+    assert records.y[:3].tolist() == [1, 0, 1]
     # age over 60; sex 0 or 1; steroid: the mean of 0 and 1; alkali: that of 85 and 170; protime: 60 of 80
     expected = [[0.5, 1, 0, 0.5, 0.75], [1, 0, 0.5, 0.75, 1], [0.75, 0, 1, 1, 0.5]]
-    np.testing.assert_allclose(records.x[:3, [0, 1, 2, 14, 17]], expected, rtol=1e-6)
+    assert_allclose(records.x[:3, [0, 1, 2, 14, 17]], expected, rtol=1e-6)
     place("german_credit", "german.data", b"A11 6 A34 A43 1169 1\nA12 48 A32 A410 5951 2\n" * 5)
     records = data.load("german_credit")
-    np.testing.assert_allclose(
-        records.x[:2], [[0, 6 / 48, 1, 0.3, 1169 / 5951], [1, 1, 0.5, 1, 1]], rtol=1e-6
-    )
+    assert_allclose(records.x[:2], [[0, 6 / 48, 1, 0.3, 1169 / 5951], [1, 1, 0.5, 1, 1]], rtol=1e-6)
     assert records.y[:2].tolist() == [0, 1] and records.n_train == 8
     bits, out = np.random.default_rng(0).integers(0, 2, (5, 11)).astype(np.uint8), io.BytesIO()
     np.savez(out, features_packed=np.packbits(bits, axis=1), n_features=11, labels=np.arange(5))
@@ -262,15 +244,12 @@ def test_image_folders(folder, name, ending):
                 mode = Image.fromarray(picture).convert("L" if k == 2 else "RGB")
                 mode.save(folder / name / split / cls / f"{k}.{ending}", quality=95)
     records = data.load(name, image_size=10)
-    assert (
-        records.x.shape == (6 * len(splits), 10, 10, 3)
-        and records.n_train == 6
-        and records.classes == ("ape", "bee")
-    )
+    assert records.x.shape == (6 * len(splits), 10, 10, 3)
+    assert records.n_train == 6
+    assert records.classes == ("ape", "bee")
     middle = records.x[:6, 3:7, 3:7].astype(int)
-    assert (
-        np.abs(middle - np.array([0, 1, 2, 100, 101, 102])[:, None, None, None]).max() <= 6
-    )  # JPEG rounds
+    # JPEG rounds
+    assert np.abs(middle - np.array([0, 1, 2, 100, 101, 102])[:, None, None, None]).max() <= 6
     assert records.y[:6].tolist() == [0, 0, 0, 1, 1, 1] and data.get(name) == folder / name
     assert len(data.load(name, image_size=10, per_class=1)) == 2 * len(splits)
     with pytest.raises(MiaError, match="image_size = 2 is out of range"):
@@ -336,11 +315,9 @@ def test_image_sets_come_through_torchvision(folder, monkeypatch):
         data.load("mnist")
     monkeypatch.setitem(sets._KNOWN, "mnist", sets._KNOWN["mnist"]._replace(pixels=SMALL_HASH))
     records = data.load("mnist")
-    assert (
-        np.array_equal(records.x, SMALL)
-        and records.y.tolist() == [0, 1, 2, 0, 1, 2]
-        and records.n_train == 4
-    )
+    assert np.array_equal(records.x, SMALL)
+    assert records.y.tolist() == [0, 1, 2, 0, 1, 2]
+    assert records.n_train == 4
     assert records.classes[0] == "0 - digit" and data.get("mnist") == folder / "mnist.npz"
 
 
@@ -358,13 +335,10 @@ def test_tables_come_from_uci_with_their_sha256_and_the_toy_is_standard_normal_a
     records, again, other = (
         data.load("gaussian", records=400, dimension=50, seed=seed) for seed in (3, 3, 0)
     )
-    assert (
-        abs(records.x.mean()) < 0.03 and abs(records.x.std() - 1) < 0.03
-    )  # 20,000 draws: 4 standard errors
-    assert (
-        again.fingerprint == records.fingerprint != other.fingerprint
-        and records.x.dtype == np.float32
-    )
+    # 20,000 draws: 4 standard errors
+    assert abs(records.x.mean()) < 0.03 and abs(records.x.std() - 1) < 0.03
+    assert again.fingerprint == records.fingerprint != other.fingerprint
+    assert records.x.dtype == np.float32
 
 
 TASK = {
@@ -415,30 +389,20 @@ def openml(monkeypatch):
 def test_an_openml_task_leads_to_its_data_set_or_is_refused(folder, openml, monkeypatch):
     records = data.load("openml_361070")
     assert openml == ["https://www.openml.org/api/v1/json/task/361070", (44157, "label")]
-    assert (
-        records.y.tolist() == [1, 0, 1, 0]
-        and records.classes == ("0", "1")
-        and records.n_train == 4
-    )
-    age, count = (
-        np.array([20, 40, 40, 60]),
-        np.array([1, 2, 3, 2]),
-    )  # the missing age is the mean of the others
+    assert records.y.tolist() == [1, 0, 1, 0]
+    assert records.classes == ("0", "1")
+    assert records.n_train == 4
+    # the missing age is the mean of the others
+    age, count = np.array([20, 40, 40, 60]), np.array([1, 2, 3, 2])
     numbers = [(age - 40) / np.sqrt(200), (count - 2) / np.sqrt(0.5)]
-    np.testing.assert_allclose(records.x[:, :2], np.transpose(numbers), rtol=1e-5)
-    assert records.x[:, 2:4].tolist() == [
-        [0, 1],
-        [1, 0],
-        [0, 0],
-        [0, 1],
-    ]  # colour a, b; missing is neither
-    assert (
-        records.x[:, 4:].tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]]
-        and records.x.dtype == np.float32
-    )  # flag
-    assert (
-        data.load("openml_361070").fingerprint == records.fingerprint and len(openml) == 2
-    )  # from the file
+    assert_allclose(records.x[:, :2], np.transpose(numbers), rtol=1e-5)
+    # colour a, b; missing is neither
+    assert records.x[:, 2:4].tolist() == [[0, 1], [1, 0], [0, 0], [0, 1]]
+    # flag
+    assert records.x[:, 4:].tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]]
+    assert records.x.dtype == np.float32
+    # from the file
+    assert data.load("openml_361070").fingerprint == records.fingerprint and len(openml) == 2
     monkeypatch.setitem(TASK["task"], "task_type_id", "2")
     with pytest.raises(MiaError, match="no classification task .*openml_361057.npz"):
         data.load("openml_361057")
@@ -450,9 +414,8 @@ class Folktables(ModuleType):
 
     class ACSDataSource:
         def __init__(self, survey_year, horizon, survey, root_dir):
-            assert (survey_year, horizon, survey) == ("2018", "1-Year", "person") and Path(
-                root_dir
-            ).is_dir()
+            assert (survey_year, horizon, survey) == ("2018", "1-Year", "person")
+            assert Path(root_dir).is_dir()
 
         def get_data(self, states, download):
             assert states == ["NY"] and download
@@ -474,18 +437,14 @@ class Folktables(ModuleType):
 def test_acs_tables_come_through_folktables(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "folktables", Folktables("folktables"))
     records = data.load("acs_income")
-    assert (
-        records.x.shape == (120, 2 + 3) and records.n_train == 120
-    )  # age, occupation; three codes; ST left out
-    assert (
-        records.y.tolist() == [0] * 51 + [1] * 69 and records.classes[1] == "above 50,000 dollars"
-    )
-    np.testing.assert_allclose(records.x[:6, 0], (np.arange(6) - 2.5) / np.sqrt(35 / 12), rtol=1e-5)
-    np.testing.assert_allclose(np.diff(records.x[:, 1]), 1 / np.sqrt((120**2 - 1) / 12), rtol=1e-4)
-    assert (
-        np.array_equal(records.x[:, 2:], np.eye(3)[np.arange(120) % 3])
-        and (folder / "acs_income.npz").exists()
-    )
+    # age, occupation; three codes; ST left out
+    assert records.x.shape == (120, 2 + 3) and records.n_train == 120
+    assert records.y.tolist() == [0] * 51 + [1] * 69
+    assert records.classes[1] == "above 50,000 dollars"
+    assert_allclose(records.x[:6, 0], (np.arange(6) - 2.5) / np.sqrt(35 / 12), rtol=1e-5)
+    assert_allclose(np.diff(records.x[:, 1]), 1 / np.sqrt((120**2 - 1) / 12), rtol=1e-4)
+    assert np.array_equal(records.x[:, 2:], np.eye(3)[np.arange(120) % 3])
+    assert (folder / "acs_income.npz").exists()
 
 
 def test_no_network_says_how_to_get_it_and_what_works(folder, monkeypatch):
@@ -497,9 +456,8 @@ def test_no_network_says_how_to_get_it_and_what_works(folder, monkeypatch):
         data.load("openml_361067")
     with pytest.raises(MiaError, match="mia data get purchase100") as error:
         data.load("purchase100")
-    assert str(folder) in str(error.value) and "fashion_mnist_20k, german_credit" in str(
-        error.value
-    )
+    assert str(folder) in str(error.value)
+    assert "fashion_mnist_20k, german_credit" in str(error.value)
     with pytest.raises(MiaError, match=r"cinic10/\{train,valid,test\}/CLASS/"):
         data.load("cinic10")
     monkeypatch.setattr(sets, "EMBEDDED", folder)
@@ -530,10 +488,8 @@ def test_describe_lists_every_set_without_reading_any(folder, monkeypatch):
         str(folder / "mnist.npz"),
         "not here",
     ]
-    assert (
-        table.loc["cifar10", "how to get"] == "mia data get cifar10"
-        and table.loc["imagenet", "classes"] == 1000
-    )
+    assert table.loc["cifar10", "how to get"] == "mia data get cifar10"
+    assert table.loc["imagenet", "classes"] == 1000
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,10 @@ def test_claims_files_name_their_data_and_what_is_ours(paper):
             re.search(r"\(our (addition|reading)\b", claim["text"])
         ), claim["id"]
         assert claim["kind"] == "ours" or not claim["id"].startswith("A"), claim["id"]
-    regimes, exhibits = (
-        claims._file(paper).get("regimes", {}),
-        {one["exhibit"] for one in claims.claims(paper).values()},
-    )
-    assert set(regimes) <= exhibits and {regime["dataset"] for regime in regimes.values()} <= set(
-        sets.names()
-    )
+    regimes = claims._file(paper).get("regimes", {})
+    exhibits = {one["exhibit"] for one in claims.claims(paper).values()}
+    assert set(regimes) <= exhibits
+    assert {regime["dataset"] for regime in regimes.values()} <= set(sets.names())
 
 
 @pytest.mark.parametrize(
@@ -121,10 +118,8 @@ def test_show_hands_every_verdict_to_the_scorecard_and_says_whose_it_is_and_what
     claims.show("bayes", reversed(all_of_bayes()))
     (table, details), text = bundles, bundles[0]["text/markdown"]
     assert [record["claim"] for record in table[claims.MIME]] == list(claims.claims("bayes"))
-    assert (
-        ":name: tab-bayes-claims" in text
-        and "Every case of every claim" in details["text/markdown"]
-    )
+    assert ":name: tab-bayes-claims" in text
+    assert "Every case of every claim" in details["text/markdown"]
     rows = {
         row.split("**")[1].rstrip("."): row for row in text.splitlines() if row.startswith("| **")
     }
@@ -183,10 +178,8 @@ def test_verdicts_that_do_not_add_up_are_counted_apart():
     ours = sum(one["kind"] == "ours" and one["verdict"] == "reproduced" for one in records)
     checked = sum(one["verdict"] == "checked" for one in records)
     text = claims.tally(records)
-    assert (
-        f"own data: {on['Table 1']} reproduced" in text
-        and f"On other data: {on['Table 2']} reproduced" in text
-    )
+    assert f"own data: {on['Table 1']} reproduced" in text
+    assert f"On other data: {on['Table 2']} reproduced" in text
     assert f"additions: {ours} reproduced" in text and f"identities: {checked} checked" in text
     assert "about no data set: " in text.lower() and "1 not run" in text
 

@@ -60,11 +60,9 @@ def test_counts_are_those_of_a_loop_and_walk_along_the_roc_from_all_to_none(rate
         )
     fpr, tpr, _ = metrics.roc_curve(SCORES[name], MEMBERS)
     walked = [(row["fp"] / (~MEMBERS).sum(), row["tp"] / MEMBERS.sum()) for row in rows]
-    assert (
-        set(walked) <= set(zip(fpr, tpr, strict=True))
-        and walked[0] == (1, 1)
-        and walked[-1] == (0, 0)
-    )
+    assert set(walked) <= set(zip(fpr, tpr, strict=True))
+    assert walked[0] == (1, 1)
+    assert walked[-1] == (0, 0)
     assert walked == sorted(walked, reverse=True)
     for kind in ("members", "non-members"):
         bars = [
@@ -109,10 +107,8 @@ def test_what_is_displayed_is_the_picture_with_the_chart_beside_it(displayed):
     assert altair.ConcatChart.from_dict(spec).to_dict()["params"] == spec["params"], (
         "valid, as Altair sees it"
     )
-    assert (
-        spec["description"] == WORDS["alt"]
-        and spec["usermeta"]["instructions"] == WORDS["instructions"]
-    )
+    assert spec["description"] == WORDS["alt"]
+    assert spec["usermeta"]["instructions"] == WORDS["instructions"]
     assert spec["background"] == "white" and spec["$schema"].endswith("v5.20.1.json")
     assert not plt.get_fignums()
 

@@ -58,20 +58,17 @@ def said(spec, **moved):
 @pytest.mark.parametrize("case, attack", OF)
 def test_rates_are_those_of_the_metric_at_every_rate_allowed_and_rise_to_one(case, attack):
     scores, members, row = CASES[case][0][attack], CASES[case][1], OF[case, attack]
-    assert ALLOWED[-1] == 1 and ALLOWED[0] < 1 / max(
-        (~members).sum(1).max() for _, members in CASES.values()
-    )
+    assert ALLOWED[-1] == 1
+    assert ALLOWED[0] < 1 / max((~members).sum(1).max() for _, members in CASES.values())
     assert np.allclose(np.diff(np.log10(ALLOWED)), 1 / explore.PER_DECADE)
     for place in range(0, len(ALLOWED), 9):
         rate = float(ALLOWED[place])
         if rate < 1:
             assert np.isclose(row["tpr"][place], np.mean(metrics.tpr_at_fpr(scores, members, rate)))
         assert row["fpr"][place] <= rate * (1 + 1e-9), "reached is at most what is allowed"
-    assert (
-        (np.diff(row["tpr"]) >= 0).all()
-        and (np.diff(row["fpr"]) >= 0).all()
-        and row["tpr"][-1] == row["fpr"][-1] == 1
-    )
+    assert (np.diff(row["tpr"]) >= 0).all()
+    assert (np.diff(row["fpr"]) >= 0).all()
+    assert row["tpr"][-1] == row["fpr"][-1] == 1
     below = (ALLOWED < 0.1).sum()  # where ties accuse nobody
     assert attack != "Gap" or not any(row["tpr"][:below]) and not any(row["fpr"][:below])
 
@@ -89,10 +86,8 @@ def test_it_says_and_draws_what_arithmetic_gives(spec, case, first, second, powe
         spec, setting=case, first=first, second=second, power=power, share=share, cost=cost
     )
     place, came = round(power * explore.PER_DECADE) + len(ALLOWED) - 1, []
-    for row in (
-        OF[case, first],
-        OF[case, second],
-    ):  # right, wrong and missed among a thousand records, and the net gain
+    # right, wrong and missed among a thousand records, and the net gain
+    for row in (OF[case, first], OF[case, second]):
         tpr, wrong = row["tpr"][place], 10 * (100 - share) * row["fpr"][place]
         came.append(
             (10 * share * tpr, wrong, 10 * share * (1 - tpr), 10 * share * tpr - cost * wrong)
@@ -110,11 +105,9 @@ def test_it_says_and_draws_what_arithmetic_gives(spec, case, first, second, powe
         rtol=1e-3,
     )
     assert lines[-1].startswith(f"{first if came[0][-1] > came[1][-1] else second} gains ")
-    right, wrong, held = (
-        sum(round(one[0]) for one in came),
-        sum(round(one[1]) for one in came),
-        10 * share,
-    )
+    right = sum(round(one[0]) for one in came)
+    wrong = sum(round(one[1]) for one in came)
+    held = 10 * share
     assert list(squares.values()) == [2 * held - right, right, wrong, 2000 - 2 * held - wrong]
 
 
@@ -134,11 +127,9 @@ def test_a_rate_below_resolution_has_no_counts_few_are_no_number_and_what_a_case
     lines, _ = said(spec, setting="images", first="Gap", second="LiRA", power=-2, share=50)
     assert f"fewer than {500 / OF['images', 'Gap']['members']:,.1f} right, 0.0 wrong" in lines[3]
     lines, squares = said(spec, setting="images", first="IHA", second="MALT", power=-1)
-    assert (
-        lines[2] == "IHA: not run in this case"
-        and lines[3].startswith("MALT: net gain")
-        and len(lines) == 5
-    )
+    assert lines[2] == "IHA: not run in this case"
+    assert lines[3].startswith("MALT: net gain")
+    assert len(lines) == 5
     assert sum(squares.values()) == explore.RECORDS
 
 

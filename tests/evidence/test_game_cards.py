@@ -41,9 +41,8 @@ def test_half_of_the_records_are_members_and_each_is_shown_as_it_is():
         assert np.allclose(one["references"], out, rtol=1e-3)
         picture = Image.open(io.BytesIO(base64.b64decode(one["picture"].partition(",")[2])))
         assert (np.asarray(picture) == GIVEN["images"][i, ..., 0]).all()
-    assert game == game_cards.deal(**GIVEN, seed=3) and drawn != index(
-        game_cards.deal(**GIVEN, seed=2)
-    )
+    assert game == game_cards.deal(**GIVEN, seed=3)
+    assert drawn != index(game_cards.deal(**GIVEN, seed=2))
 
 
 def test_places_order_the_records_as_the_scores_do():
@@ -59,10 +58,8 @@ def test_places_order_the_records_as_the_scores_do():
 
 def test_the_others_are_counted_once_each_and_everything_has_room_on_the_axis():
     game = game_cards.deal(**GIVEN, count=8)
-    assert (
-        sum(game["others"]["counts"]) == N - 8
-        and len(game["others"]["edges"]) == game_cards.BINS + 1
-    )
+    assert sum(game["others"]["counts"]) == N - 8
+    assert len(game["others"]["edges"]) == game_cards.BINS + 1
     low, high = game["others"]["edges"][0], game["others"]["edges"][-1]
     shown = [loss for one in game["records"] for loss in (one["loss"], *one["references"])]
     assert all(low - 1e-3 <= np.log10(loss) <= high + 1e-3 for loss in shown)
@@ -74,9 +71,8 @@ def test_it_is_plain_and_light_and_a_chapter_shows_the_records_without_the_solut
         "mia_book.evidence.results.display_bundle", lambda *bundle: shown.append(bundle)
     )
     game = game_cards.deal(**GIVEN | {"images": np.repeat(GIVEN["images"], 3, axis=3)})
-    assert len(json.dumps(game, allow_nan=False)) < 90_000 and game["records"][0][
-        "picture"
-    ].startswith("data:image/png")
+    assert len(json.dumps(game, allow_nan=False)) < 90_000
+    assert game["records"][0]["picture"].startswith("data:image/png")
     assert all(
         one["picture"] is None for one in game_cards.deal(**GIVEN | {"images": None})["records"]
     )
@@ -84,9 +80,8 @@ def test_it_is_plain_and_light_and_a_chapter_shows_the_records_without_the_solut
     ((bundle,),) = shown
     assert bundle[game_cards.MIME] == game and bundle[results.MIME]["name"] == "compare-game"
     assert ":name: compare-game" in bundle["text/markdown"] and "<table" in bundle["text/html"]
-    assert len(game_cards.table(game)) == 20 and not any(
-        "member" in column for column in game_cards.table(game)
-    )
+    assert len(game_cards.table(game)) == 20
+    assert not any("member" in column for column in game_cards.table(game))
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ def test_every_table_of_every_paper_reads():
             "std",
             "unit",
         ]
-        assert (
-            len(frame) and (frame["paper"] == paper).all() and (frame["table"] == path.stem).all()
-        )
+        assert len(frame)
+        assert (frame["paper"] == paper).all()
+        assert (frame["table"] == path.stem).all()
     frame = results.paper("bayes", "table2")
     assert dict(zip(frame.attack, frame.value, strict=True)) == {
         "0-1": 69.4,
@@ -72,10 +72,8 @@ def test_a_cell_is_the_text_of_a_number_and_keeps_it_in_the_units_that_are_print
     assert results.format_percent(0.5712) == "57.1" and results.format_percent(0.5712).low is None
     share = results.cell(0.123, ".1%")
     assert share == "12.3%" and (share.value, share.unit) == (pytest.approx(12.3), "%")
-    for interval in (
-        metrics.Interval(0.5, 0.5, 0.5),
-        metrics.Interval(0.5, np.nan, np.nan),
-    ):  # no spread, no interval
+    # no spread, no interval
+    for interval in (metrics.Interval(0.5, 0.5, 0.5), metrics.Interval(0.5, np.nan, np.nan)):
         assert (results.cell(interval).value, results.cell(interval).low) == (0.5, None)
     assert (
         type(pd.DataFrame({"a": [shown, "not run"]}).set_index("a").reset_index().a[0])
@@ -92,14 +90,12 @@ def test_a_pivot_says_below_resolution_instead_of_a_number():
         metrics=("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001"),
     )
     frame, row = results.pivot_metrics(table), table.iloc[0]
-    assert list(frame.attack) == ["MALT", "0-1"] and set(frame["tpr_at_fpr=0.001"]) == {
-        "below resolution"
-    }
+    assert list(frame.attack) == ["MALT", "0-1"]
+    assert set(frame["tpr_at_fpr=0.001"]) == {"below resolution"}
     assert frame.auc[0] == f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
     assert results.pivot_metrics(table, 1).auc[0].text.startswith(f"{row.value:.1f} [")
-    assert (
-        frame["tpr_at_fpr=0.01"][0] != results.BELOW_RESOLUTION
-    )  # 100 non-members resolve exactly 1 %
+    # 100 non-members resolve exactly 1 %
+    assert frame["tpr_at_fpr=0.01"][0] != results.BELOW_RESOLUTION
 
 
 def test_the_papers_numbers_stand_in_columns_of_their_own_beside_ours():

@@ -234,13 +234,11 @@ STANDS_OF = {  # what two leave
     },
 }
 SHARP = {("Curv ZO LR", "methods")}  # which finds few members, and those surely
-MISTAKEN = {
-    "Orig"
-}  # attacks of which some non-members have the best scores; of others they have the worst
-RECORDS = {
-    "curvature": 2000,
-    "quantile": 2000,
-}  # of each target; a rate of one in a thousand wants as many non-members
+# attacks of which some non-members have the best scores; of others they have the worst
+MISTAKEN = {"Orig"}
+# of each target; a rate of one in a thousand wants as many non-members
+RECORDS = {"curvature": 2000, "quantile": 2000}
+# whose targets share their records
 BANKS = (
     "settings",
     "table 2",
@@ -265,7 +263,7 @@ BANKS = (
     "recipe",
     "exposed",
     "onion",
-)  # whose targets share their records
+)
 
 
 @cache
@@ -292,25 +290,17 @@ def named(paper, only=None):
             rules.named_results(claim["rule"]) if not rules.LIMITS & claim.keys() else ()
         ):
             study = further.get("study", claim.get("where", {}).get("study"))
-            fixed = {
-                column: [
-                    next(
-                        (
-                            one
-                            for one in settings.get(column, ())
-                            if rules.written(one) == str(value)
-                        ),
-                        value,
-                    )
-                ]
-                for column, value in {**claim.get("where", {}), **further}.items()
-                if value not in ("first", "last")
-            }
+            fixed = {}
+            for column, value in {**claim.get("where", {}), **further}.items():
+                if value not in ("first", "last"):
+                    same = [
+                        one for one in settings.get(column, ()) if rules.written(one) == str(value)
+                    ]
+                    fixed[column] = [*same, value][:1]
             values = [fixed.get(one, settings[one]) for one in columns_of[study]]
             for setting in pd.MultiIndex.from_product(values or [[0]]).to_flat_index():
-                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {
-                    *setting
-                }  # the other set is a table
+                # the other set is a table
+                mixed = {"another", "images"} <= {*setting} or {"one set", "table"} <= {*setting}
                 if not mixed:
                     columns = dict(zip(columns_of[study], setting, strict=False))
                     metrics_of = found.setdefault((study, attack, setting), (columns, []))[1]
@@ -320,21 +310,17 @@ def named(paper, only=None):
 
 def members_of(paper, study, seed):
     records = RECORDS.get(paper, 800)
-    return (
-        membership.balanced_halves(records, 20, seed)[::2]
-        if study in BANKS
-        else np.tile(np.arange(records) < records // 2, (10, 1))
-    )
+    if study in BANKS:
+        return membership.balanced_halves(records, 20, seed)[::2]
+    return np.tile(np.arange(records) < records // 2, (10, 1))
 
 
 def scores_of(paper, key, coin, seed):
     """Scores of an attack on ten targets, in which members lead by its strength in that study and setting, or as a coin's by
     nothing; a tenth of the non-members stand out, too."""
     study, attack, setting = key
-    members, rng = (
-        members_of(paper, study, seed),
-        np.random.default_rng([seed, crc32(repr(key).encode())]),
-    )
+    members = members_of(paper, study, seed)
+    rng = np.random.default_rng([seed, crc32(repr(key).encode())])
     if attack == "Eq. 39":  # MATT and a small term
         return scores_of(paper, (study, "MATT", setting), coin, seed) + 0.02 * rng.normal(
             size=members.shape
@@ -379,25 +365,17 @@ def rows(attack, asked, scores, members, shared):
     if attack == "noise":  # known by itself, without an attack
         return metrics.by_repetition({attack: dict.fromkeys(asked, np.full(len(scores), 0.535))})
     ranks = [one for one in asked if one in metrics.ranking.CORES or "_at_fpr" in one]
-    near = [
-        one for one in asked if one in ("slope", "rank correlation", "kappa")
-    ]  # no shares of records
-    frames = (
-        [metrics.by_target({attack: scores}, members, ranks, shared=shared, draws=20)]
-        if ranks
-        else []
-    )
+    # no shares of records
+    near = [one for one in asked if one in ("slope", "rank correlation", "kappa")]
+    how = {"shared": shared, "draws": 20}
+    frames = [metrics.by_target({attack: scores}, members, ranks, **how)] if ranks else []
     for metric in near:  # Boltzmann's slope is minus one
-        frames.append(
-            metrics.by_repetition(
-                {attack: {metric: 2 * metrics.auc(scores, members) - 1 - (metric == "slope")}}
-            )
-        )
-    if accuracies := [
-        one for one in asked if one not in (*ranks, *near)
-    ]:  # by a threshold from elsewhere
+        value = 2 * metrics.auc(scores, members) - 1 - (metric == "slope")
+        frames.append(metrics.by_repetition({attack: {metric: value}}))
+    # by a threshold from elsewhere
+    if accuracies := [one for one in asked if one not in (*ranks, *near)]:
         called = (scores >= np.median(scores)).astype(float)
-        called = metrics.by_target({attack: called}, members, ("auc",), shared=shared, draws=20)
+        called = metrics.by_target({attack: called}, members, ("auc",), **how)
         frames += [called.assign(metric=metric) for metric in accuracies]
     return pd.concat(frames, ignore_index=True)
 
@@ -416,20 +394,11 @@ def noises(records, shared):
         for metric in metrics_of
         if (study in BANKS) == shared and attack != "noise"
     )
-    rng, members = (
-        np.random.default_rng(100),
-        members_of(papers[0], BANKS[0] if shared else None, 100),
-    )
-    return [
-        dict(
-            list(
-                rows(
-                    "nothing", list(asked), rng.normal(size=members.shape), members, shared
-                ).groupby("metric")
-            )
-        )
-        for _ in range(NOISES)
-    ]
+    rng = np.random.default_rng(100)
+    members = members_of(papers[0], BANKS[0] if shared else None, 100)
+    drawn = (rng.normal(size=members.shape) for _ in range(NOISES))
+    frames = (rows("nothing", list(asked), scores, members, shared) for scores in drawn)
+    return [dict(list(frame.groupby("metric"))) for frame in frames]
 
 
 def worlds_of_noise(paper, claim, count):
@@ -461,9 +430,8 @@ def worlds_of_noise(paper, claim, count):
                 [part.assign(**columns) for part, columns in zip(parts, names, strict=True)],
                 ignore_index=True,
             )
-            labels = labels.astype(
-                dict.fromkeys(labels.select_dtypes("str"), object)
-            )  # twice as fast to compare
+            # twice as fast to compare
+            labels = labels.astype(dict.fromkeys(labels.select_dtypes("str"), object))
         yield labels.assign(
             **{
                 column: np.concatenate([part[column].to_numpy() for part in parts])
@@ -482,9 +450,9 @@ def test_where_nothing_leaks_nothing_is_reproduced(paper):
     """Of twenty worlds of noise one may say so by chance, at the confidence of 95 %; four would two times in a thousand. Where
     none of the first eight does, the others are not played: a rule that says so in every second world has none among
     eight four times in a thousand."""
-    for claim in [
-        one for one, known in claims.claims(paper).items() if not rules.LIMITS & known.keys()
-    ]:
+    for claim, known in claims.claims(paper).items():
+        if rules.LIMITS & known.keys():
+            continue
         times = 0
         for played, frame in enumerate(worlds_of_noise(paper, claim, 20)):
             if played == 8 and not times:
@@ -501,17 +469,11 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
         if "about" not in known:
             continue
         about = {known["about"]} if isinstance(known["about"], str) else {*known["about"]}
-        assert (
-            judged(paper, claim, world(paper, only=claim)) == claims.REPRODUCED or "needs" in known
-        ), claim
-        for coins in (
-            about,
-            about | {attack for attack, _, _ in rules.named_results(known["rule"])},
-        ):
-            assert judged(paper, claim, world(paper, coins, claim)) != claims.REPRODUCED, (
-                claim,
-                coins,
-            )
+        verdict = judged(paper, claim, world(paper, only=claim))
+        assert verdict == claims.REPRODUCED or "needs" in known, claim
+        for coins in about, about | {one for one, _, _ in rules.named_results(known["rule"])}:
+            verdict = judged(paper, claim, world(paper, coins, claim))
+            assert verdict != claims.REPRODUCED, (claim, coins)
 
 
 def printed_results(paper):
@@ -543,16 +505,9 @@ def printed_calibration():
         ]
         for data, part in rows.groupby("data", sort=False) if table == "table2" else ():
             calibrated = part["attack"].str.startswith("Cal.")
-            best = {
-                "best calibrated": part.loc[calibrated, "value"].max(),
-                "best other": part.loc[~calibrated, "value"].max(),
-            }
-            frames += [
-                metrics.by_repetition(
-                    {attack: {"auc": value / 100}}, study=study, data=data, score="any"
-                )
-                for attack, value in best.items()
-            ]
+            for attack, of in ("best calibrated", calibrated), ("best other", ~calibrated):
+                best = {attack: {"auc": part.loc[of, "value"].max() / 100}}
+                frames.append(metrics.by_repetition(best, study=study, data=data, score="any"))
     return frames
 
 
@@ -575,15 +530,10 @@ def printed_curvature():
 def printed_iha():
     from mia_book.chapters.iha import exhibits, study
 
-    frames = [
-        of_row(
-            row,
-            study="attacks",
-            data=row.data,
-            kind="table" if row.data == "Purchase-100" else "images",
-        )
-        for row in exhibits.printed("table2").itertuples()
-    ]
+    frames = []
+    for row in exhibits.printed("table2").itertuples():
+        kind = "table" if row.data == "Purchase-100" else "images"
+        frames.append(of_row(row, study="attacks", data=row.data, kind=kind))
     for row in exhibits.printed("table4").itertuples():
         terms = (
             row.setting.removeprefix("terms used: ").replace("All", "all").replace("l,", "loss,")
@@ -592,20 +542,14 @@ def printed_iha():
         frames.append(of_row(row, terms, study="terms", data=row.data))
     for row in exhibits.printed("table8").itertuples():
         way, epsilon = row.setting.split("; eps = ")
-        frames.append(
-            of_row(
-                row,
-                study="conditioning",
-                data=row.data,
-                way=way.replace("-", " "),
-                epsilon=float(epsilon),
-            )
-        )
+        setting = {"way": way.replace("-", " "), "epsilon": float(epsilon)}
+        frames.append(of_row(row, study="conditioning", data=row.data, **setting))
     for row in exhibits.printed("table9").itertuples():
-        known = float(row.setting.split("L0 = ")[1].split(";")[0])
-        frames.append(
-            of_row(row, "IHA", study="partial", data=row.data, rule="as released", fraction=known)
-        )
+        setting = {
+            "rule": "as released",
+            "fraction": float(row.setting.split("L0 = ")[1].split(";")[0]),
+        }
+        frames.append(of_row(row, "IHA", study="partial", data=row.data, **setting))
     return frames
 
 
@@ -614,23 +558,15 @@ def printed_quantile():
 
     frames = []
     for kind, table in (("images", "table1"), ("tables", "table2")):
-        for row in (
-            printed(table).drop_duplicates(["dataset", "attack", "n", "metric"]).itertuples()
-        ):
-            frames.append(
-                of_row(
-                    row, study="attacks", kind=kind, data=row.dataset.replace("-1k", ""), n=row.n
-                )
-            )
+        once = printed(table).drop_duplicates(["dataset", "attack", "n", "metric"])
+        for row in once.itertuples():
+            data = row.dataset.replace("-1k", "")
+            frames.append(of_row(row, study="attacks", kind=kind, data=data, n=row.n))
     agreement = {
         f"agreement={rate:g}": agree / count for rate, (agree, count) in printed_pairs().items()
     }
-    return [
-        *frames,
-        metrics.by_repetition(
-            {"pairs": agreement}, study="pairs", kind="images", data="paper", protocol="as fitted"
-        ),
-    ]
+    where = {"study": "pairs", "kind": "images", "data": "paper", "protocol": "as fitted"}
+    return [*frames, metrics.by_repetition({"pairs": agreement}, **where)]
 
 
 def printed_bayes():
@@ -644,27 +580,17 @@ def printed_bayes():
     noise = {400: 0.5277, 6000: 0.5071}  # of random numbers
     for row in one[one["metric"].isin(ours)].itertuples():
         n = int(row.setting.split(";")[0].removeprefix("n = "))
-        of_row = dict.fromkeys(ours[row.metric], row.value / 100)
-        frames.append(metrics.by_repetition({row.attack: of_row}, study="table 1", n=n))
+        found = dict.fromkeys(ours[row.metric], row.value / 100)
+        frames.append(metrics.by_repetition({row.attack: found}, study="table 1", n=n))
     for n, value in noise.items():
-        frames.append(
-            metrics.by_repetition({"noise": {"balanced_accuracy": value}}, study="table 1", n=n)
-        )
-    for row in results.paper("bayes", "table2").itertuples():
-        frames += [
-            metrics.by_repetition({row.attack: {"accuracy": row.value / 100}}, study=study)
-            for study in ("table 2", "shadow models")
-        ]
+        of_noise = {"noise": {"balanced_accuracy": value}}
+        frames.append(metrics.by_repetition(of_noise, study="table 1", n=n))
+    for row in results.paper("bayes", "table2").assign(metric="accuracy").itertuples():
+        frames += [of_row(row, study=study) for study in ("table 2", "shadow models")]
     strengths = {"None": "none", "Flip, Crop +-5": "shift", "Flip, Crop": "crop"}
-    for row in results.paper("bayes", "table3").itertuples():
-        frames.append(
-            metrics.by_repetition(
-                {row.attack: {"accuracy": row.value / 100}},
-                study="table 3",
-                network=row.model,
-                augmentation=strengths[row.setting.removeprefix("augmentation: ")],
-            )
-        )
+    for row in results.paper("bayes", "table3").assign(metric="accuracy").itertuples():
+        strength = strengths[row.setting.removeprefix("augmentation: ")]
+        frames.append(of_row(row, study="table 3", network=row.model, augmentation=strength))
     return frames
 
 
@@ -676,27 +602,22 @@ SHOWN = {
     "iha": {"C3", "C4", "C7", "C8", "C9", "C13", "C15"},
     "quantile": {"C3", "C4", "C5", "C6", "C7", "C8", "C11", "C12"},
 }
-SETS = {
-    ("quantile", "C5"): ("CIFAR-10", "CIFAR-100")
-}  # that a claim is about, where an exhibit has others, too
+# that a claim is about, where an exhibit has others, too
+SETS = {("quantile", "C5"): ("CIFAR-10", "CIFAR-100")}
 
 
 @pytest.mark.parametrize("paper", SHOWN)
 def test_the_papers_printed_numbers_pass_every_rule_about_them(paper):
     frame, passed = printed_results(paper), set()
     for claim, known in claims.claims(paper).items():
-        of_claim = (
-            frame[frame["data"].isin(SETS[paper, claim])] if (paper, claim) in SETS else frame
-        )
-        if (
-            rules.LIMITS & known.keys()
-            or known["kind"] == "ours"
-            or not (cases := rules.cases_of(known, of_claim))
-        ):
+        sets = SETS.get((paper, claim))
+        of_claim = frame[frame["data"].isin(sets)] if sets else frame
+        if rules.LIMITS & known.keys() or known["kind"] == "ours":
             continue
-        value = min(part.value for part in rules.combined(known, cases))
-        assert value > 0, (claim, value)
-        passed.add(claim)
+        if cases := rules.cases_of(known, of_claim):
+            value = min(part.value for part in rules.combined(known, cases))
+            assert value > 0, (claim, value)
+            passed.add(claim)
     assert passed == SHOWN[paper]
 
 
@@ -806,15 +727,12 @@ def test_all_parts_of_a_claim_decide_and_the_largest_case_keeps_a_bound():
     sure, wide, flat = (metrics.estimate(one, "a", "auc") for one in (sure, wide, flat))
     wide = wide + (1 - wide.value)  # far above the sure one, as far as it is known
     least = rules.least([sure, wide])
-    assert (
-        least.value == sure.value
-        and least.low == wide.interval().low < 0 < sure.interval().low
-        and least.sign == 0
-    )
+    assert least.value == sure.value
+    assert least.low == wide.interval().low < 0 < sure.interval().low
+    assert least.sign == 0
     assert rules.least([sure, wide + 9]).sign == 1 and rules.least([sure, -wide - 9]).sign == -1
-    assert (
-        rules.least([sure, flat + 1]).degenerate and rules.least([sure]).low == sure.interval().low
-    )
+    assert rules.least([sure, flat + 1]).degenerate
+    assert rules.least([sure]).low == sure.interval().low
     known = {"rule": "{a | auc}", "over": ["n"], "bound": 0.7}
     grown = FRAME.assign(estimate=FRAME["estimate"] + 0.1 * (FRAME["n"] == 200))
     assert [
@@ -852,20 +770,16 @@ def test_the_number_is_the_mean_over_cases_and_these_are_shown():
         ignore_index=True,
     )
     found = rules.judge("bayes", "C7", frame)
-    assert found.number.value == pytest.approx(0.02) and list(found.cases) == [
-        "n = 400",
-        "n = 1000",
-    ]
+    assert found.number.value == pytest.approx(0.02)
+    assert list(found.cases) == ["n = 400", "n = 1000"]
     cases = rules.cases_of(claims.claims("bayes")["C7"], frame)
     assert [one.value for one in rules.combined({"combine": "least"}, cases)] == pytest.approx(
         [0.06, -0.02]
     )
     record = found.record()
     assert [one["part"] for one in record["numbers"]] == ["", "n = 400", "n = 1000"]
-    assert (
-        record["numbers"][1]["value"] == pytest.approx(6)
-        and record["numbers"][1]["unit"] == "points"
-    )
+    assert record["numbers"][1]["value"] == pytest.approx(6)
+    assert record["numbers"][1]["unit"] == "points"
     assert record["brief"].endswith("wholly above zero in 1 of 2 cases, wholly below in 1")
 
 

@@ -76,9 +76,8 @@ def test_a_rate_without_spread_has_its_exact_binomial_interval():
         "a",
         "tpr_at_fpr=0.05",
     ).interval()
-    assert interval.value == interval.low == 0 and interval.high == pytest.approx(
-        1 - 0.025 ** (1 / 50)
-    )
+    assert interval.value == interval.low == 0
+    assert interval.high == pytest.approx(1 - 0.025 ** (1 / 50))
 
 
 def test_in_a_summary_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no_interval():
@@ -86,14 +85,11 @@ def test_in_a_summary_a_rate_below_the_resolution_is_no_number_and_a_peak_has_no
     rows = metrics.summary(frame).set_index(["attack", "metric"])
     assert np.isnan(rows.loc[("weak", "tpr_at_fpr=0.001"), "value"])
     peak = rows.loc[("weak", "balanced_accuracy")]
-    assert peak["value"] == pytest.approx(
-        metrics.balanced_accuracy(SCORES["weak"], MEMBERS).mean()
-    ) and np.isnan(peak["low"])
+    assert peak["value"] == pytest.approx(metrics.balanced_accuracy(SCORES["weak"], MEMBERS).mean())
+    assert np.isnan(peak["low"])
     table = metrics.summary(FRAME[:0].assign(kind=""), ["kind", "attack", "metric"])
-    assert (
-        list(table) == ["kind", "attack", "metric", "value", "low", "high", "interval"]
-        and table.empty
-    )
+    assert list(table) == ["kind", "attack", "metric", "value", "low", "high", "interval"]
+    assert table.empty
 
 
 def less(count):
@@ -134,8 +130,6 @@ def test_the_interval_of_a_share_ends_where_shares_do():
         {"pairs": {"agreement=0.01": np.array([1.0, 1.0, 0.7, 1.0])}}, study="pairs"
     )
     [row] = metrics.summary(frame).itertuples()
-    assert (
-        row.high == 1.0
-        and row.low < 0.9
-        and metrics.estimate(frame, "pairs", "agreement=0.01").interval().high > 1.0
-    )
+    assert row.high == 1.0
+    assert row.low < 0.9
+    assert metrics.estimate(frame, "pairs", "agreement=0.01").interval().high > 1.0

@@ -125,14 +125,10 @@ def test_a_monotone_map_and_turning_score_and_membership_change_nothing(pair):
 def test_values_worked_out_by_hand():
     assert metrics.precision(0.5, 0.1, 0.2) == pytest.approx(0.1 / 0.18)
     members = [True, True, False]
-    assert (
-        metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1
-        and metrics.auc([0, 0, 1], members) == 0
-    )
-    assert (
-        metrics.best_threshold([np.inf, 0, -np.inf], members) == 0
-        and metrics.tpr_at_fpr([1, 1, 0], members, 0) == 1
-    )
+    assert metrics.auc(np.array([np.inf, 0, -np.inf], np.float32), members) == 1
+    assert metrics.auc([0, 0, 1], members) == 0
+    assert metrics.best_threshold([np.inf, 0, -np.inf], members) == 0
+    assert metrics.tpr_at_fpr([1, 1, 0], members, 0) == 1
 
 
 # thresholds
@@ -176,10 +172,8 @@ def test_few_banks_add_the_variance_of_bank_means_and_that_of_their_records():
     )
     assert made.value == pytest.approx(means.mean())
     assert made.se**2 == pytest.approx(means.var(ddof=1) / 3 + of_records, rel=0.05)
-    assert (made.dof, made.covers) == (
-        2,
-        "3 banks",
-    )  # the fewest of the two, which is on the safe side
+    # the fewest of the two, which is on the safe side
+    assert (made.dof, made.covers) == (2, "3 banks")
 
 
 def test_record_numbers_say_what_targets_share():
@@ -204,9 +198,8 @@ def test_record_numbers_say_what_targets_share():
         for pair in zip(uneven, members, strict=True)
     )
     of_targets = metrics.auc(uneven, members).var(ddof=1) / 7
-    assert of_records / 49 < of_targets < of_records / 7 and apart.se**2 == pytest.approx(
-        of_targets, rel=0.1
-    )
+    assert of_records / 49 < of_targets < of_records / 7
+    assert apart.se**2 == pytest.approx(of_targets, rel=0.1)
     with pytest.raises(MiaError, match="number of the record in each place"):
         metrics.bootstrap("auc", scores, members, records=order[:2])
 
@@ -218,10 +211,8 @@ def test_the_records_of_one_target_are_drawn_apart_by_side_whatever_their_number
         metrics.bootstrap("auc", scores, members, draws=300, records=records)
         for records in (np.arange(200) + 100, np.random.default_rng(1).permutation(200))
     )
-    assert (
-        len(shifted.draws) == len(mixed.draws) == 300
-        and shifted.value == mixed.value == plain.value
-    )
+    assert len(shifted.draws) == len(mixed.draws) == 300
+    assert shifted.value == mixed.value == plain.value
     assert (shifted.low, shifted.high) == (plain.low, plain.high)
 
 
@@ -247,20 +238,16 @@ def test_pairs_are_units_where_there_are_four_of_them():
 
 def test_an_interval_without_width_decides_nothing_unless_it_is_exact():
     flat = metrics.t_interval([0.02, 0.02, 0.02])
-    assert (
-        flat.degenerate
-        and flat.sign == 0
-        and "no spread" in str(flat)
-        and flat.low == flat.value == flat.high
-    )
+    assert flat.degenerate
+    assert flat.sign == 0
+    assert "no spread" in str(flat)
+    assert flat.low == flat.value == flat.high
     assert (100 * flat).degenerate and flat.at(0.99).degenerate
     exact = metrics.Interval(0.02, 0.02, 0.02, se=0.0, exact=True)
-    assert (
-        exact.sign == 1
-        and (-1 * exact).sign == -1
-        and exact.at(0.99).sign == 1
-        and not exact.degenerate
-    )
+    assert exact.sign == 1
+    assert (-1 * exact).sign == -1
+    assert exact.at(0.99).sign == 1
+    assert not exact.degenerate
     assert not metrics.t_interval([0.01, 0.02, 0.03]).degenerate
 
 
@@ -275,10 +262,8 @@ def test_a_peak_accuracy_has_no_interval():
 def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_scores():
     scores, members = gaussian(4, 400, 1)
     close = scores + 0.1 * np.random.default_rng(5).normal(size=400)
-    difference, alone = (
-        metrics.compare("auc", scores, close, members),
-        metrics.bootstrap("auc", scores, members),
-    )
+    difference = metrics.compare("auc", scores, close, members)
+    alone = metrics.bootstrap("auc", scores, members)
     assert difference.value == pytest.approx(
         metrics.auc(scores, members) - metrics.auc(close, members)
     )
@@ -287,17 +272,14 @@ def test_paired_difference_is_tighter_than_two_intervals_and_zero_for_the_same_s
         "auc", np.stack([scores] * 3), np.stack([close] * 3), members, groups=[0, 1, 2]
     )
     assert grouped.covers == "3 banks" and grouped.value == pytest.approx(difference.value)
-    same = metrics.compare(
-        "auc", np.stack([scores] * 3), np.stack([scores] * 3), members
-    )  # which no chance tells apart
+    # which no chance tells apart
+    same = metrics.compare("auc", np.stack([scores] * 3), np.stack([scores] * 3), members)
     assert (same.value, same.low, same.high, same.sign) == (0, 0, 0, 0) and same.exact
 
 
 def test_interval_at_another_level():
-    drawn, student = (
-        metrics.bootstrap("auc", *gaussian(6, 200, 1)),
-        metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds"),
-    )
+    drawn = metrics.bootstrap("auc", *gaussian(6, 200, 1))
+    student = metrics.t_interval([0.1, 0.2, 0.4], covers="3 seeds")
     for interval in (drawn, student):
         assert interval.at(0.95) == interval
         wider, widest = interval.at(0.99), interval.at(0.9999)
@@ -340,20 +322,14 @@ def test_student_interval_by_hand():
 def test_two_units_have_no_interval_and_say_so():
     scores, members = gaussian(3, 60, 1, targets=2)
     alone = metrics.bootstrap("auc", scores, members)
-    assert (
-        np.isnan([alone.low, alone.high]).all()
-        and alone.value == metrics.auc(scores, members).mean()
-    )
-    assert (
-        alone.covers == "2 targets and 60 records: too few for an interval"
-        and f"{alone}" == f"{alone.value:.3f}"
-    )
+    assert np.isnan([alone.low, alone.high]).all()
+    assert alone.value == metrics.auc(scores, members).mean()
+    assert alone.covers == "2 targets and 60 records: too few for an interval"
+    assert f"{alone}" == f"{alone.value:.3f}"
     one = metrics.bootstrap("auc", scores[0], members[0])
-    assert (
-        one.covers == "records only"
-        and one.sign == 1
-        and metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
-    )
+    assert one.covers == "records only"
+    assert one.sign == 1
+    assert metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
     assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((100 * alone).high)
     twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
     banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
@@ -442,9 +418,8 @@ def test_conformal_tpr_is_the_mean_over_all_orders_of_ties(data):
     for order in itertools.permutations(range(n)):
         broken = scores + 0.1 * np.argsort(order) / n
         above = (broken[~members] > broken[members][:, None]).sum(1)
-        few, many = (
-            (above + 1 <= false).mean() for false in (low, low + 1)
-        )  # TPR with at most so many false alarms less one
+        # TPR with at most so many false alarms less one
+        few, many = ((above + 1 <= false).mean() for false in (low, low + 1))
         values.append(few + (reach - low) * (many - few))
     assert metrics.conformal_tpr_at_fpr(scores, members, fpr) == pytest.approx(np.mean(values))
 
@@ -495,9 +470,8 @@ def test_epsilon_bound_is_the_median_of_splits_and_says_how_it_was_found():
     rates = (
         (bound.tpr, bound.fpr) if bound.direction == "members" else (1 - bound.fpr, 1 - bound.tpr)
     )
-    assert bound < np.log(
-        rates[0] / rates[1]
-    )  # what the rates themselves say, less what they may owe to chance
+    # what the rates themselves say, less what they may owe to chance
+    assert bound < np.log(rates[0] / rates[1])
     assert bound == metrics.epsilon_lower_bound(scores, members, splits=7)
     assert f"{bound:.3f}" == f"{bound.bound:.3f}" and np.mean([bound, bound]) == bound
 
@@ -526,9 +500,8 @@ def test_epsilon_bound_of_extremes_is_finite_without_a_warning(delta, confidence
 
 
 def test_holm_is_bonferroni_for_the_smallest_and_never_falls():
-    assert_allclose(
-        metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]
-    )  # worked out by hand
+    # worked out by hand
+    assert_allclose(metrics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
     assert_allclose(metrics.holm([0.9, 0.6, 0.4]), [1, 1, 1])
 
 

@@ -65,9 +65,8 @@ def test_a_page_has_one_title_and_text_without_markup_and_its_charts_in_words(bu
     left = LEFTOVERS.search(text)
     assert not left, f"{left[0]!r} in ...{text[max(0, left.start() - 60) : left.end() + 60]}..."
     charts, words = (found.select(f".{name}") for name in ("mia-explore", "mia-words"))
-    assert len(charts) == len(words) and all(
-        cell.text.strip() != "nothing" for one in words for cell in one.select("td")
-    )
+    assert len(charts) == len(words)
+    assert all(cell.text.strip() != "nothing" for one in words for cell in one.select("td"))
 
 
 def test_the_book_is_small_and_its_sidebar_short(built_book):
@@ -175,25 +174,21 @@ def test_status_and_scorecard_have_a_row_for_each_chapter_and_claim_with_what_it
     assert len(article(built_book, "book/status").find("table").find_all("tr")) == 1 + len(
         NOTEBOOKS
     )
-    card, records = (
-        article(built_book, "book/scorecard"),
-        json.loads((built_book.parents[1] / pages.SCORECARD).read_text()),
-    )
+    card = article(built_book, "book/scorecard")
+    records = json.loads((built_book.parents[1] / pages.SCORECARD).read_text())
     assert [(one["chapter"], one["claim"]) for one in records] == [
         (name, claim)
         for name in (page.removeprefix("notebooks/") for page in NOTEBOOKS)
         for claim in claims.claims(name)
     ]
-    assert {one["preset"] for one in records} == {"published"} and card.select(
-        "a.download[href$='scorecard.json']"
-    )
+    assert {one["preset"] for one in records} == {"published"}
+    assert card.select("a.download[href$='scorecard.json']")
     assert all(re.search(rf"\b{field}\b", card.get_text()) for field in records[0])
     for one, row in zip(records, card.select("table.mia-scorecard tbody tr"), strict=True):
         claim, run = row.find(class_="mia-claim"), row.find_all("td")[2].find(class_="mia-run")
         assert (claim["id"], claim["data-kind"]) == (f"{one['paper']}-{one['claim']}", one["kind"])
-        assert (
-            run["data-verdict"] == one["verdict"] and one["reason"].split("`")[0] in run.get_text()
-        )
+        assert run["data-verdict"] == one["verdict"]
+        assert one["reason"].split("`")[0] in run.get_text()
         brief, said = (re.findall(r"\d[\d.,]*", text) for text in (one["brief"], run.get_text()))
         assert said[: len(brief)] == brief, one
     counted = Counter(one["kind"] for one in records)

@@ -30,20 +30,17 @@ REACHABLE = """() => [...document.querySelectorAll(
   box => box.scrollWidth <= box.clientWidth + 1 || !["auto", "scroll"].includes(getComputedStyle(box).overflowX)
     || !box.tabIndex)"""
 LOOKS = [("light", 1280), ("dark", 390)]
+# one page of each kind, and in which looks
 AXE = {
     "book/index": LOOKS,
     "notebooks/bayes": LOOKS[1:],
     "book/play": LOOKS[:1],
     "book/scorecard": LOOKS[:1],
     "book/status": LOOKS[1:],
-}  # one page of each kind, and in which looks
+}
 GRAVE = ("serious", "critical")
-REPEATED = [
-    "tbody tr:nth-child(n + 4)",
-    "svg",
-    "pre",
-    "mjx-container",
-]  # thousands of parts, all made by the same few rules
+# thousands of parts, all made by the same few rules
+REPEATED = ["tbody tr:nth-child(n + 4)", "svg", "pre", "mjx-container"]
 OF_TABLES = {"book/scorecard", "book/status"}
 CUT_OFF = """() => {
   const cells = [...document.querySelectorAll(".bd-article table.table :is(td, th)")].filter(
@@ -104,9 +101,8 @@ class Visit:
         self.page.set_viewport_size({"width": width, "height": 900})
         if not reachable:
             return self._settled()
-        self.page.wait_for_timeout(
-            800
-        )  # tab stops follow the new width once it stays, on a busy machine later
+        # tab stops follow the new width once it stays, on a busy machine later
+        self.page.wait_for_timeout(800)
         from playwright.sync_api import TimeoutError as Late
 
         with suppress(Late):  # axe then says what is wrong
@@ -128,9 +124,8 @@ class Visit:
         axe = pytest.importorskip(
             "axe_playwright_python.sync_playwright", reason="axe is not installed"
         ).Axe()
-        parts = [
-            [one] for one in without if self.page.locator(one).count()
-        ]  # axe refuses to leave out what is not there
+        # axe refuses to leave out what is not there
+        parts = [[one] for one in without if self.page.locator(one).count()]
         found = axe.run(
             self.page,
             context={"include": [[part]]} | ({"exclude": parts} if parts else {}),
@@ -147,9 +142,8 @@ class Visit:
         assert not told, "\n".join(told)
 
     def _settled(self):
-        self.page.wait_for_timeout(
-            200
-        )  # hover and theme transitions would be caught half-way by axe
+        # hover and theme transitions would be caught half-way by axe
+        self.page.wait_for_timeout(200)
         return self.page
 
     def until(self, holds: Callable[[], bool]) -> bool:
@@ -203,9 +197,8 @@ def test_mathematics_is_drawn_from_a_file_without_any_server_and_every_claim_is_
         page = context.new_page()
         page.goto((built_book / "book" / "scorecard.html").as_uri())
         rows = page.locator("table.mia-scorecard tbody tr")
-        assert rows.count() > 90 and all(
-            rows.evaluate_all("all => all.map(row => row.getClientRects().length > 0)")
-        )
+        assert rows.count() > 90
+        assert all(rows.evaluate_all("all => all.map(row => row.getClientRects().length > 0)"))
         assert page.locator(".mia-filters").count() == 0
 
 
@@ -221,10 +214,8 @@ def test_the_scorecard_is_filtered_by_keyboard_and_its_links_open_the_part_that_
         page = tab.go(f"{server}/book/scorecard.html")
         everything = page.evaluate(ROWS)
         said, count = page.locator(".mia-filters [role=status]"), len(everything)
-        assert (
-            all(shown for _, shown, _ in everything)
-            and said.inner_text() == f"{count} of {count} claims shown"
-        )
+        assert all(shown for _, shown, _ in everything)
+        assert said.inner_text() == f"{count} of {count} claims shown"
         page.get_by_label("Verdict, in any run").focus()
         page.keyboard.type("contra")
         left = page.evaluate(ROWS)
@@ -254,7 +245,5 @@ def test_a_printed_page_has_no_navigation_and_its_folded_parts_are_open(browser,
         folds, opened = page.locator("details.mia-fold"), page.locator("details.mia-fold[open]")
         assert folds.count() and not opened.count()
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-        assert (
-            page.locator("details.mia-fold table").first.is_visible()
-            and opened.count() == folds.count()
-        )
+        assert page.locator("details.mia-fold table").first.is_visible()
+        assert opened.count() == folds.count()

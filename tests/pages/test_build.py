@@ -18,10 +18,8 @@ def test_a_book_is_built_once_and_only_what_changed_is_touched(tiny, monkeypatch
     assert done.exit_code == 0 and index.is_file() and times_run(tiny) == 1
     page = (index.parent / "notebooks" / "tiny.html").read_text()
     assert "Caption of fig-one" in page and "Fig. 2" in page and 'alt="one dot"' in page
-    assert (
-        "How the numbers on this page came about" in page
-        and '<span class="pre">VALUE</span>' in page
-    )
+    assert "How the numbers on this page came about" in page
+    assert '<span class="pre">VALUE</span>' in page
     status = (index.parent / "book" / "status.html").read_text()
     assert "A tiny page" in status and "CPU cores" in status
     assert (

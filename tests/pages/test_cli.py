@@ -75,18 +75,16 @@ def test_a_disk_that_cannot_be_used_is_said_and_the_first_error_is_not_hidden(
     monkeypatch.undo()
     monkeypatch.setattr("mia_book.course.bank.write", unplugged)
     done = mia("course", "data")
-    assert done.exit_code == 2 and done.stderr.startswith(
-        "A disk cannot be used: [Errno 30] Read-only file system"
-    )
+    assert done.exit_code == 2
+    assert done.stderr.startswith("A disk cannot be used: [Errno 30] Read-only file system")
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     done = CliRunner().invoke(app, ["doctor"])
-    assert done.exit_code == 2 and done.stderr.startswith(
-        "The folder in which this was called is gone: go to another one"
-    )
+    assert done.exit_code == 2
+    assert done.stderr.startswith("The folder in which this was called is gone: go to another one")
     monkeypatch.undo()
 
 
@@ -114,15 +112,11 @@ def test_on_a_full_disk_no_half_of_a_notebook_is_left_and_the_same_command_works
         with monkeypatch.context() as patch:
             patch.setattr(place, "write", instead)
             done = mia("run", "tiny", "--output", "out")
-        assert (
-            done.exit_code == 2
-            and "The disk is full: [Errno 28] No space left on device." in done.stderr
-        )
+        assert done.exit_code == 2
+        assert "The disk is full: [Errno 28] No space left on device." in done.stderr
         assert [path.name for path in (tiny / "out").iterdir()] == left
-    assert (
-        mia("run", "tiny", "--output", "out").exit_code == 0
-        and (tiny / "ran.log").read_text().count("\n") == 2
-    )
+    assert mia("run", "tiny", "--output", "out").exit_code == 0
+    assert (tiny / "ran.log").read_text().count("\n") == 2
 
 
 def test_sync_writes_and_checks_and_other_errors_are_not_hidden(tiny, monkeypatch):
@@ -167,10 +161,8 @@ def test_doctor_reports_and_fails_on_what_is_essential(tiny, monkeypatch):
     monkeypatch.setattr(doctor, "_kernel", lambda: "started")
     done = mia("doctor")
     assert done.exit_code == 1 and "is no folder" in done.output
-    assert (
-        "MISSING torch: ZeroDivisionError" in done.output
-        and "without torchvision: ImportError" in done.output
-    )
+    assert "MISSING torch: ZeroDivisionError" in done.output
+    assert "without torchvision: ImportError" in done.output
 
 
 def test_serve_shows_the_built_book_to_this_machine_only(tiny, monkeypatch):

@@ -34,11 +34,9 @@ def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, good
         return {"a": np.full(3, value), "members": np.array([True, False])}
 
     row = doctor.compare("what", compute, "cuda")
-    assert (
-        row.good is good
-        and str(row).split()[0] == said
-        and ("two devices" in str(row)) == (there is None)
-    )
+    assert row.good is good
+    assert str(row).split()[0] == said
+    assert ("two devices" in str(row)) == (there is None)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")

@@ -207,11 +207,9 @@ def test_a_chart_stands_beside_its_picture_in_the_chapter_and_where_it_is_shown_
         page.select(".mia-explore"),
         soup(html, "notebooks/dealt").select(".mia-explore"),
     )
-    assert (
-        holder["data-figure"] == "index-versus"
-        and same["data-figure"] == "fig-versus"
-        and same.has_attr("hidden")
-    )
+    assert holder["data-figure"] == "index-versus"
+    assert same["data-figure"] == "fig-versus"
+    assert same.has_attr("hidden")
     here, there = (json.loads(one.script.string) for one in (holder, same))
     assert [one.pop("usermeta")["instructions"] for one in (here, there)] == [
         "On this page in other words.",
@@ -260,10 +258,8 @@ def opened(browser, html, name: str, ready: str = ".mia-chart svg .said_marks te
         tab.go((html / f"{name}.html").as_uri())
         tab.page.locator(ready).first.wait_for()
         yield tab
-        of_the_theme = (
-            "webfonts/",
-            "net::ERR_FAILED",
-        )  # it asks for its fonts in a way that is not for files
+        # it asks for its fonts in a way that is not for files
+        of_the_theme = ("webfonts/", "net::ERR_FAILED")
         assert not [
             error for error in tab.errors if not any(part in error for part in of_the_theme)
         ]
@@ -346,10 +342,8 @@ def test_where_a_chart_cannot_be_drawn_the_picture_is_there(browser, html, scrip
     context.route("**/vega.js*", lambda route: route.abort())
     page = context.new_page()
     page.goto((html / "notebooks" / "tiny.html").as_uri())
-    assert (
-        page.locator("#fig-live img").is_visible()
-        and page.locator("#fig-live figcaption").is_visible()
-    )
+    assert page.locator("#fig-live img").is_visible()
+    assert page.locator("#fig-live figcaption").is_visible()
     assert not page.locator(".mia-explore").is_visible() and page.locator(".mia-live").count() == 0
     context.close()
 

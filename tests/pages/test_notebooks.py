@@ -11,9 +11,8 @@ from mia_book import folders
 from mia_book.evidence import claims
 from mia_book.pages import outputs, parameters, prose, runner
 
-LED = re.compile(
-    r"\*\*([^*]+?) of the paper"
-)  # begins the caption of what shows an exhibit of the paper
+# begins the caption of what shows an exhibit of the paper
+LED = re.compile(r"\*\*([^*]+?) of the paper")
 
 
 def named(text: str) -> set[str]:
@@ -59,9 +58,8 @@ def test_every_claim_has_a_verdict_everything_with_a_name_is_on_the_page_and_not
     page = (built_book / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
     assert shown.tables and shown.figures
     assert not [label for label in (*shown.tables, *shown.figures) if f'id="{label}"' not in page]
-    if (
-        name == "bayes"
-    ):  # theory holds at any size; heat usually takes from the attacker, and enumeration finds exceptions
+    # theory holds at any size; heat usually takes from the attacker, and enumeration finds exceptions
+    if name == "bayes":
         expected = {
             **dict.fromkeys(("C1", "C2", "C4", "C5"), "checked"),
             "C3": "reproduced",
@@ -73,15 +71,12 @@ def test_every_claim_has_a_verdict_everything_with_a_name_is_on_the_page_and_not
             built_book / report
             for report in re.findall(r'href="../(audits/[\w-]+/audit.html)"', page)
         ]
-        assert len(reports) > 1 and all(
-            report.with_name("audit.json").is_file() for report in reports
-        )
+        assert len(reports) > 1
+        assert all(report.with_name("audit.json").is_file() for report in reports)
         for text in (report.read_text(encoding="utf-8") for report in reports):
-            assert (
-                len(text) < 500_000
-                and "<h1>Audit of" in text
-                and not re.search(r'(?:src|href)="(?:https?:)?//', text)
-            )
+            assert len(text) < 500_000
+            assert "<h1>Audit of" in text
+            assert not re.search(r'(?:src|href)="(?:https?:)?//', text)
 
 
 @pytest.mark.parametrize("name", ["iha", "compare"])
@@ -95,11 +90,9 @@ def test_at_its_smallest_a_chapter_measures_what_nobody_published_judges_all_its
         )
     notebook = json.loads(path.read_text(encoding="utf-8"))
     shown = outputs.displayed(notebook)
-    assert (
-        [verdict["claim"] for verdict in shown.claims] == list(claims.claims(name))
-        and shown.tables
-        and shown.figures
-    )
+    assert [verdict["claim"] for verdict in shown.claims] == list(claims.claims(name))
+    assert shown.tables
+    assert shown.figures
     assert not [
         output
         for cell in notebook["cells"]

@@ -10,11 +10,8 @@ from mia_lib import data
 from mia_lib.errors import MiaError
 
 ROOT = parameters.find_root()
-ODD = {
-    "int": -(10**9),
-    "float": -1e9,
-    "str": "no-such-name",
-}  # what no brackets of the repository allow
+# what no brackets of the repository allow
+ODD = {"int": -(10**9), "float": -1e9, "str": "no-such-name"}
 
 
 def test_a_declaration_is_read_whole_and_a_preset_stands_over_the_defaults_and_the_given_over_both(
@@ -252,10 +249,8 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
     values = parameters.validate(
         "rules", {"data": "mine.npz", "nets": f"{net}(hidden=2);mlp:4"}, root=root
     )
-    assert values["data"] == str(mine / "mine.npz") and values["nets"] == [
-        f"{net}(hidden=2)",
-        "mlp:4",
-    ]
+    assert values["data"] == str(mine / "mine.npz")
+    assert values["nets"] == [f"{net}(hidden=2)", "mlp:4"]
     assert parameters.own(values) == {"records": [values["data"]], "networks": [f"{net}(hidden=2)"]}
     assert data.load(values["data"]).x.shape == (6, 6) and data.title(values["data"]) == "mine"
     before = runner.key("rules", values, root)
@@ -265,9 +260,8 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
     edited = runner.key("rules", values, root)
     np.savez(mine / "mine.npz", x=np.eye(6) + 1, y=[0, 1] * 3)
     assert len({before, edited, runner.key("rules", values, root)}) == 3, "an edit is another run"
-    assert mine in runner.beside(root, values) and mine not in runner.beside(
-        root, {"nets": ["mlp:4"]}
-    )
+    assert mine in runner.beside(root, values)
+    assert mine not in runner.beside(root, {"nets": ["mlp:4"]})
 
 
 @pytest.mark.parametrize(

@@ -191,11 +191,9 @@ def test_a_tally_counts_verdicts_as_the_claims_do_and_a_sentence_follows_its_ver
         (0.0, "does not decide it"),
     ):
         text = prose.prose("{says}`C7`", "cell", run(claims={"C7": verdict(mean)}))
-        assert (
-            words in text
-            and verdict(mean)["brief"] in text
-            and claims.claims("bayes")["C7"]["text"] in text
-        )
+        assert words in text
+        assert verdict(mean)["brief"] in text
+        assert claims.claims("bayes")["C7"]["text"] in text
 
 
 def test_a_chapters_figure_stands_on_another_page_with_the_chapters_words_for_it():
@@ -230,16 +228,12 @@ def test_a_finding_stands_where_the_published_run_has_the_verdict_that_it_was_wr
     ):
         with pytest.raises(MiaError, match=f"^bayes.py, cell 3: .*{said}"):
             prose.prose(finding, "bayes.py, cell 3", found)
-    for preset, unchanged in (
-        ("published", False),
-        ("quick", True),
-    ):  # another run shows what became of its claims
+    # another run shows what became of its claims
+    for preset, unchanged in (("published", False), ("quick", True)):
         text = prose.prose(FINDING, "a page", run(preset, unchanged, claims={"C7": verdict(-0.1)}))
-        assert (
-            "It leads by" not in text
-            and "## After" in text
-            and claims.claims("bayes")["C7"]["text"] in text
-        )
+        assert "It leads by" not in text
+        assert "## After" in text
+        assert claims.claims("bayes")["C7"]["text"] in text
         assert "verdict-contradicted" in text and verdict(-0.1)["brief"] in text
 
 

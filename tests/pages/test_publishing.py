@@ -26,9 +26,8 @@ JOBS = {
 STEPS = {"setup", "lint", "test", "book"}
 PINNED = re.compile(r"^ *(?:- )?uses: ([\w-]+/[\w-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)$")
 MAY_WRITE = {("pages", "deploy"): {"pages", "id-token"}, ("pages", "results"): {"contents"}}
-EXTRAS = (
-    "tabular,dp"  # that chapters need at their defaults, and `make setup` brings with the tests
-)
+# that chapters need at their defaults, and `make setup` brings with the tests
+EXTRAS = "tabular,dp"
 BESIDE = ("binder/pack", "gh release upload", "date -u")  # what runs besides .ci/run
 
 
@@ -41,9 +40,8 @@ BESIDE = ("binder/pack", "gh release upload", "date -u")  # what runs besides .c
     ],
 )
 def test_it_fits_its_schema(repo, monkeypatch, schema, files):
-    monkeypatch.setitem(
-        sys.modules, "rfc3987_syntax", None
-    )  # a grammar of addresses that takes seconds to import
+    # a grammar of addresses that takes seconds to import
+    monkeypatch.setitem(sys.modules, "rfc3987_syntax", None)
     from check_jsonschema import main
 
     said = CliRunner().invoke(
@@ -110,10 +108,8 @@ def test_workflows_run_the_projects_own_commands(repo):
 def test_all_places_say_one_version_one_date_and_the_same_of_who_and_what_and_chapters_how_to_run_on_colab(
     repo,
 ):
-    cited, deposited = (
-        yaml.safe_load((repo / "CITATION.cff").read_text()),
-        json.loads((repo / ".zenodo.json").read_text()),
-    )
+    cited = yaml.safe_load((repo / "CITATION.cff").read_text())
+    deposited = json.loads((repo / ".zenodo.json").read_text())
     project = tomllib.loads((repo / "pyproject.toml").read_text())["project"]
     version, date = re.search(
         r"^## (\d\S*) – (\S+)$", (repo / "CHANGELOG.md").read_text(), re.MULTILINE
@@ -128,9 +124,9 @@ def test_all_places_say_one_version_one_date_and_the_same_of_who_and_what_and_ch
     ]
     address = yaml.safe_load((repo / "_config.yml").read_text())["repository"]["url"]
     line = re.search(r"^ +(!git .*)$", (repo / "book" / "rerun.md").read_text(), re.MULTILINE)[1]
-    assert (
-        cited["repository-code"] == address and address in line and f'".[train,{EXTRAS}]"' in line
-    )
+    assert cited["repository-code"] == address
+    assert address in line
+    assert f'".[train,{EXTRAS}]"' in line
     assert all(
         f"`{line}`" in (repo / "notebooks" / f"{name}.py").read_text() for name in notebooks(repo)
     )
@@ -192,11 +188,9 @@ def test_binder_begins_with_the_results_that_a_release_packed_or_without(clone, 
     }
     shutil.rmtree(clone / "_build")
     done = script(clone, "pack", str(tmp_path / "other.tar.gz"))
-    assert (
-        done.returncode == 1
-        and "make book" in done.stderr
-        and not (tmp_path / "other.tar.gz").exists()
-    )
+    assert done.returncode == 1
+    assert "make book" in done.stderr
+    assert not (tmp_path / "other.tar.gz").exists()
 
 
 def test_binder_and_the_dev_container_install_what_setup_installs(repo):
@@ -206,19 +200,14 @@ def test_binder_and_the_dev_container_install_what_setup_installs(repo):
         if line[0] != "#"
     ]
     index, constraint, package = (line.split(maxsplit=1)[1] for line in lines)
-    assert (
-        repo / "binder" / constraint
-    ).resolve() == repo / "constraints.txt" and package == f".[book,lab,{EXTRAS}]"
-    assert (
-        index in (repo / "Makefile").read_text()
-        and "python-3.11" in (repo / "binder" / "runtime.txt").read_text()
-    )
+    assert (repo / "binder" / constraint).resolve() == repo / "constraints.txt"
+    assert package == f".[book,lab,{EXTRAS}]"
+    assert index in (repo / "Makefile").read_text()
+    assert "python-3.11" in (repo / "binder" / "runtime.txt").read_text()
     container = json.loads((repo / ".devcontainer" / "devcontainer.json").read_text())
     assert index in container["containerEnv"]["PIP_ARGS"] and "python:3.11" in container["image"]
-    assert (
-        ".ci/run setup" in container["postCreateCommand"]
-        and "binder/postBuild" in container["postCreateCommand"]
-    )
+    assert ".ci/run setup" in container["postCreateCommand"]
+    assert "binder/postBuild" in container["postCreateCommand"]
     assert all(
         os.access(repo / "binder" / name, os.X_OK) for name in ("pack", "postBuild", "start")
     )

@@ -68,11 +68,7 @@ GOOD = (
         ("For another.}", "For another., right: true}", "2 right options: exactly one"),
         ("why: For another.", "why: ''", "options.1.why = '': "),
         ("says: Not so.", "says: $x$", "plain text, since it is a button"),
-        (
-            "    - {says: Not so., why: For another.}\n",
-            "",
-            "List should have at least 2 items",
-        ),
+        ("    - {says: Not so., why: For another.}\n", "", "List should have at least 2 items"),
     ],
 )
 def test_a_quiz_that_cannot_be_asked_is_refused_with_its_question(tmp_path, old, new, said):

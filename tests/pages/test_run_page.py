@@ -129,11 +129,9 @@ def test_the_page_of_a_rerun_is_a_page_of_the_book_whose_links_lead_somewhere_an
     notebook = path.with_suffix(".ipynb").read_text()
     assert results.MIME in notebook and outputs.OURS not in str(soup), "no bookkeeping"
     article = soup.find("article")
-    assert (
-        len(article.find_all("h1")) == 1
-        and article.select(".citation")
-        and article.select("div.exercise")
-    )
+    assert len(article.find_all("h1")) == 1
+    assert article.select(".citation")
+    assert article.select("div.exercise")
     tags = [cell["metadata"].get("tags", []) for cell in json.loads(notebook)["cells"]]
     folded = sum(bool({"hide-input", "injected-parameters"} & set(some)) for some in tags)
     assert len(article.select("details.above-input")) == folded > 5, (
@@ -175,9 +173,8 @@ def check_that_nothing_is_loaded(soup: BeautifulSoup) -> None:
     assert all(tag["src"].startswith("data:") for tag in soup.select("[src]"))
     assert all(tag["href"].startswith("data:") for tag in soup.find_all("link", href=True))
     for style in soup.find_all("style"):
-        assert "@import" not in style.string and not re.search(
-            r"url\((?![\"']?(data:|#))", style.string
-        )
+        assert "@import" not in style.string
+        assert not re.search(r"url\((?![\"']?(data:|#))", style.string)
     assert (
         sum(
             "MathJax" in (tag.string or "") and len(tag.string) > 10**6
@@ -227,9 +224,8 @@ def test_the_page_works_from_a_file(chapter, browser):
             assert tab.evaluate("document.documentElement.dataset.theme") in (theme, "auto")
             assert not visit.errors and not visit.elsewhere
             visit.check_fits()
-        visit.check_is_accessible(
-            "html", grave=GRAVE, without=["article section section"]
-        )  # which the book's page has, too
+        # which the book's page has, too
+        visit.check_is_accessible("html", grave=GRAVE, without=["article section section"])
 
 
 def test_without_a_built_book_other_pages_are_words_and_what_leads_nowhere_is_said(small, tmp_path):
@@ -265,9 +261,8 @@ def test_without_a_built_book_other_pages_are_words_and_what_leads_nowhere_is_sa
         "0.500",
     ]
     assert table.select_one(".caption-text").decode_contents() == f"Of {data.title(HOSTILE)}."
-    assert article.select_one("div.solution.dropdown") and article.select_one(
-        "details.above-input pre"
-    )
+    assert article.select_one("div.solution.dropdown")
+    assert article.select_one("details.above-input pre")
 
 
 def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
@@ -276,15 +271,11 @@ def test_the_banner_says_what_was_changed_and_how_to_do_it_again(small):
     assert changes == {"steps": (5, 3), "word": ("it's", "a`b")}
     assert book.rerun_command(record, changes) == "mia run small -p steps 5 -p word 'it'\"'\"'s'"
     text = run_page.banner(record, changes, "small.ipynb", None)
-    assert (
-        "`steps` = `5` in place of `3`" in text
-        and "`word` = `it's` in place of `` a`b ``" in text
-        and "left out" in text
-    )
-    assert (
-        "left out" not in run_page.banner(record, changes, "small.ipynb", None, bound=False)
-        and "Your own" not in text
-    )
+    assert "`steps` = `5` in place of `3`" in text
+    assert "`word` = `it's` in place of `` a`b ``" in text
+    assert "left out" in text
+    assert "left out" not in run_page.banner(record, changes, "small.ipynb", None, bound=False)
+    assert "Your own" not in text
     record["parameters"]["word"] = "/home/me/mine.npz"
     assert "**Your own:** `/home/me/mine.npz`; the paper's" in run_page.banner(
         record, changes, "small.ipynb", None

@@ -28,10 +28,8 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     assert times_run(tiny) == 1 and ran.parent.parent == tiny / "runs"
     assert runner.run("tiny", {"steps": "2"}) == ran and times_run(tiny) == 1
     assert runner.run_record(ran)["changed"] == {"steps": 2}
-    source, presets = (
-        tiny / "notebooks" / "tiny.py",
-        tiny / "mia_book" / "chapters" / "tiny" / "presets",
-    )
+    source = tiny / "notebooks" / "tiny.py"
+    presets = tiny / "mia_book" / "chapters" / "tiny" / "presets"
     (presets / "other.yaml").write_text("steps: 2\n")
     assert runner.run("tiny", {}, "other") == ran and runner.run_record(ran)["preset"] == "other", (
         "shown under its name"
@@ -53,11 +51,9 @@ def test_the_key_follows_parameters_printed_numbers_and_the_code_of_the_library_
     tiny,
 ):
     """But no comments, and nothing that only draws pages."""
-    attacks, drawing, own = (
-        tiny / "mia_lib" / "attacks.py",
-        tiny / "mia_book" / "pages" / "pages.py",
-        tiny / "my_layers.py",
-    )
+    attacks = tiny / "mia_lib" / "attacks.py"
+    drawing = tiny / "mia_book" / "pages" / "pages.py"
+    own = tiny / "my_layers.py"
     printed = tiny / "mia_book" / "chapters" / "tiny" / "printed" / "t.csv"
     for folder in (attacks.parent, drawing.parent, printed.parent):
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,10 +77,8 @@ def test_the_key_follows_parameters_printed_numbers_and_the_code_of_the_library_
         path.write_text(text)
         os.utime(path, ns=(len(keys), len(keys)))  # a file system's clock may be coarse
         keys.append(runner.key("tiny", values))
-    assert (
-        keys[0] == keys[1] == keys[2]
-        and len({*keys, runner.key("tiny", {**values, "steps": 4})}) == 5
-    )
+    assert keys[0] == keys[1] == keys[2]
+    assert len({*keys, runner.key("tiny", {**values, "steps": 4})}) == 5
 
 
 @pytest.mark.parametrize(
@@ -278,11 +272,9 @@ def test_a_dead_kernel_is_explained_by_a_real_process_that_exits_1(tiny, repo):
     )
     mia = mia_run("dies", repo)
     said = " ".join(mia.communicate(timeout=600)[1].split())
-    assert (
-        mia.returncode == 1
-        and re.search(r"cell \[2\].*the kernel died", said)
-        and "Traceback" not in said
-    )
+    assert mia.returncode == 1
+    assert re.search(r"cell \[2\].*the kernel died", said)
+    assert "Traceback" not in said
 
 
 @pytest.mark.kernel
@@ -326,10 +318,8 @@ def test_when_some_of_several_fail_the_others_run_to_their_end_and_all_that_fail
         match=r"(?s)notebooks/one.py.*division by zero.*notebooks/three.py.*key",
     ):
         done.extend(runner.execute_all(jobs))
-    assert (
-        runner.run_record(tiny / "two.ipynb")["notebook"] == "two"
-        and "division by zero" in capsys.readouterr().out
-    )
+    assert runner.run_record(tiny / "two.ipynb")["notebook"] == "two"
+    assert "division by zero" in capsys.readouterr().out
     with pytest.raises(runner.NotebookFailed, match="^notebooks/one.py"):
         list(runner.execute_all(jobs[:2]))
     (tiny / "file").touch()

@@ -81,26 +81,21 @@ def test_a_slide_says_numbers_shows_figures_and_parts_of_tables_and_leads_nowher
         "## A slide\n\nIt leads by {ours}`tiny lead`, says {term}`MALT <malt>` {cite:p}`someone2020`.\n\n"
         ":::{picture} fig-one\n:::\n\nNotes:\n\n*Why?* $x < 1$",
     )
-    assert (
-        "<h2>A slide</h2>" in one.shown
-        and "It leads by 1.5, says MALT" in one.shown
-        and "someone" not in one.shown
-    )
+    assert "<h2>A slide</h2>" in one.shown
+    assert "It leads by 1.5, says MALT" in one.shown
+    assert "someone" not in one.shown
     assert 'src="figures/fig-one.png" alt="Lead 1.5"' in one.shown and "Why?" not in one.shown
     assert "<em>Why?</em>" in one.notes and r"\(x &lt; 1\)" in one.notes
     (one,) = made(
         source, "Guess.\n\n:::{rows} table-one\n:rows: MALT\n:columns: AUC\n:step: next\n:::"
     )
-    assert (
-        "0.250 [0.200, 0.300]" in one.shown
-        and "0.500" not in one.shown
-        and "attack" not in one.shown
-    )
+    assert "0.250 [0.200, 0.300]" in one.shown
+    assert "0.500" not in one.shown
+    assert "attack" not in one.shown
     assert 'class="rows fragment"' in one.shown, "what is asked first is shown with the next step"
     (one,) = made(source, ":::{ask} tiny 1\n:::")
-    assert (
-        one.shown.index("fragment answer") > one.shown.index("Not so.") and "Odd." not in one.shown
-    )
+    assert one.shown.index("fragment answer") > one.shown.index("Not so.")
+    assert "Odd." not in one.shown
     assert "(right): Since" in one.notes and "(no): Odd." in one.notes, (
         "reasons are for the speaker"
     )
@@ -142,12 +137,7 @@ def folder(built_book):
 @pytest.mark.book
 def test_decks_hold_all_that_they_show(folder):
     texts = {path.stem: path.read_text() for path in folder.glob("*.html")}
-    assert set(texts) == {
-        *LESSONS,
-        "index",
-        "quiz",
-        "answers",
-    }
+    assert set(texts) == {*LESSONS, "index", "quiz", "answers"}
     for name, text in texts.items():
         wanted = [
             one
@@ -157,10 +147,8 @@ def test_decks_hold_all_that_they_show(folder):
         assert all((folder / one).is_file() for one in wanted)
         assert not re.search(r"https?:|\{(?:ours|says|printed|param|term|numref)\}|:::", text), name
     questions = sum(len(prose.quiz_questions(name)) for name in folders.find("quiz.yaml"))
-    assert (
-        "</strong> is right" not in texts["quiz"]
-        and texts["answers"].count("</strong> is right") == questions
-    )
+    assert "</strong> is right" not in texts["quiz"]
+    assert texts["answers"].count("</strong> is right") == questions
 
 
 OFF = """() => {

@@ -120,11 +120,9 @@ def test_a_bad_grid_is_refused_before_anything_runs(swept, axes, says):
 
 def test_each_cell_runs_once_and_a_wider_grid_goes_on(swept):
     index = run({"steps": "1,2", "rate": "0.5"}, "smoke")
-    assert (
-        len(runs(swept)) == 2
-        and index.parent.parent == swept / "runs"
-        and index.parent.name.startswith("tiny-sweep-")
-    )
+    assert len(runs(swept)) == 2
+    assert index.parent.parent == swept / "runs"
+    assert index.parent.name.startswith("tiny-sweep-")
     assert run({"steps": "1|2", "rate": "0.50"}, "smoke") == index and len(runs(swept)) == 2
     other = run({"rate": "0.5,1e-3", "steps": "2"}, "smoke")
     assert other != index and runs(swept)[2:] == ["2/0.001/plain/[1, 2]"]
@@ -152,10 +150,8 @@ def test_after_ctrl_c_the_finished_cells_stay_and_are_not_run_again(swept):
 def test_the_command_line_takes_pairs_and_a_failing_cell_is_named_and_the_others_go_on(swept):
     done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "sizes", "1,2|3", "-p", "mode=plain"])
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.splitlines()[-1].endswith("index.html") and runs(swept) == [
-        "3/0.5/plain/[1, 2]",
-        "3/0.5/plain/[3]",
-    ]
+    assert done.stdout.splitlines()[-1].endswith("index.html")
+    assert runs(swept) == ["3/0.5/plain/[1, 2]", "3/0.5/plain/[3]"]
     assert CliRunner().invoke(app, ["sweep", "tiny"]).exit_code == 2
     done = CliRunner().invoke(
         app, ["sweep", "tiny", "-p", "steps", "9,2", "--output", str(swept / "out")]
@@ -164,9 +160,9 @@ def test_the_command_line_takes_pairs_and_a_failing_cell_is_named_and_the_others
     assert done.exit_code == 1 and "1 of 2 cells failed: steps = 9. " in said and str(index) in said
     assert len(runs(swept)) == 4 and set(pd.read_csv(swept / "out" / "results.csv").steps) == {2}
     page = index.read_text()
-    assert (
-        "1 of which failed" in page and "nine is too many" in page and page.count(">open</a>") == 1
-    )
+    assert "1 of which failed" in page
+    assert "nine is too many" in page
+    assert page.count(">open</a>") == 1
     done = CliRunner().invoke(
         app, ["sweep", "tiny", "-p", "steps", "9", "--output", str(swept / "out")]
     )
@@ -176,15 +172,9 @@ def test_the_command_line_takes_pairs_and_a_failing_cell_is_named_and_the_others
 def test_neither_an_odd_error_of_a_cell_nor_a_chart_that_cannot_be_drawn_takes_the_rest(
     swept, monkeypatch
 ):
-    real, errors = (
-        runner.run,
-        iter(
-            [
-                MiaError("no such records"),
-                OSError(28, "No space left on device"),
-                TypeError("a bug"),
-            ]
-        ),
+    real = runner.run
+    errors = iter(
+        [MiaError("no such records"), OSError(28, "No space left on device"), TypeError("a bug")]
     )
     monkeypatch.setattr(
         runner,
@@ -210,11 +200,9 @@ def test_neither_an_odd_error_of_a_cell_nor_a_chart_that_cannot_be_drawn_takes_t
     ):
         run({"steps": "1,2"}, output=swept / "out")
     page = (swept / "out" / "index.html").read_text()
-    assert (
-        "could not be drawn:</span> ZeroDivisionError" in page
-        and page.count(">open</a>") == 2
-        and "<img " not in page
-    )
+    assert "could not be drawn:</span> ZeroDivisionError" in page
+    assert page.count(">open</a>") == 2
+    assert "<img " not in page
 
 
 def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, monkeypatch):
@@ -237,10 +225,8 @@ def test_a_sweep_hands_cluster_and_device_on_to_each_of_its_notebooks(swept, mon
 def test_the_table_is_what_the_pages_show(swept):
     index = run({"steps": "1,5", "sizes": "3,4"})
     read = next(swept.glob("runs/tiny-*/tiny.ipynb"))
-    assert (
-        results.MIME in read.read_text()
-        and results.MIME not in read.with_suffix(".html").read_text()
-    )
+    assert results.MIME in read.read_text()
+    assert results.MIME not in read.with_suffix(".html").read_text()
     frame = pd.read_csv(index.parent / "results.csv", keep_default_na=False)
     assert list(frame) == ["steps", "sizes", *sweep.COLUMNS] and set(frame.sizes) == {"3,4"}
     at_five = frame[frame.steps == 5].drop(columns=["steps", "sizes"]).astype(str)
@@ -273,10 +259,8 @@ def test_the_table_is_what_the_pages_show(swept):
 
 def test_the_page_stands_alone_and_speaks_to_those_who_cannot_see(swept):
     text = run({"steps": "1,5", "rate": "0.5,1"}).read_text()
-    assert (
-        not re.search(r"""(?:src|href|url\()\s*=?\s*["']?(?:https?:)?//""", text)
-        and "<script" not in text
-    )
+    assert not re.search(r"""(?:src|href|url\()\s*=?\s*["']?(?:https?:)?//""", text)
+    assert "<script" not in text
     images = re.findall(r"<img [^>]*>", text)
     assert images and all('src="data:image/svg+xml;base64,' in image for image in images)
     alts = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
@@ -336,10 +320,8 @@ def test_a_chart_has_a_panel_for_each_setting_and_rows_are_named_by_the_columns_
         "Credit, gap",
         "Credit, loss",
     ]
-    assert frame.column.unique().tolist() == ["auc", "ours"] and frame.text.dropna().tolist() == [
-        "0.7",
-        "0.8",
-    ]
+    assert frame.column.unique().tolist() == ["auc", "ours"]
+    assert frame.text.dropna().tolist() == ["0.7", "0.8"]
 
 
 def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
@@ -355,9 +337,7 @@ def test_charts_take_words_lists_long_names_and_formulas_that_are_none():
     [chart], _ = sweep.charts(sweep.tidy(cells), ["sizes", "mode"])
     assert chart["alt"].count("number") == sweep.LINES
     svg = base64.b64decode(chart["svg"]).decode()
-    assert (
-        svg.rstrip().endswith("</svg>")
-        and "<dc:date>" not in svg
-        and "mode = f" in svg
-        and "mode = g" not in svg
-    )
+    assert svg.rstrip().endswith("</svg>")
+    assert "<dc:date>" not in svg
+    assert "mode = f" in svg
+    assert "mode = g" not in svg

@@ -59,9 +59,8 @@ def test_the_pace_of_cells_is_written_where_it_is_another(tmp_path):
     assert ran("bayes", [1.0, 2.0]) == [path] and runner.paces(tmp_path) == {"bayes": [1.0, 2.0]}
     assert ran("bayes", [1.2, 2.6]) == [], "a quarter more is the machine's mood"
     assert ran("bayes", [9.0, 2.0], {"seed": 1}) == [], "a run with other parameters"
-    assert ran("bayes", [1.0, 1.0, 1.0]) == [path] and runner.paces(tmp_path) == {
-        "bayes": [1.0, 1.0, 1.0]
-    }
+    assert ran("bayes", [1.0, 1.0, 1.0]) == [path]
+    assert runner.paces(tmp_path) == {"bayes": [1.0, 1.0, 1.0]}
 
 
 def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_left_alone(
@@ -83,10 +82,8 @@ def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_le
     ]
     for preset in ("quick", "published"):
         staged.write_bytes(sync.findings({"bayes": replace(RUN, preset=preset)}, verdicts))
-        assert (
-            sync.sync(True, tmp_path) == [path] * (preset == "published")
-            and "old" in path.read_text()
-        )
+        assert sync.sync(True, tmp_path) == [path] * (preset == "published")
+        assert "old" in path.read_text()
     assert sync.sync(False, tmp_path) == [path] and sync.sync(True, tmp_path) == []
     text = path.read_text()
     assert text.startswith("# One\n\n<!--") and text.endswith("-->\n\nTwo.\n")

@@ -13,10 +13,8 @@ ROOT = find_root()
 NOTEBOOKS = notebooks(ROOT)
 CHAPTERS = [name for name in NOTEBOOKS if name in folders.find("quiz.yaml")]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-WORDS = {
-    "compare": 2200,
-    "audit": 2200,
-}  # 1,500 in the others, which one run of the paper's size made shorter
+# 1,500 in the others, which one run of the paper's size made shorter
+WORDS = {"compare": 2200, "audit": 2200}
 SHOWING = ("show", "explore", "show_table", "say")
 
 # What looks like a result: decimals, percentages, points.
@@ -41,25 +39,15 @@ ASIDE = (
     rf"\b{PLACES}",
 )
 FACTS = {  # what no run can change
-    "bayes": {
-        "1.2",
-        "3.6",
-        "3.96",
-        "0.0001",
-    },  # images of ImageNet in millions; where bounds are one; an axis
+    # images of ImageNet in millions; where bounds are one; an axis
+    "bayes": {"1.2", "3.6", "3.96", "0.0001"},
     "calibration": {"0.1", "0.2", "0.9", "2.1", "3.0"},  # an example
     "curvature": {"-50.66", "40 %"},  # a logarithm; what the paper's text has
     "iha": {"0.01", "0.02", "0.1", "0.2"},  # the paper's learning rates, threshold and damping
     "quantile": {"0.5 %"},  # a rate of its tables
     "data": {"4.0"},  # a licence's version
-    "rerun": {
-        "2.5",
-        "3.11",
-        "56.2",
-        "57.0",
-        "57.1",
-        "57.8",
-    },  # a version of Python, memory, an example
+    # a version of Python, memory, an example
+    "rerun": {"2.5", "3.11", "56.2", "57.0", "57.1", "57.8"},
     "teaching": {"0.001", "0.05", "0.6", "0.9"},  # an exercise
 }
 
@@ -128,9 +116,8 @@ def test_a_chapter_types_no_result(name):
     )
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in PROSE if name != "statistics"]
-)  # see test_statistics_page.py
+# see test_statistics_page.py
+@pytest.mark.parametrize("name", [name for name in PROSE if name != "statistics"])
 def test_a_page_of_prose_types_no_result(name):
     text = re.sub(
         r"^---\n.*?^---\n",

@@ -87,18 +87,13 @@ def test_a_bank_is_measured_once_and_grows_by_what_is_missing():
     bank = PARENT(3)
     assert CALLS == [0, 1, 2] and len(bank) == 3
     assert bank.margin.tolist() == squares(range(3))["margin"].tolist()
-    assert (bank.margin.dtype, bank.arrays["margin"].dtype) == (
-        np.float32,
-        np.float16,
-    )  # sums in half precision are wrong
-    assert (
-        bank.members.dtype == bool
-        and bank.members.tolist() == squares(range(3))["members"].tolist()
-    )
+    # sums in half precision are wrong
+    assert (bank.margin.dtype, bank.arrays["margin"].dtype) == (np.float32, np.float16)
+    assert bank.members.dtype == bool
+    assert bank.members.tolist() == squares(range(3))["members"].tolist()
     assert measured(PARENT, 3, scale=1.0) == []  # a default given or left out is the same piece
-    assert measured(PARENT, index=range(2, 5)) == [3, 4] and PARENT(index=range(2, 5)).margin[
-        :, 0
-    ].tolist() == [2, 3, 4]
+    assert measured(PARENT, index=range(2, 5)) == [3, 4]
+    assert PARENT(index=range(2, 5)).margin[:, 0].tolist() == [2, 3, 4]
     assert measured(PARENT, 2, scale=2.0) == [0, 1] and PARENT(2, scale=2.0).margin[1, 0] == 2
     with pytest.raises(
         AttributeError, match="toy/squares has no array 'loss', but margin, members"
@@ -158,11 +153,9 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
     written = PARENT.publish(range(6), {})
     assert [path.name for path in written] == ["squares-000-003.json", "squares-004-005.json"]
     manifest = json.loads(written[0].read_text())
-    assert (
-        manifest["parameters"] == {"scale": 1.0, "source": "none"}
-        and manifest["edition"] == 1
-        and "code" not in manifest
-    )
+    assert manifest["parameters"] == {"scale": 1.0, "source": "none"}
+    assert manifest["edition"] == 1
+    assert "code" not in manifest
     assert {
         "device",
         "seconds",
@@ -175,11 +168,9 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
     before = [path.stat().st_mtime_ns for path in written]
     assert set(measured(PARENT.publish, range(6), {})) <= {0, 1}  # the probe's
     forgotten()
-    assert (
-        measured(PARENT, 6) == []
-        and PARENT(6).margin[5, 0] == 5
-        and PARENT.publish(range(6), {}) == []
-    )
+    assert measured(PARENT, 6) == []
+    assert PARENT(6).margin[5, 0] == 5
+    assert PARENT.publish(range(6), {}) == []
     assert [path.stat().st_mtime_ns for path in written] == before
     assert [path.name for path in PARENT.publish(range(8), {"scale": 1.0})] == [
         "squares-006-007.json"
@@ -204,10 +195,8 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
     for source in ("a/b", "a b"):  # written alike in a name
         [path] = PARENT.publish(range(2), {"source": source})
         assert json.loads(path.read_text())["commit"] == ""
-    assert len(manifests()) == 6 and published.load("toy/squares", source="a/b").margin.shape == (
-        2,
-        5,
-    )
+    assert len(manifests()) == 6
+    assert published.load("toy/squares", source="a/b").margin.shape == (2, 5)
 
 
 def test_a_damaged_piece_is_said_and_never_served():
@@ -256,9 +245,8 @@ def test_a_probe_that_gives_something_else_stops_publishing_until_the_edition_is
     again = made(changed, edition=2)
     register(monkeypatch, again)
     assert [path.name for path in again.publish(range(2), {})] == ["squares-000-001.json"]
-    assert (
-        published.load("toy/squares").margin[0, 0] == np.float16(0.1) and again.check_probe() == ""
-    )
+    assert published.load("toy/squares").margin[0, 0] == np.float16(0.1)
+    assert again.check_probe() == ""
     with pytest.raises(MiaError, match="No probe of edition 1"):
         PARENT.check_probe()
     assert (
@@ -306,10 +294,8 @@ def test_what_was_made_from_a_piece_goes_when_that_is_measured_anew(monkeypatch)
 def test_a_number_is_the_same_parameter_however_it_is_written():
     PARENT.publish(range(2), {"scale": 2})
     PARENT.publish(range(4), {"scale": np.float32(2.0)})
-    assert (
-        measured(PARENT, 4, scale=np.int64(2)) == []
-        and len(published.load("toy/squares", scale=2)) == 4
-    )
+    assert measured(PARENT, 4, scale=np.int64(2)) == []
+    assert len(published.load("toy/squares", scale=2)) == 4
     PARENT(1, scale=1.0)
     assert measured(PARENT, 1, scale=True) == [0]  # a yes is no number
 
@@ -413,10 +399,8 @@ def test_the_users_own_file_is_known_by_its_content_and_may_not_be_edited_while_
     own = tmp_path / "mine.csv"
     for text in ("1,2", "1,3"):
         own.write_text(text)
-        assert (
-            measured(PARENT, 1, source=str(own)) == [0]
-            and measured(PARENT, 1, source=str(own)) == []
-        )
+        assert measured(PARENT, 1, source=str(own)) == [0]
+        assert measured(PARENT, 1, source=str(own)) == []
     monkeypatch.chdir(tmp_path)
     assert measured(PARENT, 1, source="cifar10") == [0]
     (tmp_path / "cifar10").write_text("a folder of the reader's with a file of that name")
@@ -497,9 +481,8 @@ def test_files_and_the_whole_are_limited(monkeypatch):
                 PARENT.publish(range(2), {})
     assert manifests() == []
     monkeypatch.setattr(writing, "TOTAL_LIMIT", 100_000)
-    (published.folder() / ".writing-1-x").write_bytes(
-        bytes(200_000)
-    )  # of a process that was killed
+    # of a process that was killed
+    (published.folder() / ".writing-1-x").write_bytes(bytes(200_000))
     assert len(PARENT.publish(range(2), {})) == 1
 
 
@@ -603,13 +586,11 @@ def test_the_cost_is_scaled_from_the_nearest_piece(monkeypatch):
         [path] = one.publish(range(4), settings)
         path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": took}))
         forgotten("*")
-    assert seconds(one, 3) == pytest.approx(6) and seconds(
-        one, 1, records=200, epochs=30
-    ) == pytest.approx(2 * 2 * 3)
+    assert seconds(one, 3) == pytest.approx(6)
+    assert seconds(one, 1, records=200, epochs=30) == pytest.approx(2 * 2 * 3)
     assert seconds(one, 1, records=200, width=2) == pytest.approx(20 * 2)
-    longer = made(
-        study, "toy/study-longer", epochs=40
-    )  # nothing of this name is there, but of what asks the same
+    # nothing of this name is there, but of what asks the same
+    longer = made(study, "toy/study-longer", epochs=40)
     register(monkeypatch, one, longer)
     assert longer.seconds(1, longer.complete({})) == pytest.approx(2 * 4)
     asked = made(study, "toy/study", cost=lambda parameters: parameters["width"] ** 3)

@@ -121,9 +121,8 @@ def test_an_entry_goes_from_the_queue_to_pieces_on_disk_at_a_hundredth_of_its_si
     assert len(fit) == len(entries) + kill
     bank = published.load(entry.measurement.name)
     assert len(bank) == 2 and bank.parameters == entry.measurement.complete(given)
-    assert list(queue.next_of_queue(5)) == [] and queue.table()["missing"].tolist() == [0] * len(
-        entries
-    )
+    assert list(queue.next_of_queue(5)) == []
+    assert queue.table()["missing"].tolist() == [0] * len(entries)
 
 
 def test_a_process_that_works_alone_publishes_some_of_the_models(own_folder, monkeypatch):
@@ -148,9 +147,8 @@ def test_what_a_piece_of_another_kind_took_tells_nothing_and_what_does_not_fit_i
     enqueue(own_folder, {**FOUR, "minutes": {"cpu": 60}})
     assert queue.table()[["missing", "here"]].values.tolist() == [[4, "1 h 0 min"]]
     [said] = queue.next_of_queue(9)
-    assert "no time for any of the 4 that are missing" in said and not list(
-        own_folder.rglob("*.json")
-    )
+    assert "no time for any of the 4 that are missing" in said
+    assert not list(own_folder.rglob("*.json"))
     publishing.catalogue()[SMALL].publish(range(2), TINY)
     enqueue(
         own_folder,
@@ -164,9 +162,8 @@ def test_what_a_piece_of_another_kind_took_tells_nothing_and_what_does_not_fit_i
     [path] = (own_folder / "bank").glob("*.json")
     manifest = json.loads(path.read_text())
     assert manifest["seconds"] > 0
-    path.write_text(
-        json.dumps(manifest | {"seconds": 0})
-    )  # less than any clock tells is known, too
+    # less than any clock tells is known, too
+    path.write_text(json.dumps(manifest | {"seconds": 0}))
     assert first.each() == 0 and "4 fit (about 0 s)" in next(queue.next_of_queue(9))
 
 
@@ -241,9 +238,8 @@ def test_the_page_says_what_was_measured_where_and_what_is_missing(own_folder):
     done, missing = (part.splitlines() for part in queue.page().split("Still to be measured"))
     assert "| `bank/cifar10-small`, architecture batchnorm_cnn:4,8,8, dataset" in done[2]
     assert "| 2 |" in done[2] and "CPU cores |" in done[2]
-    assert (
-        len([line for line in missing if line.startswith("| `")]) == 1
-    )  # of the other entry nothing is missing
+    # of the other entry nothing is missing
+    assert len([line for line in missing if line.startswith("| `")]) == 1
     assert "| 2 | 4 | 30 min | 1 min |" in missing[4]
 
 
@@ -304,14 +300,11 @@ def test_what_there_is_no_room_for_and_what_fails_is_said_and_the_next_is_measur
     monkeypatch.setattr(writing, "TOTAL_LIMIT", 400_000)
     done = publish("--next", "--minutes", "5")
     said = done.output.splitlines()
-    assert (
-        "no room for any of the 4 that are missing, of 2.00 MB each; 0.4 MB are left" in said[0]
-        and done.exit_code == 1
-    )
+    assert "no room for any of the 4 that are missing, of 2.00 MB each; 0.4 MB are left" in said[0]
+    assert done.exit_code == 1
     assert any(line.startswith("FAILED: bank/cifar10-small: records = 999999") for line in said)
-    assert any("2 of 2 models are missing, 2 fit" in line for line in said) and said[-1].startswith(
-        "wrote "
-    )
+    assert any("2 of 2 models are missing, 2 fit" in line for line in said)
+    assert said[-1].startswith("wrote ")
     with monkeypatch.context() as broken:
         broken.setattr(
             queue.Measurement,
@@ -323,8 +316,8 @@ def test_what_there_is_no_room_for_and_what_fails_is_said_and_the_next_is_measur
         done = publish("--next", "--minutes", "5")
     assert (
         done.output.count("FAILED: bank/cifar10-small: OSError: [Errno 5] Input/output error") == 2
-        and done.exit_code == 1
     )
+    assert done.exit_code == 1
     monkeypatch.setattr(
         writing,
         "TOTAL_LIMIT",

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 
 from mia_lib import data, membership, models, signals, training
 from mia_lib.errors import MiaError
@@ -60,10 +61,8 @@ def test_a_smooth_network_in_the_plane_has_the_distance_of_a_fine_grid():
     ).double()
     for weights in model.parameters():
         weights.data = torch.tensor(rng.normal(size=weights.shape) * 1.5)
-    x, line = (
-        torch.tensor(rng.uniform(-1, 1, size=(40, 2))),
-        torch.linspace(-4, 4, 1001, dtype=torch.float64),
-    )
+    x = torch.tensor(rng.uniform(-1, 1, size=(40, 2)))
+    line = torch.linspace(-4, 4, 1001, dtype=torch.float64)
     grid = torch.cartesian_prod(line, line)
     with torch.no_grad():
         y, there = model(x).argmax(1), model(grid).argmax(1)
@@ -72,9 +71,8 @@ def test_a_smooth_network_in_the_plane_has_the_distance_of_a_fine_grid():
         [(grid[there != k] - point).norm(dim=1).min() for point, k in zip(x, y, strict=True)]
     ).numpy()
     found = hop_skip_jump(lambda z: model(z).argmax(1), x, y, 2500, low=-4.0, high=4.0).distance
-    assert (
-        found > expected - 0.012
-    ).all()  # 1.5 spacings: a walk may end at a farther part of the boundary, never closer
+    # 1.5 spacings: a walk may end at a farther part of the boundary, never closer
+    assert (found > expected - 0.012).all()
     assert (found < expected * 1.02 + 0.008).mean() >= 0.8 and np.median(found / expected) < 1.02
 
 
@@ -97,19 +95,18 @@ def test_points_stay_between_bounds_and_reach_the_boundary_there():
 def test_wrong_records_have_distance_0_for_one_query_or_a_negative_one_to_their_own_class():
     labels, wrong = torch.cat([1 - Y[:30], Y[30:]]), np.arange(60) < 30
     right, found = hop_skip_jump(linear, X, Y, 1500), hop_skip_jump(linear, X, labels, 1500)
-    np.testing.assert_allclose(found.distance, np.where(wrong, 0, right.distance), rtol=1e-9)
+    assert_allclose(found.distance, np.where(wrong, 0, right.distance), rtol=1e-9)
     assert (found.queries == np.where(wrong, 1, right.queries)).all()
-    signed = hop_skip_jump(
-        linear, X, labels, 1500, signed=True
-    )  # with two classes both ways lead to one boundary
-    np.testing.assert_allclose(signed.distance, np.where(wrong, -1, 1) * right.distance, rtol=1e-9)
+    # with two classes both ways lead to one boundary
+    signed = hop_skip_jump(linear, X, labels, 1500, signed=True)
+    assert_allclose(signed.distance, np.where(wrong, -1, 1) * right.distance, rtol=1e-9)
     assert (signed.queries == right.queries).all()
     # on a line class 0 is below 0, 1 up to 1, 2 from there: what is 1.5 and labelled 0 has 1 closer by, to which it is not
     line = torch.tensor([[-1.0], [0.9], [1.5], [3.0]], dtype=torch.float64)
     found = hop_skip_jump(
         lambda z: (z[:, 0] > 0).long() + (z[:, 0] > 1), line, [0, 1, 0, 1], 500, signed=True
     ).distance
-    np.testing.assert_allclose(found, [1.0, 0.1, -1.5, -2.0], rtol=2e-3)
+    assert_allclose(found, [1.0, 0.1, -1.5, -2.0], rtol=2e-3)
 
 
 def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_another_class():
@@ -122,7 +119,7 @@ def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_anoth
 
     x[-1] = 3.1
     found = hop_skip_jump(predict, x, predict(x), 2500)
-    np.testing.assert_allclose(found.distance[:-1], (x[:-1] - 3).norm(dim=1) - 0.5, rtol=0.02)
+    assert_allclose(found.distance[:-1], (x[:-1] - 3).norm(dim=1) - 0.5, rtol=0.02)
     assert (found.queries <= 2500).all()
     nowhere = hop_skip_jump(predict, x[:3], torch.zeros(3), 2500)
     assert np.isinf(nowhere.distance).all() and (nowhere.queries == 101).all()
@@ -139,9 +136,8 @@ def test_where_random_points_fail_the_walk_starts_at_the_nearest_record_of_anoth
             ((x[:-2] - x[-2]).norm(dim=1) < (x[:-2] - x[-1]).norm(dim=1))[:, None], x[-2], x[-1]
         )
     ) / 2
-    assert torch.allclose(
-        asked[1][: len(middle)], middle
-    )  # the first bisection: to the nearer of the two
+    # the first bisection: to the nearer of the two
+    assert torch.allclose(asked[1][: len(middle)], middle)
 
 
 def test_more_queries_never_give_a_longer_distance_and_no_record_is_asked_about_more_than_its_budget():
@@ -150,19 +146,15 @@ def test_more_queries_never_give_a_longer_distance_and_no_record_is_asked_about_
     )
     assert (np.diff(found, axis=0) <= 0).all() and (found[-1] < 0.9 * found[0]).all()
     before, asked = np.inf, []
-    for budget in (
-        *range(42, 60, 3),
-        *range(69, 84),
-    ):  # ends everywhere: in a direction, a step and a bisection
+    # ends everywhere: in a direction, a step and a bisection
+    for budget in (*range(42, 60, 3), *range(69, 84)):
         asked.clear()
         found = hop_skip_jump(
             lambda z: asked.append(len(z)) or linear(z), X, Y, budget, starts=0, evaluations=20
         )
-        assert (
-            (found.distance <= before).all()
-            and (found.queries <= budget).all()
-            and found.queries.sum() == sum(asked)
-        )
+        assert (found.distance <= before).all()
+        assert (found.queries <= budget).all()
+        assert found.queries.sum() == sum(asked)
         before = found.distance
 
 
@@ -179,7 +171,7 @@ def test_the_seed_decides_and_neither_batches_nor_company_do():
     whole = hop_skip_jump(linear, X, Y, 900, seed=4, **bounds)
     order = RNG.permutation(60)[:25]
     some = hop_skip_jump(linear, X[order], Y[order], 900, seed=4, **bounds)
-    np.testing.assert_allclose(some.distance, whole.distance[order], rtol=1e-9)
+    assert_allclose(some.distance, whole.distance[order], rtol=1e-9)
     assert (some.queries == whole.queries[order]).all()
 
 
@@ -192,11 +184,9 @@ def test_the_public_toolbox_finds_the_same_distances_once_its_last_point_is_brou
     from art.estimators.classification import BlackBoxClassifierNeuralNetwork
 
     x = torch.randn(200, 20, generator=torch.Generator().manual_seed(1))
-    y, network, asked = (
-        (x.square().sum(1) > 20).long(),
-        models.build("mlp:40", (20,), 2, seed=0),
-        [],
-    )
+    y = (x.square().sum(1) > 20).long()
+    network = models.build("mlp:40", (20,), 2, seed=0)
+    asked = []
     x = x.clamp(-4, 4)
     optimiser = torch.optim.Adam(network.parameters(), 0.01)
     for _ in range(100):
@@ -268,14 +258,12 @@ def test_an_ensemble_has_the_distances_of_its_models_and_computes_what_was_not_a
             seed=2,
             **bounds,
         )
-        np.testing.assert_array_equal(found.distance[m], expected.distance.astype(np.float32))
-        np.testing.assert_array_equal(found.queries[m], expected.queries)
+        assert_array_equal(found.distance[m], expected.distance.astype(np.float32))
+        assert_array_equal(found.queries[m], expected.queries)
     right = signals.correctness(trained, records)
-    assert (
-        ((found.distance == 0) == ~right).all()
-        and ((found.queries == 1) == ~right).all()
-        and right.any()
-    )
+    assert ((found.distance == 0) == ~right).all()
+    assert ((found.queries == 1) == ~right).all()
+    assert right.any()
     signed = boundary.distance(trained, records, 400, seed=2, signed=True).distance
     assert ((signed < 0) == ~right).all() and (signed[right] == found.distance[right]).all()
     monkeypatch.setattr(mapping, "_in_pool", lambda *a: pytest.fail("it is not in the store"))

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 from mia_lib import data, membership, models, training
 from mia_lib.errors import MiaError
@@ -63,7 +64,7 @@ def test_the_exact_trace_is_that_of_a_loop_over_hessians(architecture, shape):
         .item()
         for n in range(len(x))
     ]
-    np.testing.assert_allclose(curvature.exact_trace(loss, x, y=y), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(curvature.exact_trace(loss, x, y=y), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [3, 12])
@@ -72,7 +73,7 @@ def test_estimates_are_unbiased_with_the_variances_of_theory(size):
     2 (|H|^2 - sum H_ii^2)."""
     (loss, h), x = quadratic(size), torch.zeros(40_000, size, dtype=torch.float64)
     squares, diagonal, trace = (h**2).sum(), (np.diag(h) ** 2).sum(), np.trace(h)
-    np.testing.assert_allclose(curvature.exact_trace(loss, x[:7]), trace, rtol=1e-12)
+    assert_allclose(curvature.exact_trace(loss, x[:7]), trace, rtol=1e-12)
     for found, variance in (
         (
             curvature.zero_order_trace(loss, x, 1, seed=3),
@@ -98,15 +99,13 @@ def test_zero_order_estimates_are_the_printed_formula_probe_by_probe(variant):
         q = (a - b - c + d) / (4 * h**2)
         expected.append(abs(q) * h if variant == "released_code" else q * (u * v).sum().item())
     found = curvature.zero_order_trace(loss, x, 3, h, seed=5, y=y, variant=variant)
-    np.testing.assert_allclose(found, np.reshape(expected, (-1, 3)).mean(1), rtol=1e-6)
+    assert_allclose(found, np.reshape(expected, (-1, 3)).mean(1), rtol=1e-6)
 
 
 def test_the_limit_of_zero_order_estimates_is_reached_as_the_step_shrinks():
     loss, x, y = network("tanh_cnn:2,3,4", (4, 4, 1))
     limit = curvature.limit_trace(loss, x, 3, 5, y=y)
-    np.testing.assert_allclose(
-        curvature.zero_order_trace(loss, x, 3, 1e-3, seed=5, y=y), limit, rtol=1e-4
-    )
+    assert_allclose(curvature.zero_order_trace(loss, x, 3, 1e-3, seed=5, y=y), limit, rtol=1e-4)
     hessians = [
         torch.func.hessian(lambda z, n=n: loss(z[None], y[n : n + 1])[0])(x[n]).reshape(
             x[n].numel(), -1
@@ -115,13 +114,12 @@ def test_the_limit_of_zero_order_estimates_is_reached_as_the_step_shrinks():
     ]
     u, v = curvature._probes(x, 5, 0, 0, 6).flatten(2).unflatten(0, (3, 2)).unbind(1)
     q = torch.stack([((v[:, n] @ h) * u[:, n]).sum(1) for n, h in enumerate(hessians)])
-    np.testing.assert_allclose(limit, (q * (u * v).sum(2).T).mean(1), rtol=1e-9)
+    assert_allclose(limit, (q * (u * v).sum(2).T).mean(1), rtol=1e-9)
 
 
 def test_probes_are_signs_without_a_pattern():
-    signs = curvature._probes(
-        torch.zeros(50, 40, dtype=torch.float64), 0, 0, 0, 20
-    ).numpy()  # [probes, records, coordinates]
+    # [probes, records, coordinates]
+    signs = curvature._probes(torch.zeros(50, 40, dtype=torch.float64), 0, 0, 0, 20).numpy()
     assert set(np.unique(signs)) == {-1.0, 1.0}
     for axis in range(3):
         rows = np.moveaxis(signs, axis, 0).reshape(signs.shape[axis], -1)
@@ -134,13 +132,10 @@ def test_probes_are_signs_without_a_pattern():
     wide = curvature._probes(torch.zeros(4, 200), 3, 5, 2, 6)  # a sign depends on its place alone
     for shape in ((1,), (31,), (32,), (33,), (2, 5, 7)):
         found = curvature._probes(torch.zeros(4, *shape), 3, 5, 2, 6)
-        assert (
-            found.shape == (4, 4, *shape)
-            and (found.flatten(2) == wide[..., : found[0, 0].numel()]).all()
-        )
-        assert (
-            curvature._probes(torch.zeros(2, *shape), 3, 7, 3, 5) == found[1:3, 2:]
-        ).all()  # a part of records and numbers
+        assert found.shape == (4, 4, *shape)
+        assert (found.flatten(2) == wide[..., : found[0, 0].numel()]).all()
+        # a part of records and numbers
+        assert (curvature._probes(torch.zeros(2, *shape), 3, 7, 3, 5) == found[1:3, 2:]).all()
 
 
 @pytest.mark.parametrize("name", ESTIMATES)
@@ -149,22 +144,19 @@ def test_streaming_changes_nothing(name):
     estimate = ESTIMATES[name]
     whole = estimate(loss, x, 7, seed=2, y=y)
     for batch in (1, 3, 11):
-        np.testing.assert_allclose(
-            estimate(loss, x, 7, seed=2, y=y, batch=batch), whole, rtol=1e-5, atol=1e-9
-        )
+        assert_allclose(estimate(loss, x, 7, seed=2, y=y, batch=batch), whole, rtol=1e-5, atol=1e-9)
     if name != "exact":  # a record's probes come from its position, wherever a part begins
         parts = [
             estimate(loss, x[:4], 7, seed=2, y=y[:4]),
             estimate(loss, x[4:], 7, seed=2, y=y[4:], first=4),
         ]
-        np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-5, atol=1e-9)
+        assert_allclose(np.concatenate(parts), whole, rtol=1e-5, atol=1e-9)
         assert not np.allclose(estimate(loss, x, 7, seed=3, y=y), whole)
     elsewhere = estimate(
         loss, torch.cat([x.flip(0)[:10], x[10:]]), 7, seed=2, y=torch.cat([y.flip(0)[:10], y[10:]])
     )
-    np.testing.assert_allclose(
-        elsewhere[10], whole[10], rtol=1e-5
-    )  # the others' places do not matter
+    # the others' places do not matter
+    assert_allclose(elsewhere[10], whole[10], rtol=1e-5)
 
 
 def test_rounding_that_drowns_the_probes_is_said_with_its_size():
@@ -201,9 +193,8 @@ def ensemble(isolated_cache):
 def test_an_ensemble_has_the_curvature_of_its_models_and_computes_what_was_not_asked_before(
     ensemble, monkeypatch
 ):
-    monkeypatch.setattr(
-        curvature, "CONVERTED", 7
-    )  # parts that begin elsewhere draw the same probes
+    # parts that begin elsewhere draw the same probes
+    monkeypatch.setattr(curvature, "CONVERTED", 7)
     monkeypatch.setattr(mapping, "_in_pool", mapping._in_process)
     how, x = {"iterations": 4, "h": 1e-2, "seed": 9}, torch.from_numpy(TABLE.x).double()
     for variant in curvature.VARIANTS:
@@ -218,7 +209,7 @@ def test_an_ensemble_has_the_curvature_of_its_models_and_computes_what_was_not_a
                 variant=variant,
                 **how,
             )
-            np.testing.assert_allclose(found[m], expected, rtol=1e-6, atol=1e-9)
+            assert_allclose(found[m], expected, rtol=1e-6, atol=1e-9)
     monkeypatch.setattr(mapping, "_in_pool", lambda *a: pytest.fail("it is not in the store"))
     assert (curvature.traces(ensemble, TABLE, variant, **how) == found).all()
     for other in (
@@ -246,10 +237,8 @@ def test_between_kinks_the_hessian_is_that_of_automatic_differentiation_whatever
     config = TrainConfig(architecture, epochs=3, batch_size=6, learning_rate=0.01)
     models = training.train(records, membership.balanced_halves(len(records), 2), config)
     trace, norm = curvature.between_kinks(models, records)
-    assert trace.dtype == norm.dtype == np.float64 and trace.shape == norm.shape == (
-        2,
-        len(records),
-    )
+    assert trace.dtype == norm.dtype == np.float64
+    assert trace.shape == norm.shape == (2, len(records))
     x = outputs.inputs(records.x, 0, len(records), torch.device("cpu"), torch.float64)
     for m in range(2):
         network = outputs.in_precision(models.model(m), "float64")
@@ -265,7 +254,7 @@ def test_between_kinks_the_hessian_is_that_of_automatic_differentiation_whatever
             assert norm[m, n] == pytest.approx(hessian.norm().item(), rel=1e-9)
     other = replace(records, y=(records.y + 1) % len(records.classes))
     for mine, found in zip((trace, norm), curvature.between_kinks(models, other), strict=True):
-        np.testing.assert_allclose(found, mine, rtol=1e-12)
+        assert_allclose(found, mine, rtol=1e-12)
 
 
 NOUGHT = torch.zeros(4, 3, dtype=torch.float64)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from absent import WITHOUT_TORCH
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from mia_lib import data, signals
@@ -37,9 +38,7 @@ def test_losses_are_those_that_torch_computes_to_rounding(loss):
     for scale, classes in product((1e-6, 1.0, 30.0, 700.0), (2, 7)):
         z, y = scale * RNG.normal(size=(3, 50, classes)), RNG.integers(0, classes, (3, 50))
         expected = losses.precise_loss(torch.from_numpy(z), torch.from_numpy(y), loss).numpy()
-        np.testing.assert_allclose(
-            from_outputs.precise_loss(z, y, loss), expected, rtol=1e-12, atol=1e-300
-        )
+        assert_allclose(from_outputs.precise_loss(z, y, loss), expected, rtol=1e-12, atol=1e-300)
 
 
 def test_nothing_but_models_needs_torch_and_figures_need_no_altair(tmp_path):
@@ -93,102 +92,66 @@ def test_records_of_any_kind_are_handed_over_as_they_are_in_batches(batch):
             seen.append((type(part).__name__, len(part)))
             return function(part)
 
-        found, tolerance = (
-            signals.from_function(noting, x, batch=batch),
-            1e-2 if kind == "ndarray" else 1e-12,
-        )
-        np.testing.assert_allclose(found, X @ W, rtol=tolerance, atol=tolerance)
+        found = signals.from_function(noting, x, batch=batch)
+        tolerance = 1e-2 if kind == "ndarray" else 1e-12
+        assert_allclose(found, X @ W, rtol=tolerance, atol=tolerance)
         assert {name for name, _ in seen} == {kind} and isinstance(found, np.ndarray)
         assert [size for _, size in seen] == ([7, 7, 7, 4] if batch == 7 else [25])
-    np.testing.assert_allclose(
+    assert_allclose(
         signals.from_function(softmax, X, "probabilities", batch), softmax(X), rtol=1e-12
     )
 
 
 WRONG = [
     (
-        "labels",
         lambda x: np.array(["a"] * len(x)),
         "logits",
         r"one label a record, shape \(25,\): \[25, K\] is needed",
     ),
-    ("predictions", lambda x: x[:, 0], "logits", "one number a record.*predict_proba"),
+    (lambda x: x[:, 0], "logits", "one number a record.*predict_proba"),
+    (lambda x: x[:, :1], "logits", r"at least two classes.*before the sigmoid.*\[0 \* s, s\]"),
     (
-        "one column",
-        lambda x: x[:, :1],
-        "logits",
-        r"at least two classes.*before the sigmoid.*\[0 \* s, s\]",
-    ),
-    (
-        "one column after its sigmoid",
         lambda x: sigmoid(x[:, :1]),
         "logits",
         r"after the sigmoid .all are in \[0, 1\].*\[1 - s, s\], 1\) with outputs = 'probabilities'",
     ),
     (
-        "zero and a sigmoid",
         lambda x: sigmoid(x[:, :1]) * [0, 1],
         "logits",
         r"outputs of sigmoids .*\[1 - s, s\], 1\) and give outputs = 'probabilities'",
     ),
+    (lambda x: sigmoid(x @ W), "logits", r"outputs of sigmoids .*np.log\(s / \(1 - s\)\)"),
+    (lambda x: sigmoid(x @ W), "probabilities", r"one sigmoid s a class"),
     (
-        "a sigmoid a class",
-        lambda x: sigmoid(x @ W),
-        "logits",
-        r"outputs of sigmoids .*np.log\(s / \(1 - s\)\)",
-    ),
-    (
-        "a sigmoid a class as probabilities",
-        lambda x: sigmoid(x @ W),
-        "probabilities",
-        r"one sigmoid s a class",
-    ),
-    (
-        "percent as logits",
         lambda x: (100 * softmax(x)).round(1),
         "logits",
         r"percentages .*p / p.sum\(1, keepdims=True\)",
     ),
     (
-        "rounded",
         lambda x: softmax(x).round(1),
         "probabilities",
         r"Renormalise them: p / p.sum\(1, keepdims=True\)",
     ),
+    (lambda x: softmax(x).round(2), "logits", r"rounded probabilities .*Renormalise them"),
+    (lambda x: x[1:], "logits", r"shape \(24, 3\) .*for 25 records: numbers \[25, K\]"),
+    (lambda x: np.full((len(x), 2), "a"), "logits", "<U1"),
     (
-        "rounded as logits",
-        lambda x: softmax(x).round(2),
-        "logits",
-        r"rounded probabilities .*Renormalise them",
-    ),
-    ("too few", lambda x: x[1:], "logits", r"shape \(24, 3\) .*for 25 records: numbers \[25, K\]"),
-    ("text", lambda x: np.full((len(x), 2), "a"), "logits", "<U1"),
-    (
-        "NaN",
         lambda x: np.where(x == x[4, 1], np.nan, x),
         "logits",
         "NaN or infinity for 1 of 25 records, .* is number 4",
     ),
     (
-        "probabilities",
         softmax,
         "logits",
         "= 'logits': these seem to be probabilities .*Give outputs = 'probabilities'",
     ),
-    (
-        "logits",
-        lambda x: x @ W,
-        "probabilities",
-        "where outputs = 'probabilities'. Of logits say so",
-    ),
-    ("percent", lambda x: 100 * softmax(x), "probabilities", "sums of rows from 100 to 100"),
-    ("an error", lambda x: 1 / 0, "logits", "records 0 to 24 of 25, failed: ZeroDivisionError"),
+    (lambda x: x @ W, "probabilities", "where outputs = 'probabilities'. Of logits say so"),
+    (lambda x: 100 * softmax(x), "probabilities", "sums of rows from 100 to 100"),
+    (lambda x: 1 / 0, "logits", "records 0 to 24 of 25, failed: ZeroDivisionError"),
 ]
 
 
-@pytest.mark.parametrize(
-    "function,kind,words", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG]
-)
+@pytest.mark.parametrize("function,kind,words", WRONG)
 def test_wrong_answers_are_refused_with_the_first_batch(function, kind, words):
     with pytest.raises(MiaError, match=words) as caught:
         signals.from_function(function, X, kind)
@@ -267,7 +230,7 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
         MiaError, match="with keep = 'answers.npz' they would be in a file"
     ) as caught:
         signals.from_function(Endpoint(2), X, batch=6)
-    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
+    assert_array_equal(caught.value.answered, X[:12] @ W)
     with pytest.raises(KeyboardInterrupt):
         signals.from_function(Endpoint(1, KeyboardInterrupt), X, batch=6, keep=keep)
     with pytest.raises(
@@ -276,12 +239,11 @@ def test_what_an_endpoint_answered_before_it_failed_or_was_interrupted_is_kept(t
         "before are in .*answers.npz: call it again with the same keep",
     ) as caught:
         signals.from_function(Endpoint(1), X, batch=6, keep=keep)
-    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
-    np.testing.assert_allclose(signals.from_function(again, X, batch=5, keep=keep), X @ W)
+    assert_array_equal(caught.value.answered, X[:12] @ W)
+    assert_allclose(signals.from_function(again, X, batch=5, keep=keep), X @ W)
     assert again.asked == 13
-    np.testing.assert_allclose(
-        signals.from_function(Endpoint(0), X, keep=keep), X @ W
-    )  # all is there
+    # all is there
+    assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
     with pytest.raises(MiaError, match="holds answers about other records"):
         signals.from_function(again, X[1:], keep=keep)
     with pytest.raises(MiaError, match="holds answers about logits, not probabilities"):
@@ -304,20 +266,18 @@ def test_answers_for_which_there_is_no_room_are_kept_in_memory_and_written_once_
 
     monkeypatch.setattr(from_outputs, "KEPT_EVERY", -1.0)  # after every batch
     monkeypatch.setattr(from_outputs.store, "write", write)
-    np.testing.assert_allclose(signals.from_function(Endpoint(9), X, batch=6, keep=keep), X @ W)
-    assert (
-        capsys.readouterr().err.count("cannot be written to") == 1
-        and len(tried) > 1
-        and not keep.exists()
-    )
+    assert_allclose(signals.from_function(Endpoint(9), X, batch=6, keep=keep), X @ W)
+    assert capsys.readouterr().err.count("cannot be written to") == 1
+    assert len(tried) > 1
+    assert not keep.exists()
     with pytest.raises(
         MiaError, match="are this error's `answered`; they could not be written to"
     ) as caught:
         signals.from_function(Endpoint(2), X, batch=6, keep=keep)
-    np.testing.assert_array_equal(caught.value.answered, X[:12] @ W)
+    assert_array_equal(caught.value.answered, X[:12] @ W)
     room[0] = len(tried) + 2
     signals.from_function(Endpoint(9), X, batch=6, keep=keep)
-    np.testing.assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
+    assert_allclose(signals.from_function(Endpoint(0), X, keep=keep), X @ W)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from torch.func import functional_call
 
 from mia_lib import models
@@ -42,14 +43,14 @@ def test_products_and_the_matrix_are_those_of_pytorchs_hessian(architecture, los
     model = models.build(architecture, (4,), 2, seed=1)
     expected = brute_force(model, X, Y, loss)
     near = 1e-12 * abs(expected).max()
-    np.testing.assert_allclose(
+    assert_allclose(
         hessian.operator(model, X, Y, loss)(np.eye(len(expected))), expected, atol=near + 1e-14
     )
     monkeypatch.setattr(hessian, "COLUMNS", 3)
     for narrow in (hessian.NARROW, 2):  # 2: Gram matrices one by one, in two blocks of columns
         monkeypatch.setattr(hessian, "NARROW", narrow)
         found = hessian.exact(model, X, Y, loss)
-        np.testing.assert_allclose(found, expected, atol=near)
+        assert_allclose(found, expected, atol=near)
         assert (found == found.T).all()
 
 
@@ -59,11 +60,11 @@ def test_of_images_too_and_of_the_network_as_it_is_evaluated(architecture):
     model = models.build(architecture, (8, 8, 1), 3, seed=1)
     expected = brute_force(model, IMAGES, LABELS, "cross_entropy")
     vectors = RNG.normal(size=(5, len(expected)))
-    np.testing.assert_allclose(
+    assert_allclose(
         hessian.operator(model, IMAGES, LABELS)(vectors), vectors @ expected, rtol=1e-9, atol=1e-12
     )
     if architecture != "leino_cnn:1,2,3":
-        np.testing.assert_allclose(
+        assert_allclose(
             hessian.exact(model, IMAGES, LABELS), expected, atol=1e-12 * abs(expected).max()
         )
 
@@ -75,21 +76,15 @@ def test_single_precision_is_close_and_batches_change_nothing(architecture, monk
     products, matrix = hessian.operator(model, x, y)(vectors), hessian.exact(model, x, y)
     for batch, at_once in ((1, 7), (4, 3), (9, 1)):
         monkeypatch.setattr(hessian, "VECTORS", at_once)
-        np.testing.assert_allclose(
-            hessian.operator(model, x, y, batch=batch)(vectors), products, atol=1e-13
-        )
-        np.testing.assert_allclose(hessian.exact(model, x, y, batch=batch), matrix, atol=1e-14)
-    short, close = (
-        hessian.operator(model, x, y, dtype="float32")(vectors),
-        hessian.exact(model, x, y, dtype="float32"),
-    )
-    assert (
-        short.dtype == close.dtype == np.float32
-        and products.dtype == np.float64
-        and (close == close.T).all()
-    )
-    np.testing.assert_allclose(short, products, atol=1e-5 * abs(products).max())
-    np.testing.assert_allclose(close, matrix, atol=1e-6 * abs(matrix).max())
+        assert_allclose(hessian.operator(model, x, y, batch=batch)(vectors), products, atol=1e-13)
+        assert_allclose(hessian.exact(model, x, y, batch=batch), matrix, atol=1e-14)
+    short = hessian.operator(model, x, y, dtype="float32")(vectors)
+    close = hessian.exact(model, x, y, dtype="float32")
+    assert short.dtype == close.dtype == np.float32
+    assert products.dtype == np.float64
+    assert (close == close.T).all()
+    assert_allclose(short, products, atol=1e-5 * abs(products).max())
+    assert_allclose(close, matrix, atol=1e-6 * abs(matrix).max())
 
 
 def test_a_unit_exactly_at_its_kink_counts_as_one_that_is_off():
@@ -114,7 +109,7 @@ def test_a_batch_that_runs_out_of_memory_is_not_counted_twice(monkeypatch):
         return plain(x, weights)
 
     monkeypatch.setattr(hessian, "_grams", cramped)
-    np.testing.assert_allclose(hessian.exact(model, X, Y), expected, atol=1e-14)
+    assert_allclose(hessian.exact(model, X, Y), expected, atol=1e-14)
     assert [n for n, columns in sizes if columns == 5][:4] == [23, 12, 6, 6]
 
 
@@ -141,30 +136,23 @@ VECTORS = RNG.normal(size=(5, 7))
 def test_one_spectrum_serves_every_damping_and_rank():
     """A low rank keeps what is large in absolute value, as in the released code; a zero eigenvalue is never kept."""
     matrix = np.tril(MIXED) + np.tril(MIXED, -1).T
-    spectrum, overwritten = (
-        hessian.spectrum(matrix, "cpu"),
-        hessian.spectrum(matrix, "cpu", overwrite=True),
-    )
-    assert np.array_equal(overwritten.vectors, spectrum.vectors) and np.shares_memory(
-        overwritten.vectors, matrix
-    )
-    np.testing.assert_allclose(spectrum.values, VALUES, atol=1e-13)
-    np.testing.assert_allclose(
-        spectrum.vectors * spectrum.values @ spectrum.vectors.T, MIXED, atol=1e-13
-    )
+    spectrum = hessian.spectrum(matrix, "cpu")
+    overwritten = hessian.spectrum(matrix, "cpu", overwrite=True)
+    assert np.array_equal(overwritten.vectors, spectrum.vectors)
+    assert np.shares_memory(overwritten.vectors, matrix)
+    assert_allclose(spectrum.values, VALUES, atol=1e-13)
+    assert_allclose(spectrum.vectors * spectrum.values @ spectrum.vectors.T, MIXED, atol=1e-13)
     for damping in (0.31, 0.5, 1.0, 100.0):
         damped, found = MIXED + damping * np.eye(7), spectrum.inverse(damping)
-        np.testing.assert_allclose(
-            found.apply(VECTORS), np.linalg.solve(damped, VECTORS.T).T, rtol=1e-10
-        )
-        np.testing.assert_allclose(found.matrix(), np.linalg.inv(damped), atol=1e-11)
-        np.testing.assert_array_equal(hessian.inverse(MIXED, damping).weights, found.weights)
-        np.testing.assert_array_equal(hessian.inverse(spectrum, damping).weights, found.weights)
+        assert_allclose(found.apply(VECTORS), np.linalg.solve(damped, VECTORS.T).T, rtol=1e-10)
+        assert_allclose(found.matrix(), np.linalg.inv(damped), atol=1e-11)
+        assert_array_equal(hessian.inverse(MIXED, damping).weights, found.weights)
+        assert_array_equal(hessian.inverse(spectrum, damping).weights, found.weights)
     for threshold, kept in ((0.0, 6), (0.03, 5), (0.1, 4), (0.35, 3), (3.0, 1)):
         found = hessian.inverse(MIXED, rank_threshold=threshold)
         assert np.count_nonzero(found.weights) == kept
         expected = np.linalg.pinv(MIXED, rcond=max(threshold, 1e-12) / 30.0, hermitian=True)
-        np.testing.assert_allclose(found.matrix(), expected, atol=1e-10)
+        assert_allclose(found.matrix(), expected, atol=1e-10)
 
 
 ROTTEN, ASKEW = MIXED.copy(), MIXED.copy()
@@ -175,17 +163,15 @@ def test_conjugate_gradient_solves_and_says_what_it_did_not():
     for damping in (0.35, 1.0, 50.0):
         found = hessian.conjugate_gradient(MIXED, VECTORS, damping, 1e-10)
         expected = np.linalg.solve(MIXED + damping * np.eye(7), VECTORS.T).T
-        np.testing.assert_allclose(found.check().x, expected, rtol=1e-6, atol=1e-9)
-        assert (
-            found.converged.all()
-            and (found.residuals <= 1e-10).all()
-            and (found.iterations <= 9).all()
-        )
+        assert_allclose(found.check().x, expected, rtol=1e-6, atol=1e-9)
+        assert found.converged.all()
+        assert (found.residuals <= 1e-10).all()
+        assert (found.iterations <= 9).all()
     found = hessian.conjugate_gradient(MIXED, VECTORS, 0.5, iterations=2)
     apart = np.linalg.norm(VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1) / np.linalg.norm(
         VECTORS, axis=1
     )
-    np.testing.assert_allclose(found.residuals, apart, rtol=1e-8)
+    assert_allclose(found.residuals, apart, rtol=1e-8)
     assert not found.converged.any() and (found.iterations == 2).all()
     with pytest.raises(
         MiaError,
@@ -208,14 +194,13 @@ def test_systems_are_solved_as_if_each_were_alone_and_only_those_that_meet_downw
     assert asked[:2] == [3, 2] and sum(asked) == found.iterations.sum()
     for k, row in enumerate(right):
         alone = hessian.conjugate_gradient(MIXED, row[None], 0.5, 1e-10)
-        np.testing.assert_allclose(found.x[k], alone.x[0], rtol=1e-8, atol=1e-12)
+        assert_allclose(found.x[k], alone.x[0], rtol=1e-8, atol=1e-12)
         assert found.iterations[k] == alone.iterations[0]
-    right = np.stack(
-        [vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]]
-    )  # the first has no part in what is below 0
+    # the first has no part in what is below 0
+    right = np.stack([vectors[:, 6] + vectors[:, 4], vectors[:, 0], VECTORS[0]])
     found = hessian.conjugate_gradient(MIXED, right, 0.1)
     assert found.converged.tolist() == [True, False, False]
-    np.testing.assert_allclose(found.x[0], vectors[:, 6] / 30.1 + vectors[:, 4] / 0.5, atol=1e-4)
+    assert_allclose(found.x[0], vectors[:, 6] / 30.1 + vectors[:, 4] / 0.5, atol=1e-4)
     assert found.iterations[1] == 1 and found.residuals[1] == 1
     with pytest.raises(
         MiaError,

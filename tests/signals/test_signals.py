@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from mia_lib import data, membership, models, signals, store, training
@@ -62,9 +63,9 @@ def test_signals_of_models_are_what_their_logits_say():
     z = signals.logits(ensemble, IMAGES).astype(float)
     p = np.exp(z) / np.exp(z).sum(-1, keepdims=True)
     truth = np.take_along_axis(p, np.broadcast_to(IMAGES.y, (4, 60))[..., None], 2)[..., 0]
-    np.testing.assert_allclose(signals.probabilities(ensemble, IMAGES), p, rtol=1e-5)
-    np.testing.assert_allclose(signals.loss(ensemble, IMAGES), -np.log(truth), rtol=1e-5)
-    np.testing.assert_allclose(
+    assert_allclose(signals.probabilities(ensemble, IMAGES), p, rtol=1e-5)
+    assert_allclose(signals.loss(ensemble, IMAGES), -np.log(truth), rtol=1e-5)
+    assert_allclose(
         signals.logit_scaled_confidence(ensemble, IMAGES),
         np.log(truth / (1 - truth)),
         rtol=1e-4,
@@ -72,11 +73,11 @@ def test_signals_of_models_are_what_their_logits_say():
     )
     assert (signals.correctness(ensemble, IMAGES) == (z.argmax(-1) == IMAGES.y)).all()
     others = signals.scalars(z, IMAGES.y)
-    np.testing.assert_allclose(others["max_confidence"], p.max(-1), rtol=1e-5)
-    np.testing.assert_allclose(others["entropy"], -(p * np.log(p)).sum(-1), rtol=1e-5)
+    assert_allclose(others["max_confidence"], p.max(-1), rtol=1e-5)
+    assert_allclose(others["entropy"], -(p * np.log(p)).sum(-1), rtol=1e-5)
     assert ((others["hinge"] > 0) == (z.argmax(-1) == IMAGES.y)).all()
     one = ensemble.model(1)
-    np.testing.assert_allclose(signals.model_outputs(one, IMAGES.x), z[1], rtol=1e-4, atol=1e-5)
+    assert_allclose(signals.model_outputs(one, IMAGES.x), z[1], rtol=1e-4, atol=1e-5)
     assert signals.features(one, IMAGES.x).shape == (60, 4)
 
 
@@ -85,34 +86,28 @@ def test_the_loss_signal_is_the_loss_of_training_and_the_least_that_of_the_best_
     logits, labels = RNG.normal(size=(4, 50, 5)) * 3, RNG.integers(0, 5, 50)
     expected = record_loss(torch.tensor(logits), torch.tensor(labels).expand(4, 50), kind).numpy()
     found = signals.scalars(logits, labels, kind)
-    np.testing.assert_allclose(found["loss"], expected, rtol=1e-6)
+    assert_allclose(found["loss"], expected, rtol=1e-6)
     each = np.stack([signals.scalars(logits, np.full(50, k), kind)["loss"] for k in range(5)])
-    np.testing.assert_allclose(found["least_loss"], each.min(0), rtol=1e-6)
+    assert_allclose(found["least_loss"], each.min(0), rtol=1e-6)
     precise = precise_loss(torch.tensor(logits), torch.tensor(labels).expand(4, 50), kind).numpy()
-    np.testing.assert_allclose(precise, expected, rtol=1e-12)
+    assert_allclose(precise, expected, rtol=1e-12)
 
 
 def test_losses_next_to_zero_are_still_told_apart():
     for margin, (kind, power) in product((20.0, 40.0, 60.0), (("cross_entropy", 1), ("brier", 2))):
-        logits, labels, expected = (
-            np.array([[margin, 0.0]]),
-            np.array([0]),
-            np.exp(-margin) ** power,
-        )
-        np.testing.assert_allclose(
-            signals.scalars(logits, labels, kind)["loss"], expected, rtol=1e-6, atol=0
-        )
+        logits = np.array([[margin, 0.0]])
+        labels = np.array([0])
+        expected = np.exp(-margin) ** power
+        assert_allclose(signals.scalars(logits, labels, kind)["loss"], expected, rtol=1e-6, atol=0)
         exact = precise_loss(torch.tensor(logits), torch.tensor(labels), kind)
-        np.testing.assert_allclose(exact.numpy(), expected, rtol=1e-7, atol=0)
+        assert_allclose(exact.numpy(), expected, rtol=1e-7, atol=0)
     # the least loss is log(1 + 1/e) under a double softmax, and float32 has only steps of 3e-8 around it
     loss = signals.scalars(
         np.array([[m, 0.0] for m in range(18, 33)]), np.zeros(15, int), "double_softmax"
     )["loss"]
-    assert (
-        loss.dtype == np.float64
-        and (np.diff(loss) < 0).all()
-        and loss[-1] == pytest.approx(math.log(1 + math.exp(-1)))
-    )
+    assert loss.dtype == np.float64
+    assert (np.diff(loss) < 0).all()
+    assert loss[-1] == pytest.approx(math.log(1 + math.exp(-1)))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +117,7 @@ def test_gradients_of_confident_records_are_exact_in_single_precision(kind, slop
     """With two classes and q = 1 - p_y: d loss / d z_y is -q, -2 q^2 and -2 q / (1 + e) to first order."""
     z = torch.tensor([[math.log(1e13), 0.0]], requires_grad=True)
     precise_loss(z, torch.tensor([0]), kind).sum().backward()
-    np.testing.assert_allclose(z.grad[0].numpy(), np.array([-1, 1]) * slope * 1e-13, rtol=1e-5)
+    assert_allclose(z.grad[0].numpy(), np.array([-1, 1]) * slope * 1e-13, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -137,21 +132,16 @@ def test_networks_evaluated_together_answer_as_they_do_alone(architecture):
         else models.build(architecture, (12, 12, 1), classes, seed=seed)
         for seed in range(3)
     ]
-    together = model_signals._outputs_stacked(
-        several, IMAGES.x
-    )  # built in training mode, evaluated without dropout
+    # built in training mode, evaluated without dropout
+    together = model_signals._outputs_stacked(several, IMAGES.x)
     for network, outputs in zip(several, together, strict=True):
-        np.testing.assert_allclose(
-            outputs, signals.model_outputs(network, IMAGES.x), rtol=1e-5, atol=1e-6
-        )
+        assert_allclose(outputs, signals.model_outputs(network, IMAGES.x), rtol=1e-5, atol=1e-6)
 
 
 def test_blocks_of_gradients_halve_when_memory_runs_out_and_nothing_else_changes(monkeypatch):
-    model, plain, sizes = (
-        models.build("leino_cnn:2,3,8", (12, 12, 1), 3, seed=0),
-        model_signals.inputs,
-        [],
-    )
+    model = models.build("leino_cnn:2,3,8", (12, 12, 1), 3, seed=0)
+    plain = model_signals.inputs
+    sizes = []
     expected = np.concatenate(list(signals.record_gradients(model, IMAGES.x, IMAGES.y)))
 
     def small(x, start, stop, *how):
@@ -163,7 +153,7 @@ def test_blocks_of_gradients_halve_when_memory_runs_out_and_nothing_else_changes
     monkeypatch.setattr(model_signals, "inputs", small)
     blocks = list(signals.record_gradients(model, IMAGES.x, IMAGES.y))
     assert max(map(len, blocks)) <= 9 and max(sizes) == 60
-    np.testing.assert_allclose(np.concatenate(blocks), expected, rtol=1e-4, atol=1e-6)
+    assert_allclose(np.concatenate(blocks), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -196,10 +186,9 @@ def test_gradients_of_records_are_those_of_a_plain_loop(architecture, kind):
     for dtype, tolerance in (("float64", 1e-12), ("float32", 1e-5)):
         blocks = list(signals.record_gradients(model, records.x, records.y, kind, dtype, batch=7))
         assert {len(b) for b in blocks[:-1]} == {7} and blocks[0].dtype == dtype
-        np.testing.assert_allclose(np.concatenate(blocks), expected, rtol=tolerance, atol=tolerance)
-    assert all(
-        p.requires_grad and p.dtype == torch.float32 for p in model.parameters()
-    )  # the model is left as it was
+        assert_allclose(np.concatenate(blocks), expected, rtol=tolerance, atol=tolerance)
+    # the model is left as it was
+    assert all(p.requires_grad and p.dtype == torch.float32 for p in model.parameters())
 
 
 def test_gradient_norms_of_confident_records_do_not_vanish_in_single_precision():
@@ -210,13 +199,11 @@ def test_gradient_norms_of_confident_records_do_not_vanish_in_single_precision()
         model.head.bias.zero_()
     x, y = np.array([[1.0, 2.0]], np.float32), np.array([0])
     [found] = model_signals._gradient_norm_task([model], x, y, "cross_entropy")
-    np.testing.assert_allclose(found["norm"], np.exp(-60) * np.sqrt(12), rtol=1e-5)
+    assert_allclose(found["norm"], np.exp(-60) * np.sqrt(12), rtol=1e-5)
 
 
-PIXELS, KINDS = (
-    torch.from_numpy(RNG.normal(size=(9, 2, 12, 12))),
-    torch.from_numpy(RNG.integers(0, 3, 9)),
-)
+PIXELS = torch.from_numpy(RNG.normal(size=(9, 2, 12, 12)))
+KINDS = torch.from_numpy(RNG.integers(0, 3, 9))
 NETWORKS = {
     "linear layers": lambda: Network(
         nn.Sequential(nn.Flatten(), nn.Linear(288, 4), nn.Tanh()), nn.Linear(4, 3)
@@ -283,8 +270,8 @@ def test_norms_are_those_of_the_gradients_in_any_company_and_leave_the_model_as_
     assert model_signals.has_norms(model)
     found = model_signals.norms_of_batch(model.requires_grad_(False), PIXELS, KINDS, loss)
     assert found.dtype == torch.float64
-    np.testing.assert_allclose(found, np.linalg.norm(gradients, axis=1), rtol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(found, np.linalg.norm(gradients, axis=1), rtol=1e-12)
+    assert_allclose(
         model_signals.norms_of_batch(model, PIXELS[3:4], KINDS[3:4], loss), found[3:4], rtol=1e-12
     )
     assert not any(layer._forward_hooks for layer in model.modules()) and not PIXELS.requires_grad
@@ -364,13 +351,11 @@ def test_a_function_of_the_users_own_is_given_each_model_its_records_and_its_arg
         each=lambda k: {"shift": shifts[k]},
     )
     for arrays, m, shift, rows in zip(results, (2, 0, 2), shifts, judged, strict=True):
-        np.testing.assert_allclose(arrays["top"], 2 * top[m, rows] + shift, rtol=1e-5)
-        np.testing.assert_array_equal(arrays["labels"], TABLE.y[rows])
+        assert_allclose(arrays["top"], 2 * top[m, rows] + shift, rtol=1e-5)
+        assert_array_equal(arrays["labels"], TABLE.y[rows])
     together = mapping.spread(results, "top", judged)
-    np.testing.assert_array_equal(np.isnan(together), ~judged)
-    np.testing.assert_array_equal(
-        together[judged], np.concatenate([arrays["top"] for arrays in results])
-    )
+    assert_array_equal(np.isnan(together), ~judged)
+    assert_array_equal(together[judged], np.concatenate([arrays["top"] for arrays in results]))
     with pytest.raises(MiaError, match=r"judged has shape \(3, 80\): \(1, 80\) is needed"):
         signals.map_models(
             own.asked, mapped, specs[:1], "tops", index=[0], judged=judged, scale=1.0

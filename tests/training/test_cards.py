@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-if (
-    torch.cuda.is_available()
-):  # PyTorch's automatic differentiation takes one kind of card in a process
+# PyTorch's automatic differentiation takes one kind of card in a process
+if torch.cuda.is_available():
     pytest.skip("a card is here, which the tests that name it ask instead", allow_module_level=True)
 sys.path += [str(Path(__file__).resolve().parents[k]) for k in (0, 1)]
 
@@ -58,6 +57,7 @@ def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatc
 
 
 OF_EACH_FUNCTION = {one.function: name for name, one in publishing.catalogue().items()}
+# no call that the others do not make
 NOTHING_OF_ITS_OWN = {
     "audit/forests",
     "audit/tested",
@@ -67,17 +67,15 @@ NOTHING_OF_ITS_OWN = {
     "curvature/sizes",
     "iha/fashion-left-out",
     "iha/fashion-partial",
-}  # no call that the others do not make
-ASKED = sorted(
-    {*OF_EACH_FUNCTION.values()} - NOTHING_OF_ITS_OWN - {"bayes/table1"}
-)  # which asks a card for features
+}
+# which asks a card for features
+ASKED = sorted({*OF_EACH_FUNCTION.values()} - NOTHING_OF_ITS_OWN - {"bayes/table1"})
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_each_function_that_measures_gives_its_numbers_on_a_card(name, monkeypatch):
-    monkeypatch.setattr(
-        gpu, "stack_size", lambda *_: 1
-    )  # else the clock decides, and with it the rounding
+    # else the clock decides, and with it the rounding
+    monkeypatch.setattr(gpu, "stack_size", lambda *_: 1)
     with cards.fake(monkeypatch):
         assert publishing.catalogue()[name].check_probe() == ""
 

@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 from mia_book import publishing
 from mia_lib import data, membership, models, published, store, training
@@ -78,17 +79,19 @@ RECIPES = [
         ),
     ),
     (IMAGES, TrainConfig("tanh_cnn:2,3,4", epochs=3, batch_size=8, augmentation="flip_crop:2")),
+    # with dropout
     (
         IMAGES,
         TrainConfig("leino_cnn:2,3,8", epochs=3, batch_size=8, augmentation="flip_resized_crop"),
-    ),  # with dropout
+    ),
+    # with batch normalisation
     (
         IMAGES,
         TrainConfig(
             "resnet9:2,3,4,5", epochs=1, batch_size=15, optimizer="sgd", learning_rate=0.01
         ),
     ),
-]  # batch norm
+]
 
 
 @pytest.mark.parametrize(
@@ -99,13 +102,13 @@ def test_many_models_at_once_are_the_models_one_by_one(records, config):
     together = fitted(records, config, rows, [0, 1, 2, 3], stacked=True)
     for m in (0, 3):
         [alone] = fitted(records, config, [rows[m]], [m], stacked=False)
-        np.testing.assert_allclose(
+        assert_allclose(
             losses(records, config, together[m]),
             losses(records, config, alone),
             rtol=TOLERANCE,
             atol=TOLERANCE,
         )
-        np.testing.assert_allclose(
+        assert_allclose(
             together[m].arrays["history"], alone.arrays["history"], rtol=1e-3, atol=1e-4
         )
         assert set(together[m].arrays) == set(alone.arrays)
@@ -256,7 +259,7 @@ def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, 
         )
         for name, value in stopped.arrays.items():
             if name != "history":
-                np.testing.assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
+                assert_allclose(outcome.arrays[name], value, atol=1e-4, err_msg=name)
         network = ensembles.rebuilt(config, records.shape, len(records.classes), outcome.arrays)
         with torch.no_grad():
             right = network(models.to_input(records.x[own])).argmax(1).numpy() == records.y[own]
@@ -283,9 +286,8 @@ def test_a_warm_start_goes_on_from_the_weights_it_names():
 def test_a_part_of_an_ensemble_holds_the_same_models_and_trains_no_others():
     validation = ~MEMBERS & (np.cumsum(~MEMBERS, 1) <= 20)
     whole = training.train(TABLE, MEMBERS, TrainConfig("mlp:8", epochs=3), validation=validation)
-    on = training.train(
-        TABLE, MEMBERS, whole.config, start=(whole, [3, 2, 1, 0])
-    )  # two of which nobody has trained
+    # two of which nobody has trained
+    on = training.train(TABLE, MEMBERS, whole.config, start=(whole, [3, 2, 1, 0]))
     for ensemble in (whole, on):
         part = ensemble.part([3, 1])
         assert [store.key(part.spec(k)) for k in (0, 1)] == [
@@ -337,10 +339,8 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
 
     monkeypatch.setattr(gpu, "fit_group", small_memory)
     monkeypatch.setattr(gpu, "stack_size", lambda *_: 6)
-    others, before = (
-        halves(IMAGES, 6)[::-1],
-        fitted(IMAGES, config, rows, list(range(6)), stacked=True),
-    )
+    others = halves(IMAGES, 6)[::-1]
+    before = fitted(IMAGES, config, rows, list(range(6)), stacked=True)
     start = [ensembles.weights_among(outcome.arrays) for outcome in before]
     gpu.fit_on_gpu(
         task_of(IMAGES, config, rows, list(range(6)), start=start, validation=others),
@@ -351,9 +351,7 @@ def test_a_card_trains_the_same_models_and_goes_on_with_half_as_many_when_memory
     )
     assert sizes == [6, 3, 2, 1, 2, 1] and sorted(kept) == list(range(6))
     [alone] = fitted(IMAGES, config, [rows[4]], [4], start=start[4:5], validation=others[4:5])
-    np.testing.assert_allclose(
-        losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE
-    )
+    assert_allclose(losses(IMAGES, config, kept[4]), losses(IMAGES, config, alone), atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -417,11 +415,9 @@ def test_a_machine_without_a_card_says_so(monkeypatch):
 def test_true_float32_is_set_for_a_while_whatever_was_set_before():
     def short() -> bool:
         switch = torch.backends.cuda.matmul
-        return (
-            switch.fp32_precision == "tf32"
-            if hasattr(torch.backends.cudnn, "conv")
-            else switch.allow_tf32
-        )
+        if hasattr(torch.backends.cudnn, "conv"):
+            return switch.fp32_precision == "tf32"
+        return switch.allow_tf32
 
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
@@ -474,14 +470,11 @@ def test_dropout_follows_from_its_key_alone():
     two.load_state_dict(one.state_dict())
     first, second = one(x), one(x)
     assert (two(x) == first).all() and (first != second).any()
-    assert (first == 0).float().mean() == pytest.approx(
-        0.25, abs=0.02
-    ) and first.max() == pytest.approx(4 / 3)
+    assert (first == 0).float().mean() == pytest.approx(0.25, abs=0.02)
+    assert first.max() == pytest.approx(4 / 3)
     zeros = torch.stack([first == 0, second == 0]).float() - 0.25
-    assert (
-        abs((zeros[0] * zeros[1]).mean()) < 0.01
-        and abs((zeros[0, 1:] * zeros[0, :-1]).mean()) < 0.01
-    )
+    assert abs((zeros[0] * zeros[1]).mean()) < 0.01
+    assert abs((zeros[0, 1:] * zeros[0, :-1]).mean()) < 0.01
     assert (one.eval()(x) == x).all()
 
 
@@ -542,11 +535,9 @@ def test_of_two_runs_that_share_models_one_trains_and_the_other_waits_and_says_s
             for count in counts
         ]
         assert [run.result().missing() for run in found] == [[], []]
-    assert (
-        len(said) == 1
-        and "waiting for another process" in said[0]
-        and "training shared models" in said[0]
-    )
+    assert len(said) == 1
+    assert "waiting for another process" in said[0]
+    assert "training shared models" in said[0]
     assert kept.count("model") == 6, "none twice"
     left = [
         path

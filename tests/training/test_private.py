@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 from mia_lib import data, membership, models, signals, store, training
 from mia_lib.errors import MiaError
@@ -35,12 +36,10 @@ IMAGES = data.from_arrays(
 )
 GREY = replace(IMAGES, x=IMAGES.x[..., :1])
 MLP = TrainConfig("mlp:7", epochs=2, batch_size=10, optimizer="sgd", learning_rate=0.5)
-ONE_STEP = replace(
-    MLP, epochs=1, batch_size=80
-)  # drawn with probability 80/80, so the batch is the training set
-OF_HALF = replace(
-    MLP, batch_size=40
-)  # likewise of half the table, and what that spends is soon found
+# drawn with probability 80/80, so the batch is the training set
+ONE_STEP = replace(MLP, epochs=1, batch_size=80)
+# likewise of half the table, and what that spends is soon found
+OF_HALF = replace(MLP, batch_size=40)
 HERE = ThreadPoolExecutor(1)  # processes of the pool, which take seconds to start, are tried once
 SILENT = 1e14  # an epsilon that leaves next to no noise
 
@@ -106,7 +105,7 @@ def by_hand(records, config, clip=np.inf):
 def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
     before, after = by_hand(TABLE, config)
     found = vector(fit(config, epsilon=SILENT, clip=100.0).arrays)
-    np.testing.assert_allclose(found, after, atol=3e-6)
+    assert_allclose(found, after, atol=3e-6)
     assert np.abs(after - before).max() > 1e-2
 
 
@@ -115,24 +114,23 @@ def test_without_clipping_and_noise_a_step_is_that_of_gradient_descent(config):
     [
         (TABLE, "mlp:7", "none"),
         (IMAGES, "tanh_cnn:2,3,4", "none"),
+        # crop:0 leaves images as they are, but with channels last in memory
         (GREY, "watson_cnn:3,4,5,6", "crop:0"),
         (IMAGES, "watson_cnn:3,4,5,6", "crop:0"),
     ],
-)  # this leaves images as they are, but with channels last in memory
+)
 def test_each_record_is_clipped_by_itself(records, architecture, augmentation):
-    config, clip = (
-        replace(
-            ONE_STEP,
-            architecture=architecture,
-            batch_size=len(records),
-            learning_rate=20.0,
-            augmentation=augmentation,
-        ),
-        0.05,
+    config = replace(
+        ONE_STEP,
+        architecture=architecture,
+        batch_size=len(records),
+        learning_rate=20.0,
+        augmentation=augmentation,
     )
+    clip = 0.05
     before, after = by_hand(records, config, clip)
     found = vector(fit(config, records, epsilon=SILENT, clip=clip).arrays)
-    np.testing.assert_allclose(found, after, atol=2e-5)
+    assert_allclose(found, after, atol=2e-5)
     assert 0.05 < np.linalg.norm(found - before) < config.learning_rate * clip * (1 + 1e-5)
     assert not np.allclose(after, by_hand(records, config)[1], atol=1e-2)
 
@@ -142,18 +140,16 @@ def test_a_dirac_canary_moves_its_own_parameter_by_the_clipping_norm_whenever_it
     without = vector(fit(config, epsilon=SILENT, clip=clip).arrays)
     x, y, privacy = TABLE.x, TABLE.y, Privacy(SILENT, clip=clip)
     moved = without - vector(dp.fit(x, y, 3, config, privacy, canaries=[4, 60]).arrays)
-    np.testing.assert_allclose(np.flatnonzero(np.abs(moved) > 1e-6), [4, 60])
-    np.testing.assert_allclose(moved[[4, 60]], config.learning_rate * clip / 80, rtol=1e-3)
-    rare = replace(
-        config, batch_size=20, epochs=5, learning_rate=1e-3
-    )  # twenty steps, in a quarter of which it is drawn
+    assert_allclose(np.flatnonzero(np.abs(moved) > 1e-6), [4, 60])
+    assert_allclose(moved[[4, 60]], config.learning_rate * clip / 80, rtol=1e-3)
+    # twenty steps, in a quarter of which it is drawn
+    rare = replace(config, batch_size=20, epochs=5, learning_rate=1e-3)
     start, end = (
         vector(dp.fit(x, y, 3, rare, Privacy(SILENT, clip=1e6), canaries=these).arrays)
         for these in ((), range(30))
     )
-    drawn = (start - end)[:30] / (
-        rare.learning_rate * 1e6 / 20
-    )  # beside which the gradients of records are nothing
+    # beside which the gradients of records are nothing
+    drawn = (start - end)[:30] / (rare.learning_rate * 1e6 / 20)
     assert 3 < drawn.mean() < 7 and np.ptp(drawn) > 2
 
 
@@ -174,17 +170,13 @@ def test_noise_has_the_standard_deviation_sigma_clip_over_the_expected_size_of_a
     monkeypatch.setattr(dp, "noise_multiplier", lambda privacy, *_: 3 / privacy.epsilon)
     config = replace(ONE_STEP, architecture="mlp:300", learning_rate=1.0)
     outcome, (before, after) = fit(config, epsilon=1.0, clip=0.3), by_hand(TABLE, config, 0.3)
-    noise, expected = (
-        vector(outcome.arrays) - after,
-        float(outcome.arrays["noise_multiplier"]) * 0.3 / 80,
-    )
-    assert len(noise) == 2703 and noise.std() == pytest.approx(
-        expected, rel=0.07
-    )  # 5 standard errors
+    noise = vector(outcome.arrays) - after
+    expected = float(outcome.arrays["noise_multiplier"]) * 0.3 / 80
+    # 5 standard errors
+    assert len(noise) == 2703 and noise.std() == pytest.approx(expected, rel=0.07)
     assert abs(noise.mean()) < 5 * expected / len(noise) ** 0.5
-    outcome = fit(
-        replace(config, batch_size=40), epsilon=0.05
-    )  # two steps, and so much noise that gradients do not count
+    # two steps, and so much noise that gradients do not count
+    outcome = fit(replace(config, batch_size=40), epsilon=0.05)
     moved = vector(outcome.arrays) - before
     assert moved.std() == pytest.approx(
         2**0.5 * float(outcome.arrays["noise_multiplier"]) / 40, rel=0.07
@@ -251,21 +243,18 @@ def test_private_models_are_models_whether_the_pool_trains_them_or_this_process(
     there = private()
     assert there.missing() == [0, 1] and len(there) == 2
     loss = signals.loss(there, TABLE)
-    assert (
-        loss.shape == signals.gradient_norm(there, TABLE).shape == (2, 80) and there.missing() == []
-    )
-    assert (
-        there.history().shape == (2, 2, 2)
-        and np.isfinite(there.history()).all()
-        and not there.model(0).training
-    )
+    assert loss.shape == signals.gradient_norm(there, TABLE).shape == (2, 80)
+    assert there.missing() == []
+    assert there.history().shape == (2, 2, 2)
+    assert np.isfinite(there.history()).all()
+    assert not there.model(0).training
     outputs = there.model(0)(torch.from_numpy(TABLE.x))
     own = (
         torch.nn.functional.cross_entropy(outputs, torch.from_numpy(TABLE.y), reduction="none")
         .detach()
         .numpy()
     )
-    np.testing.assert_allclose(loss[0], own, rtol=1e-4, atol=1e-5)
+    assert_allclose(loss[0], own, rtol=1e-4, atol=1e-5)
     there = [there.parameters(m) for m in (0, 1)]
     monkeypatch.setenv("MIA_CACHE", str(tmp_path / "another"))
     monkeypatch.setattr(pool, "run_tasks", dp._run_here)  # as on a graphics card
@@ -301,10 +290,8 @@ def test_a_private_model_can_go_on_from_another_and_privacy_and_start_are_part_o
     )
     assert len({store.address(models.spec(0)) for models in (plain, first, *others)}) == 5
     assert dp.train(TABLE, plain.members, MLP, Privacy(1.0, clip=1)).spec(0) == first.spec(0)
-    assert {**first.spec(0), "privacy": None} == {
-        **plain.spec(0),
-        "privacy": None,
-    } and "privacy" not in plain.spec(0)
+    assert {**first.spec(0), "privacy": None} == {**plain.spec(0), "privacy": None}
+    assert "privacy" not in plain.spec(0)
 
 
 def test_what_cannot_be_trained_is_refused_before_any_work(monkeypatch):

@@ -69,9 +69,8 @@ def test_nothing_is_trained_before_it_is_needed_and_nothing_twice(monkeypatch):
     monkeypatch.setattr(
         pool, "run_tasks", lambda *a, **k: pytest.fail("everything is in the store")
     )
-    assert (signals.loss(bank(), TABLE) == first).all() and signals.correctness(
-        bank(), TABLE
-    ).dtype == bool
+    assert (signals.loss(bank(), TABLE) == first).all()
+    assert signals.correctness(bank(), TABLE).dtype == bool
     longer = np.vstack([bank().members, membership.random_halves(80, 2, seed=9)])
     assert training.train(TABLE, longer, FAST).missing() == [4, 5]
     ways = (
@@ -86,10 +85,8 @@ def test_models_with_the_weights_of_trained_ones_say_the_same_and_are_never_trai
         return bank(IMAGES, TrainConfig("batchnorm_cnn:3,4,4", epochs=2, batch_size=20))
 
     trained = ensemble()
-    expected, states = (
-        signals.loss(trained, IMAGES),
-        [trained.model(row).state_dict() for row in range(4)],
-    )
+    expected = signals.loss(trained, IMAGES)
+    states = [trained.model(row).state_dict() for row in range(4)]
     weights = [
         {name: one.numpy() for name, one in state.items() if one.is_floating_point()}
         for state in states
@@ -97,18 +94,15 @@ def test_models_with_the_weights_of_trained_ones_say_the_same_and_are_never_trai
     monkeypatch.setattr(
         training.Ensemble, "_fit_in_pool", lambda *_: pytest.fail("a model was trained")
     )
-    held, part = (
-        with_weights(ensemble(), weights),
-        with_weights(ensemble().part([2, 1]), [weights[2], weights[1]]),
-    )
+    held = with_weights(ensemble(), weights)
+    part = with_weights(ensemble().part([2, 1]), [weights[2], weights[1]])
     for models, rows in ((held, [0, 1, 2, 3]), (part, [2, 1]), (held.part([3]), [3])):
         assert np.array_equal(signals.loss(models, IMAGES), expected[rows])
     other = with_weights(
         ensemble(), [{name: array + 1e-3 for name, array in one.items()} for one in weights]
     )
-    assert other.spec(0) != held.spec(0) and not np.array_equal(
-        signals.loss(other, IMAGES), expected
-    )
+    assert other.spec(0) != held.spec(0)
+    assert not np.array_equal(signals.loss(other, IMAGES), expected)
     lacking = [
         {name: array for name, array in one.items() if "head" not in name} for one in weights
     ]
@@ -180,10 +174,8 @@ def test_resized_crops_have_the_areas_and_shapes_that_they_should():
     torch.manual_seed(0)
     across = torch.arange(64.0).expand(2000, 1, 64, 64)
     both = recipe.augment(torch.cat([across, across.mT], 1), "flip_resized_crop:0.25")
-    width, height = (
-        (both[:, 0, 32, 40] - both[:, 0, 32, 24]) / 16,
-        (both[:, 1, 40, 32] - both[:, 1, 24, 32]) / 16,
-    )
+    width = (both[:, 0, 32, 40] - both[:, 0, 32, 24]) / 16
+    height = (both[:, 1, 40, 32] - both[:, 1, 24, 32]) / 16
     assert (height > 0).all() and 0.45 < (width < 0).float().mean() < 0.55, (
         "mirrored left and right, one in two"
     )

@@ -16,12 +16,8 @@ from mia_lib.training import TrainConfig, devices, ensemble
 from mia_lib.training.loop import Group, Task, fit_group
 from mia_lib.training.losses import precise_loss
 
-TRAINED, SHORT, COMPUTED, WALKED = (
-    2e-3,
-    5e-3,
-    1e-4,
-    2e-2,
-)  # allowed, relative to the largest value: see book/machines.md
+# allowed, relative to the largest value: see book/machines.md
+TRAINED, SHORT, COMPUTED, WALKED = 2e-3, 5e-3, 1e-4, 2e-2
 
 
 @dataclass(frozen=True)
@@ -138,10 +134,8 @@ def _derivatives(device: str) -> dict[str, np.ndarray]:
     """What no measurement asks of a card: traces of the Hessian in the input, and products with that in the parameters."""
     records, where = _table().take(range(8)), devices.pick(device)
     built = models.build("mlp:4,3", records.shape, 3, seed=0).to(where)
-    network, inputs = (
-        outputs.in_precision(built, "float64"),
-        outputs.inputs(records.x, 0, 8, where, torch.float64),
-    )
+    network = outputs.in_precision(built, "float64")
+    inputs = outputs.inputs(records.x, 0, 8, where, torch.float64)
 
     def loss(x, y):
         return precise_loss(network(x), y)

@@ -134,10 +134,8 @@ def prices_table(report: Report) -> pd.DataFrame:
 def many_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Table of one question about several models: AUC, TPR at 1 % FPR and accuracy, in percent."""
     frame = frame[frame["study"].isin(["forests", "twins", "references"])].copy()
-    leaf, noise = (
-        frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}"),
-        frame["noise"].fillna(""),
-    )
+    leaf = frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}")
+    noise = frame["noise"].fillna("")
     frame["models"] = (frame["study"] + ", " + leaf + noise).str.strip(", ")
     frame["score"] = frame["attack"].replace({"model": "loss"})
     return results.percent_table(

@@ -94,10 +94,8 @@ def forests(
     from mia_lib import signals
     from mia_lib.audit.inputs import score_inputs
 
-    dealt, rows = (
-        records(dataset, members, 300, index.stop, seed),
-        {"loss": [], "right": [], "blind": []},
-    )
+    dealt = records(dataset, members, 300, index.stop, seed)
+    rows = {"loss": [], "right": [], "blind": []}
     for k in index:
         inside = dealt.members[k]
         fitted = [forest(dealt.sides(k)[0], trees, leaf, seed + k) for leaf in leaves or [1, 5, 20]]
@@ -138,10 +136,8 @@ def twins(
 
     dealt = records(dataset, members, 0, index.stop, recipe["seed"])
     both = [models.part(index) for models in pair(dealt, recipe, epsilon)]
-    inside, right = (
-        dealt.members[list(index)],
-        np.stack([signals.correctness(one, dealt.pool) for one in both], 1),
-    )
+    inside = dealt.members[list(index)]
+    right = np.stack([signals.correctness(one, dealt.pool) for one in both], 1)
     return {
         "loss": np.stack([signals.loss(one, dealt.pool) for one in both], 1).astype(np.float32),
         "members": inside,

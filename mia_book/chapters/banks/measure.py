@@ -29,6 +29,7 @@ cifar100 = measurement(
 )(answers)
 cifar10_small = measurement("bank/cifar10-small", probe=PROBE, dataset="cifar10")(answers)
 cifar100_small = measurement("bank/cifar100-small", probe=PROBE, dataset="cifar100")(answers)
+# for a class: small, in long training, on few records
 MLP = {
     "dataset": "fashion_mnist_20k",
     "architecture": "mlp:32",
@@ -38,7 +39,7 @@ MLP = {
     "weight_decay": 0.0,
     "records": 2000,
     "unused": 2000,
-}  # for a class: small, in long training, on few records
+}
 MLP_PROBE = {**PROBE, "architecture": "mlp:8", "unused": 50}
 fashion_mlp = measurement("bank/fashion-mlp", probe=MLP_PROBE, **MLP)(answers)
 fashion_mlp_weights = measurement("bank/fashion-mlp-weights", probe=MLP_PROBE, **MLP)(weights)
@@ -72,10 +73,8 @@ def fashion_onion(
     check_choice("taken", taken, ("exposed", "random"))
     check_range("share", share, 0, 0.5)
     ensemble, pool = models_of(range(ranked + index.start, ranked + index.stop), recipe)
-    known, rows = (
-        catalogue()["bank/fashion-mlp"](index=range(ranked), **recipe),
-        np.arange(pool.n_train),
-    )
+    known = catalogue()["bank/fashion-mlp"](index=range(ranked), **recipe)
+    rows = np.arange(pool.n_train)
     scores, members = exposure.attack_models(known, rows, ["LiRA"])
     ranking = exposure.rank_records(exposure.call_members(scores["LiRA"], members), members)
     if taken == "random":

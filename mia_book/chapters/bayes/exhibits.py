@@ -14,10 +14,8 @@ from mia_lib import drawing, signals
 from mia_lib.published import Bank
 
 IDEA_FLOOR = 1e-4  # nats; lower losses are drawn there
-NETWORKS = {
-    "ResNet-101": 0,
-    "VGG-16": 1,
-}  # the paper's networks of Table 3, which stand beside our first and second
+# the paper's networks of Table 3, which stand beside our first and second
+NETWORKS = {"ResNet-101": 0, "VGG-16": 1}
 AUGMENTATIONS = {
     "augmentation: None": "none",
     "augmentation: Flip, Crop +-5": "shift",
@@ -78,16 +76,11 @@ def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
     return figure
 
 
-def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float, records: int = 800):
-    """The picture of `idea` for readers to move: the one threshold on a slider, and the losses
-    behind each dot.
-
-    Args:
-        bank: whose models are drawn. mean_losses: of the bank. threshold: where the slider starts.
-        records: at most so many are drawn, evenly from all.
-    """
+def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float):
+    """The picture of `idea` for readers to move: the one threshold on a slider, which starts at `threshold`, and the losses
+    behind each dot, of 800 records at most of a bank and its `mean_losses`."""
     shares = mean_losses.clip(lower=IDEA_FLOOR)
-    drawn = np.unique(np.linspace(0, len(shares) - 1, records).astype(int))
+    drawn = np.unique(np.linspace(0, len(shares) - 1, 800).astype(int))
     loss = signals.loss_of(bank.margin[:, bank.trained][:, drawn])
     members = bank.members[:, bank.trained][:, drawn]
     rows = [
@@ -203,13 +196,14 @@ def figure_one(played: theory.Games) -> Figure:
     return figure
 
 
+# our metric -> the paper's
 TABLE_1 = {
     "balanced_accuracy": "attack_accuracy",
     "average_precision": "map_train",
     "average_precision_non_members": "map_test",
     "train_accuracy": "train_accuracy",
     "validation_accuracy": "validation_accuracy",
-}  # our metric -> the paper's
+}
 
 
 def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.DataFrame:
@@ -224,9 +218,8 @@ def table_one(frame: pd.DataFrame, columns: dict[tuple[str, str], str]) -> pd.Da
         attack=printed["attack"].replace("none", "model"),
         metric=printed["metric"].map({theirs: ours for ours, theirs in TABLE_1.items()}),
     )
-    printed.loc[printed["attack"] == "0-1", "metric"] = (
-        "auc"  # a score of 0 and 1 has no threshold to choose
-    )
+    # a score of 0 and 1 has no threshold to choose
+    printed.loc[printed["attack"] == "0-1", "metric"] = "auc"
     return results.percent_table(
         frame[frame["study"] == "table 1"], "n", ("attack", "metric"), columns, printed
     )

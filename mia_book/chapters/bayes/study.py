@@ -112,20 +112,15 @@ def _play(
     return scores, {"train_accuracy": train, "validation_accuracy": validation}
 
 
-def cross_validated_accuracy(
-    scores: np.ndarray, members: np.ndarray, folds: int = 10, seed: int = 0
-) -> np.ndarray:
-    """Balanced accuracy within each game with the threshold chosen on the other folds of its records, [T].
-
-    Args:
-        scores: [T, N]. members: bool [T, N]. folds: each holds its share of members and of non-members.
-    """
-    rng, accuracy = np.random.default_rng(seed), np.empty(len(scores))
+def cross_validated_accuracy(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Balanced accuracy within each game [T] of scores [T, N], with the threshold chosen on the other nine of ten folds of its
+    records, each with its share of the members, bool [T, N], and of the non-members."""
+    rng, accuracy = np.random.default_rng(0), np.empty(len(scores))
     for t, (score, member) in enumerate(zip(scores, members, strict=True)):
         fold, called = np.empty(len(score), int), np.empty(len(score), bool)
         for side in (member, ~member):
-            fold[side] = rng.permutation(np.arange(side.sum()) % folds)
-        for k in range(folds):
+            fold[side] = rng.permutation(np.arange(side.sum()) % 10)
+        for k in range(10):
             called[fold == k] = score[fold == k] >= metrics.best_threshold(
                 score[fold != k], member[fold != k]
             )
@@ -368,11 +363,8 @@ def figure_1(played: theory.Games) -> pd.DataFrame:
 
 
 TEMPERATURES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
-WORLDS = (
-    (2, 0.2, 0.5),
-    (3, 0.7, 0.5),
-    (4, 1.0, 0.3),
-)  # n, temperature and prior of the worlds that are summed over
+# n, temperature and prior of the worlds that are summed over
+WORLDS = ((2, 0.2, 0.5), (3, 0.7, 0.5), (4, 1.0, 0.3))
 ROUNDING = 1e-9
 
 
@@ -387,10 +379,8 @@ def theorems(seed: int = 0, worlds: int = 300) -> tuple[pd.DataFrame, pd.DataFra
     """
     checks, table, wrong = [], [], 0
     loss = np.random.default_rng(seed).uniform(0, 2, (7, 3))
-    loss[1], loss[2, 0] = (
-        loss[0],
-        loss[0, 0],
-    )  # same losses on all records, and on the first record alone
+    # same losses on all records, and on the first record alone
+    loss[1], loss[2, 0] = loss[0], loss[0, 0]
     for n, temperature, prior in WORLDS:
         found = theory.theorem_one(theory.FiniteWorld(loss, n, temperature, prior))
         unmoved = theory.theorem_one(

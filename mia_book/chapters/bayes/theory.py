@@ -239,12 +239,10 @@ def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
             loss_table = rng.uniform(0, scale, (7, 3))
             found = theorem_one(FiniteWorld(loss_table, 3, temperature, prior))
             epsilon, posterior = max(float(found["ratio"].max()), 0.0), found["truth"]
-            gain = (
-                found["mean_loss"][:, None, :] - loss_table[None]
-            )  # [S, V, Z], what Definition 3 bounds
-            allowed = rng.uniform(
-                0, min(max(gain.max(), 1e-9), 2 * temperature)
-            )  # larger ones say nothing
+            # [S, V, Z], what Definition 3 bounds
+            gain = found["mean_loss"][:, None, :] - loss_table[None]
+            # larger ones say nothing
+            allowed = rng.uniform(0, min(max(gain.max(), 1e-9), 2 * temperature))
             delta = (found["law"] * (gain > allowed)).sum(0)
             cap = prior + allowed / (4 * temperature) + delta
             rows.append(

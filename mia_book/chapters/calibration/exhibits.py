@@ -23,6 +23,7 @@ SCORES = {
     "Confidence": "confidence",
     "HopSkipJump": "distance",
 }
+# the paper's
 TITLES = {
     "german_credit": "German Credit",
     "hepatitis": "Hepatitis",
@@ -30,7 +31,7 @@ TITLES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
-}  # the paper's
+}
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
 RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
 PRINTED_METRICS = {
@@ -73,9 +74,8 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
     frame = frame[frame["score"].isin(SCORES.values())].assign(
         attack=lambda rows: rows["attack"].replace("Gap", "Orig")
     )
-    gap = (frame["score"] == "gap") & (
-        frame["metric"] == "auc"
-    )  # of calls, whose AUC is their accuracy
+    # of calls, whose AUC is their accuracy
+    gap = (frame["score"] == "gap") & (frame["metric"] == "auc")
     frame = frame[((frame["metric"] == metric) | gap) & frame["attack"].isin(ATTACKS)].assign(
         metric=metric
     )
@@ -174,11 +174,11 @@ def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------------------------------- figures
 
 
-def _of_play(plays: Bank, play: int = 0) -> pd.DataFrame:
-    """Table of the records of a play: ranks in percent of their losses under target and reference,
+def _of_play(plays: Bank) -> pd.DataFrame:
+    """Table of the records of the first play: ranks in percent of their losses under target and reference,
     and of their calibrated losses; both losses; and whether each is a member."""
-    target = -study.score("loss", plays.target_margin[play])
-    reference = -study.score("loss", plays.scratch_margin[play, 0])
+    target = -study.score("loss", plays.target_margin[0])
+    reference = -study.score("loss", plays.scratch_margin[0, 0])
     rank = {
         name: 100 * (rankdata(values, "ordinal") - 0.5) / len(values)
         for name, values in (
@@ -188,17 +188,14 @@ def _of_play(plays: Bank, play: int = 0) -> pd.DataFrame:
         )
     }
     return pd.DataFrame(
-        {**rank, "target": target, "reference": reference, "member": plays.members[play]}
+        {**rank, "target": target, "reference": reference, "member": plays.members[0]}
     )
 
 
-def idea(plays: Bank, share: float = 10, records: int = 2000) -> Figure:
-    """The first records of the first play, by how hard each is for the target and for a reference, in ranks.
-
-    Args:
-        share: percent of the records that each of two thresholds calls members. records: that are drawn, at most.
-    """
-    frame = _of_play(plays).iloc[:records]
+def idea(plays: Bank, share: float = 10) -> Figure:
+    """The first 2,000 records of the first play, by how hard each is for the target and for a reference, in ranks; each of two
+    thresholds calls `share` percent of them members."""
+    frame = _of_play(plays).iloc[:2000]
     figure, (axis,) = drawing.panels(1, 5.4, width=5.8)
     for name, kind in (("non-members", False), ("members", True)):
         rows, look = frame[frame["member"] == kind], drawing.STYLE[name]
@@ -245,10 +242,10 @@ def called_in_idea(plays: Bank, share: float = 10) -> dict[str, float]:
     }
 
 
-def idea_chart(plays: Bank, records: int = 800):
-    """The picture of `idea` for readers to move: the number of records that are called, on a
+def idea_chart(plays: Bank):
+    """The picture of `idea` for readers to move, with 800 records: the number of records that are called, on a
     slider, and the members among them by either rule."""
-    frame = _of_play(plays).iloc[:records]
+    frame = _of_play(plays).iloc[:800]
     rows = [
         {
             "t": round(row["target rank"], 1),

@@ -21,9 +21,8 @@ from mia_lib.membership import at_most, calibration_splits
 SMALLEST = np.finfo(np.float32).smallest_subnormal  # in the place of the norm of a gradient of zero
 SIGNALS = ("margin", "top", "gradient")
 REHEARSAL_MEMBERS = 2000  # members, and as many others, on which thresholds are found
-WALKED = (
-    1000  # members, and as many others, whose distance to the boundary is measured, as in the paper
-)
+# members, and as many others, whose distance to the boundary is measured, as in the paper
+WALKED = 1000
 
 # How the networks of a play are trained: those that are stopped, all others, and those of tables.
 STOPPED = {
@@ -305,10 +304,8 @@ def _play(
     from mia_lib import signals, training
     from mia_lib.signals import boundary
 
-    targets, kinds = (
-        training.train(pool, members, config, label="targets"),
-        {"scratch": [], "forgetting": []},
-    )
+    targets = training.train(pool, members, config, label="targets")
+    kinds = {"scratch": [], "forgetting": []}
     for r in range(references):  # an ensemble each, so that none depends on how many there are
         own = replace(config, seed=config.seed + 1000 * (r + 1))
         kinds["scratch"].append(
@@ -390,11 +387,9 @@ def _finite(distance: np.ndarray) -> np.ndarray:
 def _of(values: np.ndarray, judged: np.ndarray | None) -> np.ndarray:
     """Values [T, N'] of those [T, N] at the mask `judged`, bool [T, N], which has equally many in
     each row; all of them if it is None."""
-    return (
-        values
-        if judged is None
-        else np.stack([row[inside] for row, inside in zip(values, judged, strict=True)])
-    )
+    if judged is None:
+        return values
+    return np.stack([row[inside] for row, inside in zip(values, judged, strict=True)])
 
 
 def _halved(array: np.ndarray) -> np.ndarray:

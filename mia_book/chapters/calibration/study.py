@@ -22,11 +22,8 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 from mia_lib.signals import loss_of
 
-SIGNALS = {
-    "loss": "margin",
-    "gradient norm": "gradient",
-    "confidence": "top",
-}  # score -> what was measured
+# score -> what was measured
+SIGNALS = {"loss": "margin", "gradient norm": "gradient", "confidence": "top"}
 MODELS = {"Cal.": "scratch", "Cal.-F": "forgetting"}  # what calibrates
 RATIO, RECALL = 10, 0.05  # non-members to a member, and the recall, at which precision is judged
 METRICS = ("auc", "tpr_at_fpr=0.01")
@@ -303,11 +300,9 @@ def subtracted(target: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
 def label_only(plays: Bank, data: str) -> pd.DataFrame:
     """Table 4 for one table of records, study "label-only": column `reading` says how distances are subtracted, "" for the
     score as it is, in which a wrongly classified record has distance 0."""
-    members, where, frames = (
-        plays.walked_members,
-        {"study": "label-only", "data": data, "score": "distance"},
-        [],
-    )
+    members = plays.walked_members
+    where = {"study": "label-only", "data": data, "score": "distance"}
+    frames = []
     own, rehearsed = (
         plays.arrays[f"{prefix}target_distance"].astype(np.float64) for prefix in ("", "rehearsal_")
     )
@@ -410,10 +405,8 @@ def attack_bank(
         return calibration.calibrate(view.own(f"{name} score"), *view.references(f"{name} score"))
 
     for count in counts:
-        few, of_count = (
-            replace(game, references=count),
-            {"references": count, **metrics_of, **where},
-        )
+        few = replace(game, references=count)
+        of_count = {"references": count, **metrics_of, **where}
         for name in SIGNALS:
             frames.append(few.frame({"Cal.": partial(usual, name=name)}, score=name, **of_count))
         today = ("LiRA, offline", "RMIA, offline", *(("LiRA", "RMIA") if count > 2 else ()))

@@ -16,11 +16,8 @@ from mia_lib import drawing, metrics
 from mia_lib.data import Dataset, sets
 from mia_lib.published import Bank
 
-SETS = {
-    "CIFAR100": "cifar100",
-    "CIFAR10": "cifar10",
-    "ImageNet": "imagenet",
-}  # of the paper's tables
+# of the paper's tables
+SETS = {"CIFAR100": "cifar100", "CIFAR10": "cifar10", "ImageNet": "imagenet"}
 OURS = {name: ours for ours, name in study.PAPER.items()}  # of attacks, by the paper's names
 TITLE_OF = {
     "auc": "AUC",
@@ -212,11 +209,11 @@ def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
 # --------------------------------------------------------------------------------------------------------- single records
 
 
-def extremes(records: Dataset, curvature: np.ndarray, count: int = 8) -> Figure:
-    """The images of lowest and of highest curvature [N] (Figure 1)."""
+def extremes(records: Dataset, curvature: np.ndarray) -> Figure:
+    """The eight images of lowest and of highest curvature [N] (Figure 1)."""
     ranked = np.argsort(curvature, kind="stable")
     return drawing.pictures(
-        records, {"lowest\ncurvature": ranked[:count], "highest\ncurvature": ranked[::-1][:count]}
+        records, {"lowest\ncurvature": ranked[:8], "highest\ncurvature": ranked[:-9:-1]}
     )
 
 
@@ -238,12 +235,10 @@ def figure_2(curved: Mapping[str, Bank], targets: Sequence[int]) -> Figure:
     )
 
 
-def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figure:
-    """Log curvature of single records over all models, a tick a model, with the two Gaussians (Figure 3).
-
-    Args:
-        curved: of `study.measured`. percentiles: of how far the two means of a record lie apart, in standard deviations.
-    """
+def figure_3(curved: Bank) -> Figure:
+    """Log curvature of single records over all models of `study.measured`, a tick a model, with the two Gaussians (Figure 3).
+    Records stand at percentiles of how far their two means lie apart, in standard deviations."""
+    percentiles = 10, 50, 90
     log = curved.precise[..., 0].astype(float)
     members = curved.members[:, : log.shape[1]]
     mean, spread = (
@@ -252,7 +247,7 @@ def figure_3(curved: Bank, percentiles: Sequence[float] = (10, 50, 90)) -> Figur
     )
     ranked = np.argsort((mean[1] - mean[0]) / np.hypot(*spread))
     figure, axes = drawing.panels(
-        [f"{percentile:g}th percentile" for percentile in percentiles], 3.2, "density"
+        [f"{percentile}th percentile" for percentile in percentiles], 3.2, "density"
     )
     for axis, percentile in zip(axes, percentiles, strict=True):
         record = ranked[round(percentile / 100 * (len(ranked) - 1))]

@@ -3,6 +3,8 @@ bank's models."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mia_book.publishing import catalogue, measurement
@@ -13,10 +15,8 @@ from mia_lib.errors import check_choice, check_range, check_whole
 STEP = 2 * 0.2667e-3
 FLOOR = 1e-22  # that the released code adds before it takes a logarithm
 SHIFTED = "flip_crop:4"  # how views of an image differ that LiRA is given for as many queries
-SHIFTED_MEANS = (
-    18,
-    80,
-)  # views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
+# views that its log odds are averaged over; 80 is what ten differences ask of image and mirror image
+SHIFTED_MEANS = (18, 80)
 KINDS = ("random", "coreset")
 ASKED_AT_ONCE = 10_000  # shifted images, whose views are asked about together
 
@@ -200,7 +200,7 @@ def sized(
     usual = models.config
     config = replace(
         usual,
-        epochs=max(usual.epochs, -(-steps // -(-size // usual.batch_size))),
+        epochs=max(usual.epochs, math.ceil(steps / math.ceil(size / usual.batch_size))),
         batch_size=min(usual.batch_size, size),
         seed=usual.seed + 11,
     )

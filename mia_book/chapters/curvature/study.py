@@ -25,12 +25,10 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
 NLL, LR, RATIO, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "Curv, log ratio", "log curvature"
-RELEASED, TRUE, FIXED, EVEN = (
-    "LiRA, as released",
-    "LiRA, true class",
-    "LiRA, one spread",
-    "Curv, one spread",
-)
+RELEASED = "LiRA, as released"
+TRUE = "LiRA, true class"
+FIXED = "LiRA, one spread"
+EVEN = "Curv, one spread"
 TIED = "Curv, tied"  # one variance for both hypotheses, of each record
 PAPER = {
     NLL: NLL,
@@ -44,10 +42,8 @@ PAPER = {
 }
 METRICS = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "tpr_at_fpr=0.0001")
 FEW = ("auc", "tpr_at_fpr=0.01")
-PROTOCOLS = {
-    "one view": 1,
-    "as released": 2,
-}  # -> views of curvature and LiRA; the other attacks see the image alone
+# -> views of curvature and LiRA; the other attacks see the image alone
+PROTOCOLS = {"one view": 1, "as released": 2}
 QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
@@ -100,10 +96,8 @@ def of_other_sizes(
         random, coresets: sizes of the targets' training sets. models: references.
     """
     known = catalogue()
-    references, half = (
-        known["curvature/cifar100-small"](models),
-        int(known["bank/cifar100-small"](1).members.sum()),
-    )
+    references = known["curvature/cifar100-small"](models)
+    half = int(known["bank/cifar100-small"](1).members.sum())
     return (
         references,
         half,
@@ -475,10 +469,8 @@ def four_points_against_hessian() -> float:
     def loss(inputs, labels):
         return torch.nn.functional.cross_entropy(net(inputs), labels, reduction="none")
 
-    estimate, exact = (
-        curvature.zero_order_trace(loss, x, 1, y=y),
-        curvature.limit_trace(loss, x, 1, y=y),
-    )
+    estimate = curvature.zero_order_trace(loss, x, 1, y=y)
+    exact = curvature.limit_trace(loss, x, 1, y=y)
     return float(np.abs(estimate - exact).max() / exact.std())
 
 

@@ -60,10 +60,8 @@ def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
         epsilon, outcomes = float(np.exp(rng.uniform(-3, 2))), int(rng.integers(2, 6))
         p = rng.dirichlet(np.full(outcomes, 0.5))
         move = p * (np.exp(rng.uniform(-epsilon, epsilon, outcomes)) - 1)
-        up, down = (
-            move[move > 0].sum(),
-            -move[move <= 0].sum(),
-        )  # both laws sum to one: each part shrinks to the smaller
+        # both laws sum to one: each part shrinks to the smaller
+        up, down = move[move > 0].sum(), -move[move <= 0].sum()
         move *= min(up, down) / np.where(move > 0, up or 1, down or 1)
         rows.append(
             {

@@ -23,9 +23,8 @@ from mia_lib.signals import hessian
 from mia_lib.training.recipe import TrainConfig
 
 COUNTED = 4  # records in the batch that is counted; batch normalisation needs more than one
-DECOMPOSITION = (
-    14 / 3
-)  # operations over P^3: tridiagonal form 4/3, divide and conquer 4/3 at most, vectors back 2
+# operations over P^3: tridiagonal form 4/3, divide and conquer 4/3 at most, vectors back 2
+DECOMPOSITION = 14 / 3
 
 
 def _counted(function: Callable[[], object]) -> float:
@@ -50,10 +49,8 @@ def training(config: TrainConfig, shape: tuple, classes: int, records: int) -> f
 
 @cache
 def _step(architecture: str | Callable, shape: tuple, classes: int) -> float:
-    network, x = (
-        models.build(architecture, shape, classes, seed=0),
-        models.to_input(_images_or_rows(shape)),
-    )
+    network = models.build(architecture, shape, classes, seed=0)
+    x = models.to_input(_images_or_rows(shape))
     return _counted(lambda: network(x).sum().backward())
 
 

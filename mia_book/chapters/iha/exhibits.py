@@ -336,18 +336,12 @@ class Idea(NamedTuple):
     nearer: np.ndarray
 
 
-def idea(
-    records: Dataset, columns: Sequence[int], count: int = 24, chains: int = 300, seed: int = 0
-) -> Idea:
-    """A linear regression of the class on two columns, and the ends of SGD, with and without the
-    most influential record.
-
-    Args:
-        records: a table with two classes. columns: two. count: how many records, the first of them. chains: runs of SGD.
-    """
-    x, y = records.x[:count, list(columns)].astype(float), 2.0 * records.y[:count] - 1
+def idea(records: Dataset, columns: Sequence[int], chains: int = 300, seed: int = 0) -> Idea:
+    """A linear regression of the class on two columns of the first 24 records of a table with two classes, and the ends of so
+    many runs of SGD, `chains`, with and without the most influential record."""
+    x, y = records.x[:24, list(columns)].astype(float), 2.0 * records.y[:24] - 1
     world = theory.LinearWorld((x - x.mean(0)) / x.std(0), y)
-    without = [theory.LinearWorld(np.delete(world.x, k, 0), np.delete(y, k)) for k in range(count)]
+    without = [theory.LinearWorld(np.delete(world.x, k, 0), np.delete(y, k)) for k in range(len(y))]
     others = max(without, key=lambda rest: np.linalg.norm(rest.optimum() - world.optimum()))
     ends = np.stack(
         [of.ends(8, 0.02, 0.5, chains, 1000, seed + k) for k, of in enumerate((world, others))]

@@ -18,6 +18,7 @@ from mia_lib.errors import MiaError, check_range, check_whole
 # Eigenvalues by which directions are grouped; the first group has all at or below the first edge, negative ones, too.
 EDGES = 10.0 ** np.arange(-4, 2.1, 0.5)
 
+# see `game`
 ODD = {
     "dataset": "mnist",
     "records": 60_000,
@@ -30,7 +31,7 @@ ODD = {
     "schedule": "cosine",
     "judged": 6000,
     "seed": 0,
-}  # see `game`
+}
 
 
 def game(index: range, recipe: dict):
@@ -267,9 +268,8 @@ def _audit_task(networks, x, labels, loss, **asked):
     from mia_lib.signals.outputs import device_of
 
     [network] = networks
-    with threadpool_limits(
-        1 if device_of(network).type == "cpu" else None
-    ):  # or each process would take all processors
+    # or each process would take all processors
+    with threadpool_limits(1 if device_of(network).type == "cpu" else None):
         return [_audit(network, x, labels, loss, **asked)]
 
 

@@ -8,6 +8,7 @@ of the training set, by flags [J]: membership in the paper's game.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -26,20 +27,17 @@ from mia_lib.game import Game, View
 from mia_lib.metrics import auc, by_repetition, by_target
 from mia_lib.published import Bank
 
-LOSS, SIF, LIRA, IHA = PAPER = ("LOSS", "SIF", "LiRA", "IHA")
-FIXED, SELF, RMIA, ALONE = (
-    "LiRA, one spread",
-    "LiRA, the target among its references",
-    "RMIA",
-    "gradient alone",
-)
-FLAGS, NOTHING, CG, PAIR, DECAY = (
-    "IHA, random flags",
-    "IHA, told nothing",
-    "IHA (CG)",
-    "I1, I2",
-    "IHA with weight decay in I2",
-)
+LOSS, SIF, LIRA, IHA = PAPER = "LOSS", "SIF", "LiRA", "IHA"
+FIXED = "LiRA, one spread"
+SELF = "LiRA, the target among its references"
+RMIA = "RMIA"
+ALONE = "gradient alone"
+FLAGS = "IHA, random flags"
+NOTHING = "IHA, told nothing"
+CG = "IHA (CG)"
+PAIR = "I1, I2"
+DECAY = "IHA with weight decay in I2"
+# rows of Table 4
 TERMS = {
     "I1": ("I1",),
     "I2": ("I2",),
@@ -49,8 +47,9 @@ TERMS = {
     "loss, I2": ("loss", "I2"),
     "loss, I1, I2": ("loss", "I1", "I2"),
     "all": ("loss", "I1", "I2", "I3", "I4"),
-}  # rows of Table 4
+}
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+# arrays with a column a record
 RECORDS = (
     "loss",
     "newton",
@@ -63,7 +62,7 @@ RECORDS = (
     "along",
     "members",
     "correct",
-)  # arrays with a column a record
+)
 POPULATION = 1000  # records with which RMIA compares
 
 
@@ -102,13 +101,11 @@ class Case:
 
 def kind_of(dataset: str, architecture: str) -> str:
     """Kind of a measurement, by which it is named: "odd", "fashion" or "location"."""
-    return (
-        "odd"
-        if architecture == "sigmoid_regression"
-        else "location"
-        if dataset == "location30"
-        else "fashion"
-    )
+    if architecture == "sigmoid_regression":
+        return "odd"
+    if dataset == "location30":
+        return "location"
+    return "fashion"
 
 
 def name_of(dataset: str, architecture: str) -> str:
@@ -145,9 +142,8 @@ def forms(audit: Bank, t: int, few: bool = False) -> iha.Forms:
     names = ("newton", "newton_mean", "inverse", "inverse_mean", "influence", "newton_theta")
     count = audit.inverse.shape[1] if few else audit.newton.shape[1]
     arrays = [square(getattr(audit, name)[t][:count]) for name in names]
-    zero = np.zeros(
-        count
-    )  # of what is of second order in the weight decay, and of what only the first records have
+    # of what is of second order in the weight decay, and of what only the first records have
+    zero = np.zeros(count)
     return iha.Forms(*(array if few or len(array) == count else zero for array in arrays), zero)
 
 
@@ -252,10 +248,8 @@ def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
     """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS
     in each target; with the scores and the members."""
-    members, kind = (
-        case.audit.members,
-        "table" if case.audit.parameters["dataset"] == "location30" else "images",
-    )
+    members = case.audit.members
+    kind = "table" if case.audit.parameters["dataset"] == "location30" else "images"
     attacks = {
         LOSS: -square(case.audit.loss),
         SIF: -square(case.audit.influence),
@@ -277,24 +271,15 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
     flags, or nothing; and of the audit that is told random flags, judged by these."""
     members = case.audit.members
     flags, frames = random_flags(members), []
+    where = {"draws": draws, "study": "told", "data": case.name}
     for told, given, judged in (
         ("membership", members, "membership"),
         ("random flags", flags, "flags"),
         ("nothing", 0, "membership"),
     ):
         both = {IHA: scores(case, given), PAIR: scores(case, given, TERMS[PAIR])}
-        frames.append(
-            by_target(
-                both,
-                flags if judged == "flags" else members,
-                METRICS[:1],
-                draws=draws,
-                study="told",
-                data=case.name,
-                told=told,
-                judged=judged,
-            )
-        )
+        truth = flags if judged == "flags" else members
+        frames.append(by_target(both, truth, METRICS[:1], **where, told=told, judged=judged))
     return concat_rows(frames)
 
 
@@ -312,16 +297,15 @@ def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def _joined(
-    loss: np.ndarray,
+    loss: np.ndarray | int,
     shift: np.ndarray,
     alignment: np.ndarray,
     taken_out: np.ndarray,
     case: Case,
-    with_loss: bool = True,
 ) -> np.ndarray:
-    """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`."""
+    """Eq. 8 from the two numbers of `attacks.iha.shift_and_alignment`; without the loss if that is 0."""
     terms = shift / case.n + 2 * alignment - 2 * taken_out * shift
-    return with_loss * loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
+    return loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
 
 
 def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -333,30 +317,14 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
         for epsilon in case.audit.parameters[name]
     ]
     shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
-    loss, members, frames = (
-        *(array[:, : shift.shape[2]] for array in (square(case.audit.loss), case.audit.members)),
-        [],
-    )
+    count = shift.shape[2]
+    loss, members, frames = square(case.audit.loss)[:, :count], case.audit.members[:, :count], []
+    where = {"draws": draws, "study": "conditioning", "data": case.name}
     for k, (way, epsilon) in enumerate(ways):
         if np.isfinite(shift[:, k]).all():
-            both = {
-                name: _joined(
-                    loss, shift[:, k], alignment[:, k], members / case.n, case, name == IHA
-                )
-                for name in (IHA, "IHA without the loss")
-            }
-            frames.append(
-                by_target(
-                    both,
-                    members,
-                    METRICS[:1],
-                    draws=draws,
-                    study="conditioning",
-                    data=case.name,
-                    way=way,
-                    epsilon=epsilon,
-                )
-            )
+            terms = shift[:, k], alignment[:, k], members / case.n, case
+            both = {IHA: _joined(loss, *terms), "IHA without the loss": _joined(0, *terms)}
+            frames.append(by_target(both, members, METRICS[:1], **where, way=way, epsilon=epsilon))
     return concat_rows(frames)
 
 
@@ -387,42 +355,21 @@ def convergence(
         for count in counts
     ]
     cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
+    if len(cases) == 1:
+        return concat_rows([])
     frames = []
-    for case in (
-        sorted(cases, key=lambda other: other.audit.parameters["epochs"]) if len(cases) > 1 else []
-    ):
-        own = {"study": "epochs", "data": case.name, "epochs": case.audit.parameters["epochs"]}
+    for case in sorted(cases, key=lambda each: each.audit.parameters["epochs"]):
+        epochs = case.audit.parameters["epochs"]
+        where = {"draws": draws, "study": "epochs", "data": case.name, "epochs": epochs}
         members, few = case.audit.members, case.audit.squares.shape[1]
         flags = random_flags(members)
-        frames += [
-            by_target(
-                {LOSS: -square(case.audit.loss), IHA: scores(case, members)},
-                members,
-                METRICS[:1],
-                draws=draws,
-                **own,
-                told="membership",
-            ),
-            by_target(
-                {PAIR: scores(case, flags, TERMS[PAIR])},
-                flags,
-                METRICS[:1],
-                draws=draws,
-                **own,
-                told="random flags",
-            ),
-            by_target(
-                {
-                    ALONE: gradient_alone(case),
-                    DECAY: scores(case, members, few=True, stationary=True),
-                },
-                members[:, :few],
-                METRICS[:1],
-                draws=draws,
-                **own,
-                told="membership",
-            ),
-        ]
+        decay = scores(case, members, few=True, stationary=True)
+        for told, truth, each in (
+            ("membership", members, {LOSS: -square(case.audit.loss), IHA: scores(case, members)}),
+            ("random flags", flags, {PAIR: scores(case, flags, TERMS[PAIR])}),
+            ("membership", members[:, :few], {ALONE: gradient_alone(case), DECAY: decay}),
+        ):
+            frames.append(by_target(each, truth, METRICS[:1], **where, told=told))
     return concat_rows(frames)
 
 
@@ -437,28 +384,16 @@ def sizes(
         counts: records of the other games. make, recipe: as for `convergence`.
     """
     batch, first = recipe["batch_size"], first_records(case, 1000)
-    steps = recipe["epochs"] * -(-case.n // batch)
-    games = [
-        measured(
-            targets,
-            2 * targets,
-            True,
-            make,
-            **recipe
-            | {"records": count, "epochs": steps // -(-(count // 2) // batch), "judged": 1000},
-        )
-        for count in counts
-    ]
-    games = [
-        *filter(None, games),
-        Case(
-            case.name,
-            *(
-                replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
-                for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
-            ),
-        ),
-    ]
+    steps = recipe["epochs"] * math.ceil(case.n / batch)
+    games = []
+    for count in counts:
+        own = {"records": count, "epochs": steps // math.ceil(count // 2 / batch), "judged": 1000}
+        games.append(measured(targets, 2 * targets, True, make, **recipe | own))
+    few = (
+        replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
+        for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
+    )
+    games = [*filter(None, games), Case(case.name, *few)]
     frames = []
     for game in games if len(games) > 1 else []:
         each = {
@@ -466,17 +401,8 @@ def sizes(
             LIRA: lira_scores(game)[LIRA],
             IHA: scores(game, game.audit.members),
         }
-        frames.append(
-            by_target(
-                each,
-                game.audit.members,
-                METRICS[:2],
-                draws=draws,
-                study="sizes",
-                data=case.name,
-                size=game.n,
-            )
-        )
+        where = {"study": "sizes", "data": case.name, "size": game.n}
+        frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, **where))
     return concat_rows(frames)
 
 
@@ -511,21 +437,10 @@ def partial_knowledge(
             (1.0, rule, few.audit.members, scores(few, few.audit.members))
             for rule in ("honest", "as released")
         ]
-    return pd.concat(
-        [
-            by_target(
-                {IHA: score},
-                members,
-                METRICS[:1],
-                draws=draws,
-                study="partial",
-                data=case.name,
-                fraction=fraction,
-                rule=rule,
-            )
-            for fraction, rule, members, score in rows
-        ],
-        ignore_index=True,
+    where = {"draws": draws, "study": "partial", "data": case.name}
+    return concat_rows(
+        by_target({IHA: score}, members, METRICS[:1], **where, fraction=fraction, rule=rule)
+        for fraction, rule, members, score in rows
     )
 
 
@@ -547,24 +462,11 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
             )
         )
     distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
-    return pd.concat(
-        [
-            by_target(
-                {IHA: exact, CG: np.stack(solved)},
-                few.audit.members,
-                METRICS[:1],
-                draws=draws,
-                study="solver",
-                data=case.name,
-            ),
-            by_repetition(
-                {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}},
-                study="solver",
-                data=case.name,
-            ),
-        ],
-        ignore_index=True,
-    )
+    where = {"study": "solver", "data": case.name}
+    both = {IHA: exact, CG: np.stack(solved)}
+    found = {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}}
+    judged = by_target(both, few.audit.members, METRICS[:1], draws=draws, **where)
+    return concat_rows([judged, by_repetition(found, **where)])
 
 
 def left_out(case: Case, references: Bank) -> pd.DataFrame:
@@ -627,10 +529,8 @@ def costs(case: Case, iterations: float) -> pd.DataFrame:
     shape, classes = ((446,), 30) if how["dataset"] == "location30" else ((784,), 2 if odd else 10)
     config = config_of(how, optimizer="sgd", loss="brier" if odd else "cross_entropy")
     network = models.build(config.architecture, shape, classes, seed=0)
-    parameters, game = (
-        sum(w.numel() for w in network.parameters()),
-        (network, shape, case.n, config.loss),
-    )
+    parameters = sum(w.numel() for w in network.parameters())
+    game = (network, shape, case.n, config.loss)
     spent = {
         IHA: (costs.hessian_itself(*game) + costs.decomposition(parameters), 4.0 * parameters**2),
         CG: (0.0, 2 * iterations * costs.hessian_product(*game)),

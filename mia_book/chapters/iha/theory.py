@@ -92,17 +92,15 @@ class LinearWorld:
         return w
 
 
-def linear_regression(
-    n: int, d: int, noise: float = 1.0, condition: float = 100.0, seed: int = 0
-) -> LinearWorld:
-    """``y = x . w + noise * normal`` with normal w [d], and inputs whose variances fall geometrically from 1 to 1 / condition.
+def linear_regression(n: int, d: int, noise: float = 1.0, seed: int = 0) -> LinearWorld:
+    """``y = x . w + noise * normal`` with normal w [d], and inputs whose variances fall geometrically from 1 to 1 / 100.
 
     Raises:
         MiaError: not more than d records.
     """
     check_range("n (records)", n, d + 1)
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d)) * np.geomspace(1, condition**-0.5, d)
+    x = rng.standard_normal((n, d)) * np.geomspace(1, 0.1, d)
     return LinearWorld(x, x @ rng.standard_normal(d) + noise * rng.standard_normal(n))
 
 
@@ -124,9 +122,8 @@ def spectrum(
         A row for each group of chains and direction: group, eigenvalue, simulated, equation_4, boltzmann (variances).
     """
     values, vectors = np.linalg.eigh(world.hessian)
-    steps = (
-        int(5 * (1 - momentum) / (learning_rate * values[0])) + 100
-    )  # in which the slowest direction forgets its start
+    # in which the slowest direction forgets its start
+    steps = int(5 * (1 - momentum) / (learning_rate * values[0])) + 100
     ends = (
         world.ends(batch_size, learning_rate, momentum, groups * chains, steps, seed)
         - world.optimum()
@@ -207,10 +204,8 @@ def worlds(count: int, seed: int = 0) -> float:
         basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
         h = (basis * rng.uniform(0.1, 3, d)) @ basis.T
         ends = {"learning_rate": (0.01, 0.1), "momentum": (0, 0.9), "weight_decay": (0, 0.01)}
-        rates, least = (
-            {name: rng.uniform(*pair) for name, pair in ends.items()},
-            rng.uniform(0.1, 1),
-        )
+        rates = {name: rng.uniform(*pair) for name, pair in ends.items()}
+        least = rng.uniform(0.1, 1)
         theta, included, without = rng.normal(size=(3, d))
         distance = (
             np.square((theta - w) @ np.linalg.cholesky(h)).sum() for w in (included, without)
@@ -221,9 +216,8 @@ def worlds(count: int, seed: int = 0) -> float:
         sgd = iha.Sgd(**rates)
         score = iha.combine(np.zeros(1), iha.split(forms, 0, n, sgd), sgd)
         score = score[0] + loss / (1 + rates["momentum"])
-        odds = (
-            batch * (1 - rates["momentum"]) / (2 * n * least) * score
-        )  # Eq. 7, of even prior odds
+        # Eq. 7, of even prior odds
+        odds = batch * (1 - rates["momentum"]) / (2 * n * least) * score
         direct = np.subtract(
             *(log_density(theta, w, h, least, batch, **rates) for w in (included, without))
         )

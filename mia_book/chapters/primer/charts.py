@@ -25,9 +25,8 @@ from mia_lib.metrics import ranking
 PAGE, NAME = "book/primer.md", "primer"
 DATASET, RECORDS, SEED = "fashion_mnist_20k", 400, 0
 STEPS = (0, *(int(step) for step in np.unique(np.geomspace(1, 3000, 28).round())))
-GAP = (
-    1.5  # between the means of members and non-members, in standard deviations, when a chart opens
-)
+# between the means of members and non-members, in standard deviations, when a chart opens
+GAP = 1.5
 KINDS = ["members", "non-members"]
 EDGES = np.linspace(0, 4, 21)  # of the histograms of losses; what is higher goes into the last bin
 

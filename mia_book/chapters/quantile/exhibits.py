@@ -13,12 +13,13 @@ from mia_book.chapters.quantile.study import LIRA, MARGINAL, ONE, RMIA, XY, X
 from mia_book.evidence import results, rules
 from mia_lib import drawing, metrics
 
+# of the paper, by what stands for them here
 SETS = {
     "CIFAR-10": ("CIFAR-10, small CNNs", "CIFAR-10, ResNet-9"),
     "CIFAR-100": ("CIFAR-100, small CNNs",),
     "CINIC-10": ("CINIC-10",),
     "ImageNet-1k": ("ImageNet",),
-}  # of the paper, by what stands for them here
+}
 RATES = {"1pct": 0.01, "0.1pct": 0.001, "0.5pct": 0.005}
 TITLE_OF = {
     "auc": "AUC",

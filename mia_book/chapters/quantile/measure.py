@@ -17,6 +17,7 @@ from mia_lib.errors import MiaError, check_choice, check_whole
 from mia_lib.published import Bank
 
 GRAIN = 64  # log odds, means and log spreads are kept to a 64th, a tenth of the narrowest spread or less
+# see `regressions`
 REGRESSION = {
     "backbone": "batchnorm_cnn:24,48,96",
     "image_size": None,
@@ -25,7 +26,8 @@ REGRESSION = {
     "batch_size": 128,
     "learning_rate": 2e-3,
     "weight_decay": 1e-3,
-}  # see `regressions`
+}
+# see `trees`
 TREES = {
     "dataset": "adult",
     "records": 10_000,
@@ -33,7 +35,7 @@ TREES = {
     "iterations": 1000,
     "depth": 6,
     "seed": 0,
-}  # see `trees`
+}
 
 
 @dataclass(frozen=True)

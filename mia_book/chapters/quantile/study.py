@@ -31,21 +31,16 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
 MARGINAL, XY, X = "Marginal", "Gaussian, q(x, y)", "Gaussian, q(x)"
-LIRA, RMIA, ONE, CALIBRATED = (
-    "LiRA, offline",
-    "RMIA, offline",
-    "LiRA, public records",
-    "calibrated loss",
-)
+LIRA = "LiRA, offline"
+RMIA = "RMIA, offline"
+ONE = "LiRA, public records"
+CALIBRATED = "calibrated loss"
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RATES = (0.01, 0.001)  # nominal ones, of thresholds
 OWN_SPREADS = 64  # models from which on LiRA has a spread for each record; with fewer one for all (Carlini et al., section VI)
 FEWER, PRETRAINED = "Gaussian, 5,000 records", "Gaussian, pretrained"
-BACKBONE = {
-    "backbone": "efficientnet_lite0",
-    "image_size": 128,
-    "learning_rate": 3e-4,
-}  # of that, which a card measures
+# of that, which a card measures
+BACKBONE = {"backbone": "efficientnet_lite0", "image_size": 128, "learning_rate": 3e-4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +137,8 @@ def image_case(
     measurement = catalogue()[f"bank/{piece}"]
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}
-    bank, how = (
-        measurement(models, **recipe),
-        {"recipe": recipe or None, "judged": judged, "held": held},
-    )
+    bank = measurement(models, **recipe)
+    how = {"recipe": recipe or None, "judged": judged, "held": held}
     usual = catalogue()[f"quantile/{piece}"].usual()
     own = {name: value for name, value in {**how, **regression}.items() if usual[name] != value}
     asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
@@ -264,10 +257,8 @@ def attacks(
     rows = [scores_of(case, target, counts) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     parts = [case.split(target) for target in case.targets]
-    inside, records = (
-        np.stack([part.inside for part in parts]),
-        np.stack([part.judged for part in parts]),
-    )
+    inside = np.stack([part.inside for part in parts])
+    records = np.stack([part.judged for part in parts])
     by_count: dict[int, dict] = {}
     for (name, n), score in scores.items():
         by_count.setdefault(n, {})[name] = score
@@ -353,10 +344,8 @@ def expected(
         found[name, 1] = case.predicted(name, target, held)
     for n in counts:
         others = case.game.references_of(target, n)
-        margin, inside = (
-            case.margin[others][:, rows],
-            (case.bank.members if held else case.dealt)[others][:, rows],
-        )
+        margin = case.margin[others][:, rows]
+        inside = (case.bank.members if held else case.dealt)[others][:, rows]
         middle, above = baselines.lira_threshold(margin, inside, [0.5, 0.99], n < OWN_SPREADS)
         found[LIRA, n] = middle, (above - middle) / ndtri(0.99)
     return found
@@ -466,13 +455,13 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True) if found else some.iloc[:0]
 
 
-def quarters(case: Case, n: int = 8) -> pd.DataFrame:
+def quarters(case: Case) -> pd.DataFrame:
     """Study "quarters": rates "tpr" and "fpr" of each attack in each `quarter` of the records, at
     the one threshold that gives 1 % FPR over all. Records are sorted by their mean score under
     models that count as left out, the hardest first. References that no attack uses here sort them:
-    those after the first n, at most half of all."""
+    those after the first eight, at most half of all."""
     rows: dict[tuple, dict] = {}
-    n = min(n, (len(case.margin) - 2) // 4 * 2)
+    n = min(8, (len(case.margin) - 2) // 4 * 2)
     for target in case.targets:
         part = case.split(target)
         found = scores_of(case, target, [n])

@@ -14,11 +14,8 @@ from scipy import integrate, stats
 from mia_lib.errors import check_range
 from mia_lib.metrics import pinball_loss
 
-CLASSES = {
-    "constant": (),
-    "linear": ("x",),
-    "linear + 1[x > 1]": ("x", "x > 1"),
-}  # of threshold functions, by what they add
+# of threshold functions, by what they add
+CLASSES = {"constant": (), "linear": ("x",), "linear + 1[x > 1]": ("x", "x > 1")}
 GROUPS = {"all": lambda x: x > -np.inf, "x > 1": lambda x: x > 1, "x < -1": lambda x: x < -1}
 
 
@@ -34,8 +31,8 @@ def columns(name: str, x: np.ndarray) -> np.ndarray:
     return np.stack([known[column] for column in CLASSES[name]] or [np.zeros_like(x)], 1)
 
 
-def groups(seed: int = 0, n: int = 4000, fresh: int = 200_000, alpha: float = 0.05) -> pd.DataFrame:
-    """Theorems 1 and 2 in `world`: false positive rates of quantile regressions, in groups.
+def groups(seed: int = 0, n: int = 4000, fresh: int = 200_000) -> pd.DataFrame:
+    """Theorems 1 and 2 in `world`: false positive rates of quantile regressions, in groups, where alpha = 0.05 is asked for.
 
     A regression with p coefficients passes through p records. Where the indicator of a group of n_g records is in its class,
     moving the group's threshold must not help, so the group's rate in the sample misses alpha by at most p / n_g.
@@ -50,6 +47,7 @@ def groups(seed: int = 0, n: int = 4000, fresh: int = 200_000, alpha: float = 0.
     from sklearn.linear_model import QuantileRegressor
 
     (x, score), (other, theirs), rows = world(n, seed), world(fresh, seed + 1), []
+    alpha = 0.05
     for name in CLASSES:
         fit = QuantileRegressor(quantile=1 - alpha, alpha=0, solver="highs-ds").fit(
             columns(name, x), score
@@ -87,12 +85,12 @@ def gap_of_shift(alpha: float, alpha_prime: float, law=stats.uniform) -> float:
     )[0]
 
 
-def conformal_law(n: int, alpha: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Ends of the central interval of the false positive rate of a threshold taken from n scores, over draws of these.
+def conformal_law(n: int, alpha: float) -> tuple[float, float]:
+    """Ends of the central 95 % of the false positive rate of a threshold taken from n scores, over draws of these.
 
     The threshold is the k-th smallest score, ``k = ceil((n + 1) (1 - alpha))``; for continuous scores its false positive rate
     is ``Beta(n + 1 - k, k)``, whatever their law.
     """
     order = int(np.ceil((n + 1) * (1 - check_range("alpha", alpha, 1 / (n + 1), 1)) - 1e-9))
-    low, high = stats.beta(n + 1 - order, order).interval(confidence)
+    low, high = stats.beta(n + 1 - order, order).interval(0.95)
     return float(low), float(high)

@@ -35,9 +35,8 @@ def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(
     inside, outside = dealt.sides(2)
     assert len(inside) == len(outside) == 120
     assert not content(inside) & content(outside) and not content(dealt.apart) & content(dealt.pool)
-    assert_array_equal(
-        measure.records("german_credit", 120, 120, 2).members, dealt.members[:2]
-    )  # more models change none
+    # more models change none
+    assert_array_equal(measure.records("german_credit", 120, 120, 2).members, dealt.members[:2])
     with pytest.raises(MiaError, match="members"):
         measure.records("german_credit", 450, 200, 4)
     twice = data.load("german_credit").take(np.tile(np.arange(200), 3))
@@ -77,9 +76,8 @@ def test_references_of_a_report_attack_each_other_without_their_complements(deal
 
 def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
     table = exhibits.rates_table({"a forest": report})
-    assert list(table["attack"])[0] == report.result.best.attack and table["attack"].iloc[
-        -1
-    ].startswith("*control")
+    assert list(table["attack"])[0] == report.result.best.attack
+    assert table["attack"].iloc[-1].startswith("*control")
     speaks = next(one for one in report.result.attacks if one.name == report.result.best.attack)
     assert table["AUC"].iloc[0].value == speaks.auc.value
     plan = exhibits.plan_table({"a forest": report}).set_index("attack")["a forest"]
@@ -89,7 +87,6 @@ def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
     monkeypatch.setattr("mia_book.evidence.results.display_bundle", shown.append)
     exhibits.show_report(report, "audit-forest")
     assert set(shown[0][exhibits.MIME]["files"]) == {"audit.html", "audit.json"}
-    assert exhibits.roc_figure(report).axes[0].get_xscale() == "log"
 
 
 def test_the_models_behind_the_claims_have_a_row_each():
@@ -102,11 +99,8 @@ def test_the_models_behind_the_claims_have_a_row_each():
     )
     frame = pd.concat([study.forests(load("audit/forests")), study.twins(twins)])
     rows = exhibits.many_table(frame)
-    assert ("forests, leaves of 1", "loss") in rows.index and (
-        "twins, private",
-        "loss",
-    ) in rows.index
-    assert len(exhibits.leaves_figure(frame).axes) == 2
+    assert ("forests, leaves of 1", "loss") in rows.index
+    assert ("twins, private", "loss") in rows.index
     tested = study.tested(
         Bank("audit/tested", {}, {"alarms": np.array([[0.0, 1.0], [0.1, 0.9]])}, []), "forests"
     )
@@ -166,11 +160,9 @@ def test_published_bounds_stay_below_what_the_accountant_says():
         held = measure.many_runs(1000, epsilon=promised)
         frame = study.many_runs(held)
         bounds = np.concatenate([number.values for number in frame["estimate"]])
-        assert (
-            len(bounds) == 16
-            and (bounds < promised).all()
-            and (np.abs(held.coins.mean(0) - 0.5) < 0.07).all()
-        )
+        assert len(bounds) == 16
+        assert (bounds < promised).all()
+        assert (np.abs(held.coins.mean(0) - 0.5) < 0.07).all()
     score, coins = study.canary_scores(held)["gradients"]
     bound = metrics.epsilon_lower_bound(score[:, 1], coins[:, 1], 1e-5, splits=1)
     assert metrics.estimate(frame, "gradients, many runs", "epsilon").values[1] == float(bound) > 0

@@ -47,10 +47,8 @@ def test_half_precision_of_the_log_odds_moves_no_rate_where_that_of_the_loss_rui
     rng = np.random.default_rng(0)
     members = membership.balanced_halves(40_000, 8)
     margin = 4 * rng.normal(size=40_000) + 3 + rng.normal(size=(8, 40_000)) + 1.0 * members
-    exact, rounded = (
-        rates(margin, members),
-        rates(margin.astype(np.float16).astype(np.float32), members),
-    )
+    exact = rates(margin, members)
+    rounded = rates(margin.astype(np.float16).astype(np.float32), members)
     assert (np.abs(exact - rounded).max(0) <= [1e-4, 5e-4, 5e-4]).all()
     confident = margin[0] > 13
     kinds = [
@@ -113,9 +111,8 @@ def test_test_records_are_trained_on_by_no_model_of_a_bank(monkeypatch):
     tiny = {"architecture": "batchnorm_cnn:4,8,8", "epochs": 1, "batch_size": 25}
     bank = banks.answers(range(2), banks.RECIPE | tiny)
     assert bank["margin"].shape == bank["correct"].shape == (2, 120)
-    assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all() and (
-        bank["members"].sum(1) == 50
-    ).all()
+    assert (bank["members"].sum(0) == np.r_[np.ones(100), np.zeros(20)]).all()
+    assert (bank["members"].sum(1) == 50).all()
 
 
 def test_all_that_is_published_is_sound_served_and_within_its_limits():

@@ -68,10 +68,8 @@ def test_those_who_leak_are_found_again_and_where_nobody_does_nobody_is():
     for ranking in ("LiRA", "RMIA", "others"):
         assert (2 * first_tenth(leaking, "LiRA", "auc", ranking) - 1).interval().low > 0.3
         exposures = [2 * first_tenth(frame, "LiRA", "auc", ranking).value - 1 for frame in noise]
-        assert abs(np.mean(exposures)) < 0.015, (
-            ranking,
-            exposures,
-        )  # half a record in a hundred is the threshold's own
+        # half a record in a hundred is the threshold's own
+        assert abs(np.mean(exposures)) < 0.015, (ranking, exposures)
 
 
 def test_of_an_onion_the_records_that_are_left_are_judged_under_both():
@@ -86,9 +84,8 @@ def test_of_an_onion_the_records_that_are_left_are_judged_under_both():
         how: metrics.estimate(frame, "LiRA", "tpr_at_fpr=0.01", trained=how).values
         for how in ("with them", "without them")
     }
-    assert values["with them"] == pytest.approx(
-        values["without them"]
-    )  # the answers are the same ones
+    # the answers are the same ones
+    assert values["with them"] == pytest.approx(values["without them"])
     left = np.arange(50, RECORDS)
     scores, members = exposure.attack_models(toy, left, ["LiRA"], slice(8, None))
     assert values["with them"] == pytest.approx(metrics.tpr_at_fpr(scores["LiRA"], members, 0.01))

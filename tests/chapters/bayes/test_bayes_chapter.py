@@ -63,12 +63,8 @@ def test_logistic_solution_has_no_gradient_and_its_hessian_is_the_derivative():
 
 def test_three_way_split_keeps_the_parts_apart_and_refuses_what_does_not_fit():
     parts = measure.three_way_split(100, 40, seed=1)
-    assert sorted(np.concatenate(parts)) == list(range(100)) and [len(p) for p in parts] == [
-        20,
-        20,
-        20,
-        40,
-    ]
+    assert sorted(np.concatenate(parts)) == list(range(100))
+    assert [len(p) for p in parts] == [20, 20, 20, 40]
     with pytest.raises(MiaError, match="1.5 n = 150"):
         measure.three_way_split(100, 100, seed=1)
     with pytest.raises(MiaError, match="two different numbers from 0 to 9"):
@@ -111,10 +107,8 @@ def test_the_games_of_table_one_hold_the_identities_of_the_paper():
     x = measure.design(features)
     right = [np.mean((x[rows] @ fit.theta[0] > 0) == y[rows]) for rows in (inside, outside, left)]
     assert values("0-1", "auc")[0] == pytest.approx(0.5 + 0.5 * (right[0] - right[1]))
-    assert (
-        values("model", "train_accuracy")[0] == right[0]
-        and values("model", "validation_accuracy")[0] == right[2]
-    )
+    assert values("model", "train_accuracy")[0] == right[0]
+    assert values("model", "validation_accuracy")[0] == right[2]
     # MATT is nearly the loss calibrated by its reference, and the peak is no less than any other accuracy
     assert abs(values("MATT", "auc") - values("calibrated loss", "auc")).max() < 0.08
     assert (
@@ -171,11 +165,9 @@ def test_the_peak_of_noise_is_above_one_half_where_a_rehearsed_accuracy_is_a_coi
 def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
     bank = toy_bank(1.0)
     frame, scores = study.attack_bank(bank, 4, 8, draws=20)
-    trained, others, game = (
-        bank.trained,
-        membership.references_of(2, 12)[:8],
-        Game.of(bank, 4, 8, order="first"),
-    )
+    trained = bank.trained
+    others = membership.references_of(2, 12)[:8]
+    game = Game.of(bank, 4, 8, order="first")
     loss, members = signals.loss_of(bank.margin[:, trained]), bank.members[:, trained]
     assert set(scores) == {"0-1", *study.ATTACKS} and scores["MALT"].shape == (4, 400)
     assert_allclose(scores["MALT"][1], bayes.malt(loss[2]))
@@ -230,7 +222,6 @@ def test_counting_references_finds_everybody_with_the_complement_and_nobody_with
     frame = study.complement(toy_bank(0.0), 6, draws=20)
     assert value(frame, "counting", "auc", complement="kept") == 1
     assert value(frame, "counting", "auc", complement="put aside") == 0.5
-    assert len(exhibits.complement(frame).axes[0].collections) >= 3  # a row an attack
 
 
 def test_shadow_models_stand_beside_malt_and_zero_one_on_the_same_records():
@@ -277,30 +268,17 @@ def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
     assert len(losses) == 400 and (losses["inside"] < losses["outside"]).mean() > 0.95
     apart = exhibits.told_apart(losses, 0.5)
     assert (apart == ((losses["inside"] < 0.5) & (losses["outside"] > 0.5))).all() and apart.any()
-    assert [len(line.get_xdata()) for line in exhibits.idea(losses, 0.5).axes[0].lines[:2]] == [
-        (~apart).sum(),
-        apart.sum(),
-    ]
-    assert (
-        len(exhibits.idea_chart(bank, losses, 0.5, records=50).to_dict()["datasets"]["records"])
-        == 50
-    )
 
 
 def test_theorems_hold_to_rounding_and_the_remark_on_heat_is_no_theorem():
     frame, errors = study.theorems(seed=1, worlds=60)
     of_theory = frame[frame["study"] == "theory"].set_index(["attack", "metric"])["value"]
-    assert (
-        of_theory["Theorem 2", "largest error"] < 1e-12
-        and of_theory["Theorem 2", "wrong signs"] == 0
-    )
-    assert (
-        of_theory["Property 1", "largest excess"] < 1e-12
-        and of_theory["Property 2", "largest excess"] < 1e-12
-    )
+    assert of_theory["Theorem 2", "largest error"] < 1e-12
+    assert of_theory["Theorem 2", "wrong signs"] == 0
+    assert of_theory["Property 1", "largest excess"] < 1e-12
+    assert of_theory["Property 2", "largest excess"] < 1e-12
     assert of_theory["best rule", "largest rise with temperature"] > 0
     left, right = exhibits.figure_one(theory.gaussian_games(n=40, d=500, games=20, seed=1)).axes
     assert left.get_xlim() == right.get_xlim()
-    assert (errors[["Theorem 1", "Theorem 2"]] < 1e-12).all().all() and (
-        errors["as printed"] > 1e-3
-    ).all()
+    assert (errors[["Theorem 1", "Theorem 2"]] < 1e-12).all().all()
+    assert (errors["as printed"] > 1e-3).all()

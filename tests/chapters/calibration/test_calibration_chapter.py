@@ -111,9 +111,8 @@ def test_without_a_leak_no_attack_is_better_than_a_coin_and_with_one_calibration
         > of(walked, "Orig", "auc").mean() + 0.05
     )
     table = exhibits.table_4(walked)
-    assert (
-        table.loc[("Adult", "Cal."), "AUC, paper"].value == pytest.approx(54.1) and len(table) == 3
-    )
+    assert table.loc[("Adult", "Cal."), "AUC, paper"].value == pytest.approx(54.1)
+    assert len(table) == 3
 
 
 def test_the_best_attack_of_a_play_is_picked_on_other_plays():
@@ -130,10 +129,8 @@ def test_the_best_attack_of_a_play_is_picked_on_other_plays():
 
 
 def test_by_hand_precision_at_a_recall_is_that_of_the_records_called_and_distances_are_subtracted_also_of_wrong_models():
-    scores, members = (
-        np.array([[5.0, 4, 3, 2, 1, 0]]),
-        np.array([[True, False, True, False, True, False]]),
-    )
+    scores = np.array([[5.0, 4, 3, 2, 1, 0]])
+    members = np.array([[True, False, True, False, True, False]])
     # two of three members and one of three others are called at a recall of one half
     assert study.precision_at_recall(scores, members, 1, 0.5)[0] == pytest.approx(2 / 3)
     assert study.precision_at_recall(scores, members, 10, 0.5)[0] == pytest.approx(
@@ -142,9 +139,8 @@ def test_by_hand_precision_at_a_recall_is_that_of_the_records_called_and_distanc
     target, reference = np.array([[2.0, -1.0, 2.0, -1.0]]), np.array([[0.5, 0.5, -3.0, -3.0]])
     calibrated = study.subtracted(target, reference)
     assert_allclose(calibrated["negative"], [[1.5, -1.5, 5.0, 2.0]])
-    assert_allclose(
-        calibrated["as released"], [[1.5, -1.5, 4.0, 0.0]]
-    )  # d + |d| where the reference is wrong
+    # d + |d| where the reference is wrong
+    assert_allclose(calibrated["as released"], [[1.5, -1.5, 4.0, 0.0]])
 
 
 def bank_of(gap, models=12, n=300, others=50, seed=0):
@@ -200,9 +196,8 @@ def test_tables_stand_beside_the_papers_numbers():
     frame = study.attack_plays(plays_of(), "CIFAR-10")
     table = exhibits.table_2(frame)
     cell = table.loc[("CIFAR-10", "loss"), "Cal., paper"]
-    assert cell.value == pytest.approx(73.1) and table.loc[
-        ("CIFAR-10", "gap"), "Orig, paper"
-    ].value == pytest.approx(66.3)
+    assert cell.value == pytest.approx(73.1)
+    assert table.loc[("CIFAR-10", "gap"), "Orig, paper"].value == pytest.approx(66.3)
     assert table.loc[("CIFAR-10", "gap"), "Cal."] == results.DASH
     assert len(exhibits.today(frame).columns) == 8
     assert exhibits.table_2(frame, "accuracy").loc[
@@ -211,22 +206,10 @@ def test_tables_stand_beside_the_papers_numbers():
     assert exhibits.table_1(frame).loc["CIFAR-10", "on members, paper"].value == pytest.approx(94.6)
 
 
-def test_figures_draw_what_the_frames_hold_and_the_chart_counts_as_its_caption_does():
+def test_the_chart_counts_as_its_caption_does():
     plays = plays_of()
     shares = exhibits.called_in_idea(plays, 10)
     assert shares["loss"] == pytest.approx(
         plays.members[0][np.argsort(-plays.target_margin[0])[:40]].mean()
     )
-    assert len(exhibits.idea_chart(plays, 100).to_dict()["datasets"]["records"]) == 100
-    assert len(exhibits.figure_2(plays).axes[0].lines) >= 6  # a curve and a ring for each attack
     assert len(exhibits.never_stopped(study.never_stopped(plays, "toy"))) == 1
-    frame = study.attack_bank(*bank_of(1.0), "toy", 4, [2, 8], draws=10)
-    sizes = study.by_size({100: plays, 200: plays_of(0.5)})
-    for figure, panels in (
-        (exhibits.idea(plays), 1),
-        (exhibits.figure_1(plays), 2),
-        (exhibits.figure_4(plays, [1, 10]), 2),
-        (exhibits.figure_5(frame), 2),
-        (exhibits.figure_3(sizes), 2),
-    ):
-        assert len(figure.axes) == panels

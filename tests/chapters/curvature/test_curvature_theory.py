@@ -95,9 +95,8 @@ WORLD = theory.CurvatureWorld(
 
 def test_curvature_world_by_hand_and_of_arrays():
     assert WORLD.c(5) == pytest.approx(19 * 0.1 + 8 * 0.3 + 1.0 + 2.0)  # Eq. 9: 7.3
-    assert WORLD.mean_bound(5, np.log(2)) == pytest.approx(
-        2 * (5 * 0.5 + 1) + 7.3 - 2
-    )  # Eq. 15: 12.3
+    # Eq. 15: 12.3
+    assert WORLD.mean_bound(5, np.log(2)) == pytest.approx(2 * (5 * 0.5 + 1) + 7.3 - 2)
     assert WORLD.kl_bound(5, np.log(2)) == pytest.approx(12.3**2 / 128)
     m, epsilon = np.array([1, 10, 100]), np.array([[0.0], [1.0]])
     for method in (WORLD.mean_bound, WORLD.kl_bound):
@@ -111,9 +110,8 @@ def test_theorem_4_2_holds_of_means_between_zero_and_the_bound_and_not_below():
         m = int(rng.integers(1, 1000))
         limit, cap = world.mean_bound(m, epsilon), world.kl_bound(m, epsilon)
         means = np.c_[limit * rng.random((2, 50)), [0.0, limit], [-0.1 * limit, limit]]
-        divergence = (means[0] - means[1]) ** 2 / (
-            2 * world.sigma**2
-        )  # of two normal laws with one standard deviation
+        # of two normal laws with one standard deviation
+        divergence = (means[0] - means[1]) ** 2 / (2 * world.sigma**2)
         assert (divergence[:-2] <= cap * (1 + 1e-12)).all() and divergence[-2] == pytest.approx(cap)
         assert divergence[-1] > cap  # a Hessian need not be positive
 
@@ -123,11 +121,9 @@ def test_the_bound_leaves_behind_what_privacy_allows():
     for world, epsilon, _ in worlds(100, seed=2):
         sizes = np.geomspace(1, 1e9, 200)
         beyond = world.kl_bound(sizes, epsilon) > epsilon  # from some size on
-        assert (
-            beyond[-1]
-            and (np.diff(beyond.astype(int)) >= 0).all()
-            and epsilon > theory.kl_cap(epsilon)
-        )
+        assert beyond[-1]
+        assert (np.diff(beyond.astype(int)) >= 0).all()
+        assert epsilon > theory.kl_cap(epsilon)
 
 
 @settings(deadline=None, max_examples=200)
@@ -146,11 +142,9 @@ def test_lemma_a_1_as_printed_fails_in_one_dimension_and_corrected_holds():
     loss = x**2 * (1 - np.abs(x))
     second = np.gradient(np.gradient(loss, x), x)[2:-2]
     curvature, rho = second[len(second) // 2], np.abs(np.diff(second)).max() / (x[1] - x[0])
-    assert (
-        curvature == pytest.approx(2, abs=1e-3)
-        and loss.min() == 0
-        and rho == pytest.approx(6, rel=0.05)
-    )
+    assert curvature == pytest.approx(2, abs=1e-3)
+    assert loss.min() == 0
+    assert rho == pytest.approx(6, rel=0.05)
     world = theory.CurvatureWorld(loss.max(), 0.0, 0.0, 6.0, 1.0, 1.0)
     assert world.mean_bound(3, 0.0) == pytest.approx(1 + 4 / 27)
     assert world.mean_bound(3, 0.0) < curvature < 2 * world.mean_bound(3, 0.0)

@@ -175,9 +175,8 @@ def test_terms_add_up_to_the_score_and_the_weight_decay_joins_the_gradient_of_th
 
 def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indefinite(case, frames):
     solved, audit, by_hand = frames["solved"], case.audit, matrices(1)
-    assert (
-        metrics.estimate(solved, "IHA (CG)", "distance").value < 0.02
-    )  # of conjugate gradients from the inverse
+    # of conjugate gradients from the inverse
+    assert metrics.estimate(solved, "IHA (CG)", "distance").value < 0.02
     assert 1 <= metrics.estimate(solved, "IHA (CG)", "iterations").value <= 40
     assert np.isnan(audit.swept_shift[:, 0]).any() == (audit.least < -0.01).any()
     members = audit.members[:, :90]
@@ -199,10 +198,8 @@ def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indef
 
 def test_who_knows_a_part_has_hessian_and_gradient_of_that_part(case, less, partial):
     models, pool, rows = measure.targets(range(TARGETS), RECIPE)
-    assert (
-        sorted(partial["fraction"].unique()) == [0.5, 1.0]
-        and not (less.known[:, 0] & ~less.known[:, 1]).any()
-    )
+    assert sorted(partial["fraction"].unique()) == [0.5, 1.0]
+    assert not (less.known[:, 0] & ~less.known[:, 1]).any()
     assert (less.known[:, 1] == less.members).all()
     order = np.random.default_rng([37, 0, 0]).permutation(np.flatnonzero(models.members[0]))[:30]
     known = np.isin(np.arange(len(pool)), order)
@@ -229,7 +226,6 @@ def test_a_target_among_few_references_lifts_lira_most(case):
         if attack in (study.LIRA, study.SELF):
             found = metrics.estimate(frame, attack, "auc", references=most).values
             assert_allclose(found, metrics.auc(scores, case.audit.members))
-    assert len(exhibits.self_figure(frame).axes) == 1
 
 
 def test_references_know_all_records_but_one(case, monkeypatch):
@@ -242,19 +238,14 @@ def test_references_know_all_records_but_one(case, monkeypatch):
         ),
     )
     found = bank_of("iha/fashion-left-out", 1, **GAME, judged=100, count=6, references=2)
-    sets, inside = (
-        next(members for members, how in seen if how["label"].startswith("leave")),
-        matrices(0).inside,
-    )
+    sets = next(members for members, how in seen if how["label"].startswith("leave"))
+    inside = matrices(0).inside
     chosen = matrices(0).rows[found.place[0]]
-    assert (
-        len(sets) == 2 * (3 + 1)
-        and found.members[0].sum() == 3
-        and found.reference_margin.shape == (1, 2, 6)
-    )
-    for k, record in enumerate(
-        chosen[found.members[0]]
-    ):  # the members' own, and then one for all others
+    assert len(sets) == 2 * (3 + 1)
+    assert found.members[0].sum() == 3
+    assert found.reference_margin.shape == (1, 2, 6)
+    # the members' own, and then one for all others
+    for k, record in enumerate(chosen[found.members[0]]):
         assert all(
             np.flatnonzero(one != inside).tolist() == [record] for one in sets[2 * k : 2 * k + 2]
         )
@@ -276,16 +267,12 @@ def test_odd_classes_are_told_from_even_ones_by_the_squared_error():
     models, pool, rows = measure.game(range(2), RECIPE | of_odd)
     images = data.load("fashion_mnist_20k").as_table()
     chosen = np.random.default_rng([17, 0]).permutation(images.n_train)[:120]
-    assert (
-        pool.classes == ("even", "odd")
-        and (pool.y == images.y[chosen] % 2).all()
-        and len(rows) == 10
-    )
+    assert pool.classes == ("even", "odd")
+    assert (pool.y == images.y[chosen] % 2).all()
+    assert len(rows) == 10
     assert models.config.loss == "brier" and (models.members[0] != models.members[1]).all()
-    assert (
-        study.name_of("mnist", "sigmoid_regression") == "MNIST-Odd"
-        and study.kind_of("mnist", "mlp:6") == "fashion"
-    )
+    assert study.name_of("mnist", "sigmoid_regression") == "MNIST-Odd"
+    assert study.kind_of("mnist", "mlp:6") == "fashion"
 
 
 def test_references_are_neither_the_target_nor_its_partner(case, frames):
@@ -323,14 +310,10 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
     """Smaller games train for as many steps: 60 members are 3 batches of 20, twelve times; 20 members one, 36 times."""
     recipe = GAME | {"damping": 2.0}
     assert study.measured(2, 6, make=False, **recipe) is None
-    assert (
-        study.partial_knowledge(case, [0.5], False, **recipe).empty
-        and study.partial_knowledge(case, [], **recipe).empty
-    )
-    assert (
-        study.convergence(case, [9], False, **recipe).empty
-        and study.sizes(case, [40], 2, False, **recipe).empty
-    )
+    assert study.partial_knowledge(case, [0.5], False, **recipe).empty
+    assert study.partial_knowledge(case, [], **recipe).empty
+    assert study.convergence(case, [9], False, **recipe).empty
+    assert study.sizes(case, [40], 2, False, **recipe).empty
     asked = []
 
     def measured(targets, models, few, make, **how):
@@ -344,16 +327,14 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
 
     monkeypatch.setattr(study, "measured", measured)
     trained = study.convergence(case, [9, 2, 7], True, 10, **GAME, damping=2.0)
-    assert trained["epochs"].unique().tolist() == [2, 9, 12] and {
-        models for _, models, _, _ in asked
-    } == {0}
+    assert trained["epochs"].unique().tolist() == [2, 9, 12]
+    assert {models for _, models, _, _ in asked} == {0}
     assert set(trained["told"].dropna()) == {"membership", "random flags"}
     sized = study.sizes(case, [40], 3, True, 10, **GAME, damping=2.0)
     assert asked[-1] == (3, 6, 40, 36) and sized["size"].unique().tolist() == [20, 60]
-    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA"} and {
-        len(number.values) for number in sized["estimate"]
-    } == {3}
-    assert len(exhibits.epochs_figure(trained).axes) == 1 and len(exhibits.table_7(sized)) == 6
+    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA"}
+    assert {len(number.values) for number in sized["estimate"]} == {3}
+    assert len(exhibits.table_7(sized)) == 6
 
 
 def test_the_stationary_law_and_the_odds_have_their_rows_and_costs_are_counted_of_the_case(
@@ -373,9 +354,8 @@ def test_the_stationary_law_and_the_odds_have_their_rows_and_costs_are_counted_o
         name: metrics.estimate(frame, name, "1,000 records").value
         for name in ("IHA", "IHA (CG)", "LiRA")
     }
-    assert (
-        metrics.estimate(frame, "IHA", "each").value == 4 * 4780**2
-    )  # two rotations of a gradient of 4,780 numbers
+    # two rotations of a gradient of 4,780 numbers
+    assert metrics.estimate(frame, "IHA", "each").value == 4 * 4780**2
     assert cost["IHA"] == pytest.approx(
         metrics.estimate(frame, "IHA", "once").value + 1000 * 4 * 4780**2
     )
@@ -406,24 +386,7 @@ def test_tables_stand_beside_the_papers(frames, partial):
     )
     assert str(swept.loc[("damping", 0.2), "MNIST-Odd: IHA, paper"]) == "54.2"
     assert str(exhibits.table_9(partial).iloc[1]["Purchase-100(S): as released, paper"]) == "79.1"
-    told = exhibits.told_figure(
-        pd.concat([frames["table"], frames["told"]]).assign(data="FashionMNIST")
-    )
-    assert len(told.axes[0].containers) == 4
-    assert (
-        len(exhibits.roc({name: (frames["scores"], frames["members"]) for name in "ab"}).axes) == 2
-    )
     assert set(exhibits.access_table()["attack"]) >= {"IHA", "L-attack"}
-    assert (
-        len(
-            exhibits.table_6(
-                study.costs(
-                    study.Case("x", Bank("x", catalogue()["iha/odd"].complete({}), {}, [])), 6
-                )
-            )
-        )
-        == 3
-    )
 
 
 def test_ends_of_sgd_lie_about_their_own_minimum():
@@ -434,4 +397,3 @@ def test_ends_of_sgd_lie_about_their_own_minimum():
         found.minima,
         atol=0.2 * np.linalg.norm(found.minima[0] - found.minima[1]),
     )
-    assert len(exhibits.idea_figure(found).axes) == 2

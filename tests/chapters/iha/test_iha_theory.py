@@ -9,22 +9,15 @@ from scipy.stats import multivariate_normal
 from mia_book.chapters.iha import theory
 from mia_lib.errors import MiaError
 
-RATES = [
-    (0.3, 0.0, 0.0),
-    (0.3, 0.9, 0.0),
-    (0.1, 0.5, 0.05),
-    (0.5, 0.9, 0.2),
-]  # learning rate, momentum, weight decay
+# learning rate, momentum, weight decay
+RATES = [(0.3, 0.0, 0.0), (0.3, 0.9, 0.0), (0.1, 0.5, 0.05), (0.5, 0.9, 0.2)]
 
 
 def test_theorem_2_2_by_hand_by_a_solver_and_without_momentum_as_a_geometric_series():
     """kappa = 0.3 * 1.7 / 1.9, variance 0.09 / (0.19 * kappa * (2 - kappa)) = 1.0191."""
     assert theory.stationary_variance(1.7, 1.0, 0.3, 0.9) == pytest.approx(1.0191, abs=5e-5)
-    for (
-        learning_rate,
-        momentum,
-        alpha,
-    ) in RATES:  # the linear recursion of Eq. 2 for (w, h), by a generic solver
+    # the linear recursion of Eq. 2 for (w, h), by a generic solver
+    for learning_rate, momentum, alpha in RATES:
         k, root = 1.2 + alpha, np.array([[-learning_rate], [1.0]])
         step = np.array([[1 - learning_rate * k, -learning_rate * momentum], [k, momentum]])
         variance = linalg.solve_discrete_lyapunov(step, 0.7 * root @ root.T)[0, 0]
@@ -76,9 +69,8 @@ def test_real_minibatches_wander_as_equation_4_says_and_not_as_boltzmann():
     mean = frame.groupby("eigenvalue")[["simulated", "equation_4", "boltzmann"]].mean()
     assert_allclose(mean["simulated"], mean["equation_4"], rtol=0.25)
     slopes = {name: np.polyfit(np.log(mean.index), np.log(mean[name]), 1)[0] for name in mean}
-    assert slopes["boltzmann"] == pytest.approx(-1) and abs(slopes["simulated"]) < 0.15 > abs(
-        slopes["equation_4"]
-    )
+    assert slopes["boltzmann"] == pytest.approx(-1)
+    assert abs(slopes["simulated"]) < 0.15 > abs(slopes["equation_4"])
     assert len(frame) == 8 * 6
 
 

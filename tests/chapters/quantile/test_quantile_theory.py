@@ -67,9 +67,8 @@ def test_the_bound_holds_and_the_gap_is_a_difference_of_losses(law, other, alpha
 def test_thresholds_of_few_records_have_the_rate_of_a_beta_law():
     rng, n, alpha = np.random.default_rng(0), 200, 0.05
     order = int(np.ceil((n + 1) * (1 - alpha)))
-    rates = (
-        1 - np.sort(rng.random((4000, n)), 1)[:, order - 1]
-    )  # of uniform scores the rate is one less the threshold
+    # of uniform scores the rate is one less the threshold
+    rates = 1 - np.sort(rng.random((4000, n)), 1)[:, order - 1]
     low, high = theory.conformal_law(n, alpha)
     assert np.quantile(rates, [0.025, 0.975]) == pytest.approx([low, high], abs=0.003)
     with pytest.raises(MiaError, match="alpha"):
