@@ -5,6 +5,7 @@ attacks and metrics on recorded signals.
 """
 
 import os
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,17 @@ if TYPE_CHECKING:
     from mia_lib.signals import curvature, hessian  # noqa: F401
 
 
+MOVED = {  # names that were here, for a release more -> where they are
+    "claims": "mia_book.evidence.claims",
+    "plotting": "mia_lib.drawing",
+    "results": "mia_book.evidence.results",
+}
+
+
 def __getattr__(name: str):
+    if name in MOVED:
+        warnings.warn(f"mia_lib.{name} is {MOVED[name]} now.", FutureWarning, stacklevel=2)
+        return import_module(MOVED[name])
     if name in ("signals", "training"):
         import_module("mia_lib.processes").prepare()
     if name in __all__:

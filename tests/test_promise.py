@@ -84,3 +84,9 @@ def test_from_arrays_to_a_roc_takes_fifteen_lines(module_cache):
     assert sum(map(bool, code.splitlines())) <= 15
     exec(compile(code, str(PAGE), "exec"), names)
     assert names["table"].set_index("metric").loc["auc", "low"] > 0.5 and names["figure"].axes
+
+
+def test_names_that_moved_are_found_for_a_release_with_a_note():
+    for name, home in mia_lib.MOVED.items():
+        with pytest.warns(FutureWarning, match=f"mia_lib.{name} is {home} now"):
+            assert getattr(mia_lib, name) is importlib.import_module(home)
