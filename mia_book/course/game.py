@@ -192,6 +192,7 @@ def hide(
     store.write(begun, str(seed).encode())
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
     measurement = publishing.catalogue()[bank]
+    measurement.check_answers(held)
     parameters = measurement.complete({**held.parameters, "seed": seed})
     progress.say(measurement.cost_in_words(targets, parameters))
     secret = measurement.compute(index, parameters)  # as many at a time as there are processors

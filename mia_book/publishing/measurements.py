@@ -185,6 +185,19 @@ class Measurement:
             and _parents_stand(manifest, made)
         )
 
+    def check_answers(self, bank: Bank) -> None:
+        """Refuse a bank of `published.load`, which asks no code, that is not of this measurement as it is now: who computes
+        more by its parameters calls the functions that they name, and the folder can be from anyone.
+
+        Raises:
+            MiaError: its editions, defaults or parents are others, or it is of a module with another source.
+        """
+        if not all(self.answers(manifest, bank.parameters) for manifest in bank.manifests):
+            raise MiaError(
+                f"{bank.name} in {folder()} is not what the code here measures: editions, defaults or the source of "
+                "a module of your own differ. Where the code is right, `mia sync` writes what it defines."
+            )
+
     def available(self, parameters: dict) -> list[Piece]:
         """The pieces that answer: published ones first, then of the working cache those made by the code there is now."""
         return [piece for piece in self._candidates() if self.answers(piece.manifest, parameters)]
@@ -641,8 +654,8 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
     for name, value in parameters.items():
         if isinstance(value, str):
             files, file = custom.sources(value), os.path.expanduser(value)
-            if (
-                files or Path(file).suffix and os.path.isfile(file)
+            if files or (
+                Path(file).suffix and os.path.isfile(file) and not custom.is_own(value)
             ):  # "cifar10" is a data set, whatever lies here
                 content = b"".join(path.read_bytes() for path in files or [Path(file)])
                 digests[name] = hashlib.sha256(content).hexdigest()
