@@ -203,7 +203,7 @@ def settings_of(claim: Mapping, frame: pd.DataFrame) -> list[Setting]:
     rate, or of few repetitions, are left out.
     """
     found = [
-        (values, parts, "own" in rows and bool(rows["own"].all()))
+        (values, parts, "own" in rows and bool(rows["own"].eq(True).all()))
         for values, parts, rows in _parts(claim, frame, claim["settings"])
         if min(len(part.values) for part in parts) >= LEAST
         and not any(np.isnan(part.values).any() for part in parts)

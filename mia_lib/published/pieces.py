@@ -199,8 +199,9 @@ def _check(manifest: dict, path: Path) -> None:
         raise ValueError(f"index is {manifest['index']}")
     if manifest["file"] not in (f"{path.stem}.npz", f"{path.stem}.safetensors"):
         raise ValueError(f"file is {manifest['file']!r}, which is not beside it")
-    if not 0 <= manifest["seconds"] < 1e10:
-        raise ValueError(f"seconds is {manifest['seconds']}")
+    for name in ("seconds", "bytes"):
+        if not 0 <= manifest[name] < 1e15:
+            raise ValueError(f"{name} is {manifest[name]}")
     for name, form in manifest["arrays"].items():
         if (
             not isinstance(form["dtype"], str)

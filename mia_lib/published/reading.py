@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFINITIONS = "definitions.json"  # written with the pieces: name -> editions and defaults
+KINDS = {"edition": int, "training_edition": int, "defaults": dict}  # of a definition
+NAME = re.compile(r"[\w-]+/[\w.-]+")  # of a measurement
 
 
 class Group(NamedTuple):
@@ -29,9 +32,22 @@ def definitions() -> dict[str, dict]:
 
     A piece of another edition means something else and is not served; a parameter that a manifest does not have is at its
     default.
+
+    Raises:
+        MiaError: the file is damaged.
     """
-    path = folder() / DEFINITIONS
-    return documents.load(path, remedy="Run `mia sync` in a clone.") if path.is_file() else {}
+    path, remedy = folder() / DEFINITIONS, "Run `mia sync` in a clone."
+    known = documents.load(path, remedy=remedy) if path.is_file() else {}
+    for name, definition in known.items():
+        if (
+            not isinstance(definition, dict)
+            or not NAME.fullmatch(name)
+            or {key: type(value) for key, value in definition.items()} != KINDS
+        ):
+            raise MiaError(
+                f"{path} is damaged: it defines {name!r:.80} as {brief(definition)}. {remedy}"
+            )
+    return known
 
 
 def groups() -> list[Group]:

@@ -329,6 +329,7 @@ FORM = {"dtype": "float16", "shape": [4, 5]}
         ({"file": "a\0b"}, "not beside it"),
         ({"seconds": float("nan")}, "seconds is nan"),
         ({"seconds": -1}, "seconds is -1"),
+        ({"bytes": 10**400}, "bytes is 1000"),
         ({"device": "<img src=x>"}, "device is"),
         ({"date": "[1](javascript:x)"}, "date is"),
         ({"parents": [{"name": [], "edition": 1, "sha256": ""}]}, "made from"),
@@ -389,6 +390,32 @@ def test_a_piece_that_is_said_to_come_from_itself_is_not_used():
     path.write_text("[" * 100_000)
     with pytest.warns(UserWarning, match="damaged"):
         assert published.ls()["name"].tolist() == ["toy/squares"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[]",
+        "{",
+        '{"toy/squares": 5}',
+        '{"toy/squares": {}}',
+        '{"toy/squares": {"edition": 1, "training_edition": 1, "defaults": null}}',
+        '{"toy/*": {"edition": 1, "training_edition": 1, "defaults": {}}}',
+        '{"/etc/toy": {"edition": 1, "training_edition": 1, "defaults": {}}}',
+    ],
+)
+def test_damaged_definitions_are_named(damage):
+    PARENT.publish(range(2), {})
+    path = published.folder() / DEFINITIONS
+    sound = path.read_bytes()
+    path.write_text(damage)
+    for call in (published.ls, lambda: published.load("toy/squares")):
+        with pytest.raises(MiaError, match="definitions.json .*Run `mia sync`"):
+            call()
+    with pytest.raises(MiaError, match="definitions.json"):
+        PARENT.publish(range(2, 4), {})
+    path.write_bytes(sound)
+    assert len(published.load("toy/squares")) == 2
 
 
 def test_of_nothing_that_is_published_the_columns_are_listed():
