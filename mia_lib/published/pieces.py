@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import custom, documents, environment, progress, store
+from mia_lib import PACKAGES, custom, documents, environment, progress, store
 from mia_lib.errors import MiaError, brief
 
 MOST_MODELS = 10**6  # of a measurement, whose numbers are counted one by one
@@ -221,10 +221,14 @@ def _check(manifest: dict, path: Path) -> None:
 
 
 def check_named(parameters: Mapping, own: Mapping[str, str]) -> None:
-    """Refuse parameters of what is published that name functions of modules whose source has no hash in `own`: a piece can be
-    from anyone, and what is measured again is called as it says."""
+    """Refuse parameters of what is published that name functions of modules whose source has no hash in `own`, or of the book
+    and its library, which make no networks and know how to run a folder: a piece can be from anyone, and what is measured
+    again is called as it says."""
+    ours = {package.name for package in PACKAGES}
     for name, value in parameters.items():
-        if custom.is_own(value) and name not in own:
+        if custom.is_own(value) and (
+            name not in own or re.split("[.:]", value, maxsplit=1)[0] in ours
+        ):
             raise MiaError(
                 f"{name} is {brief(value)}, of a module whose source is not followed, and what is published runs no such code"
             )

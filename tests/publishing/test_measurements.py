@@ -500,7 +500,17 @@ def test_a_published_piece_names_no_code_that_is_not_known_by_its_hash(tmp_path,
     assert measured(PARENT, 1, source=code) == [0] and measured(PARENT, 1, source=code) == []
     with pytest.raises(MiaError, match="runs no such code"):
         PARENT.publish(range(2), {"source": code})
+    of_the_book = "mia_book.pages.runner:run('x', None, None, 'out', root='book')"  # anybody's
+    own = machinery._own_content({"source": of_the_book})
+    claimed = {"parameters": {"scale": 1.0, "source": of_the_book}, "own": own}
+    path.write_text(json.dumps(sound | claimed))
+    with pytest.warns(UserWarning, match="source is .*runner:run.* runs no such code"):
+        assert own and publishing.groups() == []
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "os:system('.x')").touch()  # a file by the name of code
+    with pytest.raises(MiaError, match="runs no such code"):
+        PARENT.publish(range(2), {"source": "os:system('.x')"})
     (tmp_path / "my_followed.py").write_text("def net(): pass")
     PARENT.publish(range(2), {"source": mine})
     assert published.load("toy/squares", source=mine).parameters["source"] == mine
