@@ -506,6 +506,7 @@ def test_a_published_piece_names_no_code_that_is_not_known_by_its_hash(tmp_path,
     path.write_text(json.dumps(sound | claimed))
     with pytest.warns(UserWarning, match="source is .*runner:run.* runs no such code"):
         assert own and publishing.groups() == []
+    path.unlink()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "os:system('.x')").touch()  # a file by the name of code
