@@ -115,7 +115,7 @@ def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimat
 def written(value) -> str:
     """A value of a column as a rule writes it: 400 also where 400.0 stands in the column because
     other rows have no value."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
@@ -263,7 +263,10 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
     resolve."""
     claim = claims.claims(paper)[claim_id]
     cases = cases_of(claim, frame)
-    number = min(part.value for part in combined(claim, cases)) if cases else np.nan
+    end = (
+        np.max if LIMITS & claim.keys() else np.min
+    )  # either is not a number where one part is none
+    number = float(end([part.value for part in combined(claim, cases)])) if cases else np.nan
     return (
         NOT_RUN
         if np.isnan(number)
