@@ -302,7 +302,19 @@ class View:
         )[:, :most]
 
     def on(self, records: np.ndarray) -> View:
-        """The view with these of the game's records as those that are judged."""
+        """The view with these of the game's records as those that are judged: their numbers, each
+        once, or a mask of True and False; zeros and ones are numbers."""
+        records, count = check_numbers("records", records), self.game.members.shape[1]
+        fits = records.shape == (count,)
+        if records.dtype != bool:
+            fits = records.dtype.kind in "iu" and records.ndim == 1
+            fits = fits and np.isin(records, np.arange(count)).all()
+            fits = fits and len(np.unique(records)) == len(records)
+        if not fits:
+            raise MiaError(
+                f"records = {brief(records)}: numbers from 0 to {count - 1} are needed, each once, or True or False "
+                "for each of these records."
+            )
         return replace(self, records=records)
 
     def rehearsals(self, count: int) -> list[tuple[View, np.ndarray]]:
@@ -312,6 +324,7 @@ class View:
         The attacker trained the references, so it knows who is in them. At most
         `count` references, one of each pair, are attacked with the others except their partner.
         """
+        check_whole("count", count, 1)
         own = [model for model in self.models if model % 2 == 0][:count]
         return [
             (

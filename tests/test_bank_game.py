@@ -184,6 +184,12 @@ def test_odd_numbers_are_refused_before_they_mean_something_else():
     for wrong in ({"rehearsals": 0}, {"rehearsals": -1}, {"step": 0}, {"step": -5}):
         with pytest.raises(MiaError, match=next(iter(wrong))):
             game.view(0).rehearse("MAST (softmin)", **wrong)
+    with pytest.raises(MiaError, match="count"):
+        game.view(0).rehearsals(-1)
+    for wrong in ([0, 1] * (RECORDS // 2), [-1], [RECORDS], [1.0], [True], [[1]]):
+        with pytest.raises(MiaError, match="each once"):
+            game.view(0).on(np.array(wrong))
+    assert game.view(0).on(np.arange(RECORDS) == 3).own("loss").shape == (1,)
     with pytest.raises(MiaError, match="metric is not a number with {'temperature': 1.0}"):
         game.view(0).rehearse("MAST (softmin)", metric=lambda scores, members: np.nan)
 
