@@ -174,6 +174,8 @@ def hide(
         published.load(bank, arrays=ARRAYS),
         practise(bank, references, records, public),
     )
+    measurement = publishing.catalogue()[bank]
+    measurement.check_answers(held)
     begun = to / SEED_FILE
     if (
         begun.is_file()
@@ -191,8 +193,6 @@ def hide(
         seed = secrets.randbits(48) if seed is None else seed
     store.write(begun, str(seed).encode())
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
-    measurement = publishing.catalogue()[bank]
-    measurement.check_answers(held)
     parameters = measurement.complete({**held.parameters, "seed": seed})
     progress.say(measurement.cost_in_words(targets, parameters))
     secret = measurement.compute(index, parameters)  # as many at a time as there are processors

@@ -221,7 +221,7 @@ def test_nothing_is_measured_again_by_parameters_that_the_code_here_does_not_giv
     ):
         with pytest.raises(MiaError, match="is not what the code here measures"):
             call()
-    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "ran").exists() and not (tmp_path / "game").exists()
 
 
 def test_a_model_that_cannot_be_measured_again_hides_no_other(own_folder, monkeypatch):
