@@ -168,10 +168,15 @@ class Measurement:
         }
 
     def answers(
-        self, manifest: Mapping, parameters: dict | None = None, made: frozenset = frozenset()
+        self,
+        manifest: Mapping,
+        parameters: dict | None = None,
+        made: frozenset = frozenset(),
+        sound: set | None = None,
     ) -> bool:
         """True if a piece is of this measurement as it is now, at `parameters` if given, and what
-        it was made from stands; `made` are names and hashes of the pieces that are made from it."""
+        it was made from stands; `made` are names and hashes of the pieces that are made from it,
+        `sound` those of pieces that were found to stand."""
         try:
             measured = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
@@ -182,7 +187,7 @@ class Measurement:
         return (
             same
             and manifest.get("own", {}) == _own_content(measured)
-            and _parents_stand(manifest, made)
+            and _parents_stand(manifest, made, set() if sound is None else sound)
         )
 
     def check_answers(self, bank: Bank) -> None:
@@ -214,14 +219,19 @@ class Measurement:
         return [*disk.pieces(self.name, folder()), *disk.pieces(self.name, writing.cache())]
 
     def serves(
-        self, parent: Mapping, *, published: bool = False, made: frozenset = frozenset()
+        self,
+        parent: Mapping,
+        *,
+        published: bool = False,
+        made: frozenset = frozenset(),
+        sound: set | None = None,
     ) -> bool:
         """True if the piece `parent`, as the manifest of a piece made from it names it, is there
         and answers; with `published`, if it is published, too."""
         return any(
             piece.manifest["sha256"] == parent["sha256"]
             and (piece.is_published or not published)
-            and self.answers(piece.manifest, made=made)
+            and self.answers(piece.manifest, made=made, sound=sound)
             for piece in self._candidates()
         )
 
@@ -630,9 +640,9 @@ def _runs(numbers: Sequence[int], most: int) -> list[range]:
     return runs
 
 
-def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
+def _parents_stand(manifest: Mapping, made: frozenset, sound: set) -> bool:
     """True if each piece that this one was made from is still there and served, and so on up to
-    what came first."""
+    what came first; of those that are, `sound` is told."""
     parents, made = manifest.get("parents", ()), made | {(manifest["name"], manifest["sha256"])}
     if any((parent["name"], parent["sha256"]) in made for parent in parents):
         progress.warn(
@@ -641,10 +651,13 @@ def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
         )
         return False
     known = catalogue() if parents else {}
-    return all(
-        parent["name"] in known and known[parent["name"]].serves(parent, made=made)
-        for parent in parents
-    )
+    for parent in parents:
+        name, one = parent["name"], (parent["name"], parent["sha256"])
+        if one not in sound:
+            if name not in known or not known[name].serves(parent, made=made, sound=sound):
+                return False
+            sound.add(one)
+    return True
 
 
 def _own_content(parameters: Mapping) -> dict[str, str]:

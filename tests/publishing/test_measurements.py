@@ -418,6 +418,28 @@ def test_damaged_definitions_are_named(damage):
     assert len(published.load("toy/squares")) == 2
 
 
+def test_parents_that_many_are_made_from_are_asked_once(monkeypatch):
+    """A chain in which each names its parent twice was walked through in 2^24 ways."""
+    [path] = PARENT.publish(range(4), {})
+    sound = json.loads(path.read_text())
+    for k in range(24):
+        before = [{"name": "toy/squares", "edition": 1, "sha256": f"{k - 1:064}"}] * 2 * (k > 0)
+        manifest = {**sound, "sha256": f"{k:064}", "file": f"squares-{k}-000-003.npz"}
+        path.with_name(f"squares-{k}-000-003.json").write_text(
+            json.dumps(manifest | {"parents": before})
+        )
+    answers, asked = publishing.Measurement.answers, []
+
+    def counted(*given, **named):
+        asked.append(given)
+        assert len(asked) < 1000
+        return answers(*given, **named)
+
+    monkeypatch.setattr(publishing.Measurement, "answers", counted)
+    assert len(publishing.groups()[0][2]) == 25
+    assert published.ls()["models"].tolist() == [4]
+
+
 def test_of_nothing_that_is_published_the_columns_are_listed():
     assert published.ls()["name"].tolist() == []
 
