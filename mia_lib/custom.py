@@ -182,7 +182,9 @@ def _check_loaded(path: Path) -> None:
         if getattr(module, "__file__", None) == str(path)
         and type(getattr(module, "__loader__", None)) is importlib.machinery.SourceFileLoader
     ]  # others may add to it
-    now = dict(parts(compile(path.read_bytes(), str(path), "exec"))) if modules else {}
+    now: dict[str, list[tuple]] = {}  # two generators of one function have one name
+    for name, part in parts(compile(path.read_bytes(), str(path), "exec")) if modules else ():
+        now.setdefault(name, []).append(part)
     for module in modules:
         mine = [
             thing
@@ -199,7 +201,7 @@ def _check_loaded(path: Path) -> None:
             if (
                 code is not None
                 and code.co_filename == str(path)
-                and any(now.get(name) != part for name, part in parts(code))
+                and any(part not in now.get(name, ()) for name, part in parts(code))
             ):
                 raise MiaError(
                     f"{path} was edited after this process had begun, so what runs is not what the file says. "

@@ -274,6 +274,10 @@ def roc(
     marked = {str(name): check_numbers("paper", points) for name, points in marked.items()}
     if any(points.ndim != 2 or points.shape[1] != 2 for points in marked.values()):
         raise MiaError("paper holds something else than points (FPR, TPR), [n, 2], of an attack.")
+    if far := [name for name, points in marked.items() if (points < 0).any() or (points > 1).any()]:
+        raise MiaError(
+            f"paper has points of {far[0]} beyond 1, which would be drawn outside: rates are shares, 0.5 for 50 %."
+        )
     scores, lines, floors = {str(name): of_attack for name, of_attack in scores.items()}, {}, []
     for name, of_attack in scores.items():
         checked, inside_all, _ = ranking.check_scores(of_attack, members)

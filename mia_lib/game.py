@@ -22,13 +22,14 @@ import numpy as np
 from mia_lib import metrics
 from mia_lib.attacks import registry
 from mia_lib.attacks.registry import LOG_ODDS
-from mia_lib.checks import check_mask, check_numbers
+from mia_lib.checks import check_mask, check_numbers, check_order
 from mia_lib.errors import MiaError, brief, check_choice, check_once, check_type, check_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ORDERS = ("next", "first")
+FEWEST = 32  # records from which on it is no chance that one model was trained on all that another was not
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,8 @@ class Game:
         order: "next", the pairs after the target's, so that targets differ in them; or "first", those of the lowest numbers.
 
     Raises:
-        MiaError: an odd number of models; a target that is not there; more references than models of other pairs.
+        MiaError: an odd number of models; a target that is not there; more references than models of other pairs; pairs
+            that do not stand together.
     """
 
     members: np.ndarray
@@ -58,10 +60,19 @@ class Game:
         members = check_mask("members", self.members)
         if members.ndim != 2:
             raise MiaError(f"members has shape {members.shape}: [M, N] is needed, a row a model.")
-        object.__setattr__(self, "members", members)
+        for m, other in _complements(members):
+            if other != m ^ 1:
+                raise MiaError(
+                    f"members: model {other} was trained on all that model {m} was not, and would tell as one of its "
+                    "references whom that knows. Pairs stand together, rows 0 and 1, 2 and 3, ..., of members and "
+                    "values alike, as membership.balanced_halves has them."
+                )
         for argument in ("values", "public_values"):
             signals = check_type(
                 argument, getattr(self, argument), Mapping, "Give arrays by the names of signals."
+            )
+            check_order(
+                -1, **({"members": self.members} if argument == "values" else {}), **signals
             )
             checked = {
                 name: check_numbers(f"{argument}[{name!r}]", array)
@@ -79,6 +90,7 @@ class Game:
                         "and a column a record are needed."
                     )
             object.__setattr__(self, argument, checked)
+        object.__setattr__(self, "members", members)
         targets = check_numbers("targets", self.targets)
         if targets.ndim != 1:
             raise MiaError(
@@ -124,6 +136,9 @@ class Game:
             public: Q of the others, at most; all when None. order: see `Game`.
         """
         targets = range(0, 2 * check_whole("targets", targets, 1), 2)
+        for argument, count in (("records", records), ("public", public)):
+            if count is not None:
+                check_whole(argument, count, 1)
         return cls.on(
             bank, bank.trained[:records], bank.untrained[:public], targets, references, order
         )
@@ -174,6 +189,7 @@ class Game:
             if count is None
             else check_whole("count", count, 0, len(self.members) - 2)
         )
+        check_whole("target", target, 0, len(self.members) - 1)
         pairs, own = np.arange(len(self.members) // 2), target // 2
         if self.order == "next":
             near, far = np.split(pairs, [self.complete // 2])
@@ -284,7 +300,19 @@ class View:
         )[:, :most]
 
     def on(self, records: np.ndarray) -> View:
-        """The view with these of the game's records as those that are judged."""
+        """The view with these of the game's records as those that are judged: their numbers, each
+        once, or a mask of True and False; zeros and ones are numbers."""
+        records, count = check_numbers("records", records), self.game.members.shape[1]
+        fits = records.shape == (count,)
+        if records.dtype != bool:
+            fits = records.dtype.kind in "iu" and records.ndim == 1
+            fits = fits and np.isin(records, np.arange(count)).all()
+            fits = fits and len(np.unique(records)) == len(records)
+        if not fits:
+            raise MiaError(
+                f"records = {brief(records)}: numbers from 0 to {count - 1} are needed, each once, or True or False "
+                "for each of these records."
+            )
         return replace(self, records=records)
 
     def rehearsals(self, count: int) -> list[tuple[View, np.ndarray]]:
@@ -294,6 +322,7 @@ class View:
         The attacker trained the references, so it knows who is in them. At most
         `count` references, one of each pair, are attacked with the others except their partner.
         """
+        check_whole("count", count, 1)
         own = [model for model in self.models if model % 2 == 0][:count]
         return [
             (
@@ -317,6 +346,8 @@ class View:
             references to attack one of them, so that the registry's values hold.
         """
         known = registry.ATTACKS[check_choice("attack", attack, registry.ATTACKS)]
+        check_whole("rehearsals", rehearsals, 1)
+        check_whole("step", step, 1)
         if len(self.models) < 4:
             return []
         rows = np.arange(self.game.members.shape[1])[self._rows][::step]
@@ -347,6 +378,24 @@ def best_trial(
     trials: Sequence[tuple[dict[str, float], list[tuple[np.ndarray, np.ndarray]]]],
     metric: Callable[[np.ndarray, np.ndarray], float] = metrics.auc,
 ) -> dict[str, float]:
-    """The constants with the highest metric over the rehearsals of `View.trials`; {} of none."""
-    best = max(trials, key=lambda one: sum(metric(*played) for played in one[1]), default=({}, []))
-    return best[0]
+    """The constants with the highest metric over the rehearsals of `View.trials`; {} of none. A
+    metric that is not a number for some of them is refused, for nothing is above it."""
+    if not trials:
+        return {}
+    found = [sum(metric(*played) for played in of_choice) for _, of_choice in trials]
+    if np.isnan(found).any():
+        raise MiaError(
+            f"metric is not a number with {trials[int(np.argmax(np.isnan(found)))][0]}, so nothing says what is best: "
+            "give one that is defined for all scores, as metrics.auc is."
+        )
+    return trials[int(np.argmax(found))][0]
+
+
+def _complements(members: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Pairs of models, by their masks [M, N], of which one was trained on all that the other was not, of the records that
+    some model was trained on."""
+    trained = members[:, members.any(0)]
+    rows = {row.tobytes(): m for m, row in enumerate(trained)}
+    for m, row in enumerate(trained if trained.shape[1] >= FEWEST else ()):
+        if (other := rows.get((~row).tobytes())) is not None:
+            yield m, other

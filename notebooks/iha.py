@@ -300,8 +300,8 @@ figures.explore(
 # **What held.** The audit has the AUC that the paper prints on both image sets. Conjugate gradients give the scores of the exact inverse, $I_1$ and $I_2$
 # carry nearly all of the signal, and one Hessian costs less than the paper's 128 reference models, for one target. The less an auditor knows, and the more training data there are, the less is found.
 #
-# **What did not.** LiRA is weaker than printed if the target is no reference of its own, as the text has it; what is printed comes out if it is one. The loss, added with a plus sign, gains
-# nothing. Whether damping by 0.2 is the best conditioning, our targets do not decide.
+# **What did not.** LiRA is weaker than printed if the target is no reference of its own, as the text has it; what is printed comes out if it is one. The loss, added with a plus sign, costs
+# a little AUC. Whether damping by 0.2 is the best conditioning, our targets do not decide.
 #
 # **Why.** The lead comes from knowing all other records: it is there for random flags, nearly gone for an auditor who is told nothing, and it grows with
 # training. Whether parameters say more than *losses* to those who know as much, the question of the paper's Section 4.4, is not measured here.

@@ -153,3 +153,45 @@ def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it
 def test_what_cannot_be_played_is_refused(make, said):
     with pytest.raises(MiaError, match=said):
         make()
+
+
+def test_a_complement_among_the_references_is_refused_wherever_it_stands():
+    """Its membership tells the target's: without any leak an attack that counts references had an AUC of 0.6."""
+    members = BANK.members[:, :RECORDS]
+    stacked = np.concatenate([members[::2], members[1::2]])
+    with pytest.raises(MiaError, match="model 6 was trained on all that model 0 was not"):
+        Game(stacked, {LOG_ODDS: np.zeros(stacked.shape)}, {}, [0], 10)
+    twice = np.concatenate([members[:2]] * 2)
+    with pytest.raises(MiaError, match="Pairs stand together"):
+        Game(twice, {LOG_ODDS: np.zeros(twice.shape)}, {}, [0], 2)
+    halves = membership.random_halves(RECORDS, MODELS)  # of which none is another's complement
+    assert Game(halves, {LOG_ODDS: np.zeros(halves.shape)}, {}, [0], 10).complete == MODELS
+
+
+def test_odd_numbers_are_refused_before_they_mean_something_else():
+    game = Game.of(BANK, 2, 4)
+    for wrong in ({"records": -5}, {"records": True}, {"records": 0}, {"public": -1}):
+        with pytest.raises(MiaError, match=next(iter(wrong))):
+            Game.of(BANK, 2, 4, **wrong)
+    for target in (-1, MODELS, 1.0, True):
+        with pytest.raises(MiaError, match="target"):
+            game.view(target)
+    for wrong in ({"rehearsals": 0}, {"rehearsals": -1}, {"step": 0}, {"step": -5}):
+        with pytest.raises(MiaError, match=next(iter(wrong))):
+            game.view(0).rehearse("MAST (softmin)", **wrong)
+    with pytest.raises(MiaError, match="count"):
+        game.view(0).rehearsals(-1)
+    for wrong in ([0, 1] * (RECORDS // 2), [-1], [RECORDS], [1.0], [True], [[1]]):
+        with pytest.raises(MiaError, match="each once"):
+            game.view(0).on(np.array(wrong))
+    assert game.view(0).on(np.arange(RECORDS) == 3).own("loss").shape == (1,)
+    with pytest.raises(MiaError, match="metric is not a number with {'temperature': 1.0}"):
+        game.view(0).rehearse("MAST (softmin)", metric=lambda scores, members: np.nan)
+
+
+def test_records_of_pandas_in_another_order_are_refused():
+    pd = pytest.importorskip("pandas")
+    members = BANK.members[:, :RECORDS]
+    loss = pd.DataFrame(np.ones(members.shape))
+    with pytest.raises(MiaError, match="same columns in another order"):
+        Game(pd.DataFrame(members), {"loss": loss[loss.columns[::-1]]}, {}, [0], 4)

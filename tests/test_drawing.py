@@ -202,6 +202,10 @@ def test_roc_labels_five_curves_where_they_enter_and_gives_more_a_legend():
     six = drawing.roc({**five, "LiRA": scores}, members)
     assert {text.get_text() for text in six.legends[0].get_texts()} == {*five, "LiRA"}
     assert_tidy(six)
+    with pytest.raises(MiaError, match="rates are shares"):
+        drawing.roc(five, members, paper={"MALT": [(1.0, 50.0)]})
+    with pytest.raises(MiaError, match="scores has 1 more than once"):
+        drawing.roc({1: np.arange(4.0), "1": -np.arange(4.0)}, [True, False, True, False])
     with pytest.raises(MiaError, match="at least one attack"):
         drawing.roc({}, members)
 

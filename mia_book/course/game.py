@@ -171,6 +171,8 @@ def hide(
         )
     held = published.load(bank, arrays=ARRAYS)
     practice = practise(bank, references, records, public)
+    measurement = publishing.catalogue()[bank]
+    measurement.check_answers(held)
     begun = to / SEED_FILE
     if (
         begun.is_file()
@@ -188,7 +190,6 @@ def hide(
         seed = secrets.randbits(48) if seed is None else seed
     store.write(begun, str(seed).encode())
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
-    measurement = publishing.catalogue()[bank]
     parameters = measurement.complete({**held.parameters, "seed": seed})
     progress.say(measurement.cost_in_words(targets, parameters))
     secret = measurement.compute(index, parameters)  # as many at a time as there are processors

@@ -115,7 +115,7 @@ def evaluate(rule: str, frame: pd.DataFrame, most: bool = False) -> list[Estimat
 def written(value) -> str:
     """A value of a column as a rule writes it: 400 also where 400.0 stands in the column because
     other rows have no value."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def named_results(rule: str) -> list[tuple[str, str, dict[str, str]]]:
@@ -203,7 +203,7 @@ def settings_of(claim: Mapping, frame: pd.DataFrame) -> list[Setting]:
     rate, or of few repetitions, are left out.
     """
     found = [
-        (values, parts, "own" in rows and bool(rows["own"].all()))
+        (values, parts, "own" in rows and bool(rows["own"].eq(True).all()))
         for values, parts, rows in _parts(claim, frame, claim["settings"])
         if min(len(part.values) for part in parts) >= LEAST
         and not any(np.isnan(part.values).any() for part in parts)
@@ -267,7 +267,9 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
             f"{paper} {claim_id} is asked in several settings, and has no number of all."
         )
     cases = cases_of(claim, frame)
-    number = min(part.value for part in combined(claim, cases)) if cases else np.nan
+    # Either end is not a number where one part is none.
+    end = np.max if LIMITS & claim.keys() else np.min
+    number = float(end([part.value for part in combined(claim, cases)])) if cases else np.nan
     if np.isnan(number):
         return NOT_RUN
     return sign * number * (100 if claim.get("unit") == "points" else 1)

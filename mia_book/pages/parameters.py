@@ -20,7 +20,8 @@ network of the reader's own, MODULE:NAME. So a notebook takes them where its bra
 needs parts of a network, an architecture is taken by name alone.
 
 A preset is `mia_book/chapters/NAME/presets/PRESET.yaml`, read over the defaults; `published` is the defaults, the run that
-the book shows. Where there is no `quick.yaml`, `quick` is the defaults, too.
+the book shows. Where there is no `quick.yaml`, `quick` is the defaults, too. A preset names no network of anybody's own, which
+is code: presets are handed on, and one is given by hand.
 """
 
 from __future__ import annotations
@@ -172,6 +173,12 @@ def parameters(name: str, preset: str | None = None, root: Path | None = None) -
     given = documents.load(
         file, remedy="Write one `name: value` a line; the published parameters need no file."
     )
+    listed = {name: _items(value) for name, value in given.items()}
+    if code := own(given)["networks"] + own(listed)["networks"]:
+        raise MiaError(
+            f"preset {preset}: {code[0]!r:.80} is code, which would be imported and called as it says there, whoever "
+            "wrote the preset. Give it by hand, as -p architecture my_net:Net."
+        )
     values = _checked(declarations, given, f"preset {preset}: ")
     return [replace(p, default=values[p.name]) for p in declarations]
 

@@ -168,10 +168,15 @@ class Measurement:
         }
 
     def answers(
-        self, manifest: Mapping, parameters: dict | None = None, made: frozenset = frozenset()
+        self,
+        manifest: Mapping,
+        parameters: dict | None = None,
+        made: frozenset = frozenset(),
+        sound: set | None = None,
     ) -> bool:
         """True if a piece is of this measurement as it is now, at `parameters` if given, and what
-        it was made from stands; `made` are names and hashes of the pieces that are made from it."""
+        it was made from stands; `made` are names and hashes of the pieces that are made from it,
+        `sound` those of pieces that were found to stand."""
         try:
             measured = self.complete(manifest["parameters"])
         except MiaError:  # of a parameter that there is no more
@@ -182,8 +187,21 @@ class Measurement:
         return (
             same
             and manifest.get("own", {}) == _own_content(measured)
-            and _parents_stand(manifest, made)
+            and _parents_stand(manifest, made, set() if sound is None else sound)
         )
+
+    def check_answers(self, bank: Bank) -> None:
+        """Refuse a bank of `published.load`, which asks no code, that is not of this measurement as it is now: who computes
+        more by its parameters calls the functions that they name, and the folder can be from anyone.
+
+        Raises:
+            MiaError: its editions, defaults or parents are others, or it is of a module with another source.
+        """
+        if not all(self.answers(manifest, bank.parameters) for manifest in bank.manifests):
+            raise MiaError(
+                f"{bank.name} in {folder()} is not what the code here measures: editions, defaults or the source of "
+                "a module of your own differ. Where the code is right, `mia sync` writes what it defines."
+            )
 
     def available(self, parameters: dict) -> list[Piece]:
         """The pieces that answer: published ones first, then of the working cache those made by the code there is now."""
@@ -201,14 +219,19 @@ class Measurement:
         return [*disk.pieces(self.name, folder()), *disk.pieces(self.name, writing.cache())]
 
     def serves(
-        self, parent: Mapping, *, published: bool = False, made: frozenset = frozenset()
+        self,
+        parent: Mapping,
+        *,
+        published: bool = False,
+        made: frozenset = frozenset(),
+        sound: set | None = None,
     ) -> bool:
         """True if the piece `parent`, as the manifest of a piece made from it names it, is there
         and answers; with `published`, if it is published, too."""
         return any(
             piece.manifest["sha256"] == parent["sha256"]
             and (piece.is_published or not published)
-            and self.answers(piece.manifest, made=made)
+            and self.answers(piece.manifest, made=made, sound=sound)
             for piece in self._candidates()
         )
 
@@ -608,9 +631,9 @@ def _runs(numbers: Sequence[int], most: int) -> list[range]:
     return runs
 
 
-def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
+def _parents_stand(manifest: Mapping, made: frozenset, sound: set) -> bool:
     """True if each piece that this one was made from is still there and served, and so on up to
-    what came first."""
+    what came first; of those that are, `sound` is told."""
     parents, made = manifest.get("parents", ()), made | {(manifest["name"], manifest["sha256"])}
     if any((parent["name"], parent["sha256"]) in made for parent in parents):
         progress.warn(
@@ -619,10 +642,13 @@ def _parents_stand(manifest: Mapping, made: frozenset) -> bool:
         )
         return False
     known = catalogue() if parents else {}
-    return all(
-        parent["name"] in known and known[parent["name"]].serves(parent, made=made)
-        for parent in parents
-    )
+    for parent in parents:
+        name, one = parent["name"], (parent["name"], parent["sha256"])
+        if one not in sound:
+            if name not in known or not known[name].serves(parent, made=made, sound=sound):
+                return False
+            sound.add(one)
+    return True
 
 
 def _own_content(parameters: Mapping) -> dict[str, str]:
@@ -633,7 +659,8 @@ def _own_content(parameters: Mapping) -> dict[str, str]:
         if isinstance(value, str):
             files, file = custom.sources(value), os.path.expanduser(value)
             # "cifar10" is a data set, whatever lies here
-            if files or Path(file).suffix and os.path.isfile(file):
+            here = Path(file).suffix and os.path.isfile(file) and not custom.is_own(value)
+            if files or here:
                 content = b"".join(path.read_bytes() for path in files or [Path(file)])
                 digests[name] = hashlib.sha256(content).hexdigest()
     return digests

@@ -289,7 +289,7 @@ def verify(
         whether they agree, and how, in words.
 
     Raises:
-        MiaError: nothing such is published.
+        MiaError: nothing such is published; it is not what the code here measures.
     """
     for parameter in {"name", "models", "arrays"} & parameters.keys():  # of `load`
         check_choice(
@@ -298,6 +298,7 @@ def verify(
             set(find(name).usual()) - {"name", "models", "arrays"},
         )
     bank, measurement = published.load(name, **parameters), find(name)
+    measurement.check_answers(bank)
     rows = sorted(int(row) for row in np.random.default_rng(seed).permutation(len(bank))[:models])
     lines, good = [], True
     with empty_cache():

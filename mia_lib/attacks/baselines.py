@@ -542,6 +542,10 @@ def rmia(
         population_reference_probability,
         names=[f"population_{name}" for name in names],
     )
+    if not len(population):
+        raise MiaError(
+            "population_probability has no record: RMIA compares with records that no model was trained on."
+        )
     if len(population_reference) != len(reference_probability):
         raise MiaError(
             f"population_reference_probability has {len(population_reference)} rows and reference_probability "

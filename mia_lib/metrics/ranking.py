@@ -25,17 +25,18 @@ from mia_lib.checks import (
     check_numbers,
     check_order,
 )
-from mia_lib.errors import MiaError, brief, check_choice, check_range
+from mia_lib.errors import MiaError, brief, check_choice, check_once, check_range
 
 REHEARSALS = 20  # games, at most, that a threshold is taken from
 
 
 def check_attacks(scores) -> None:
-    """Refuse scores that are no dictionary by the names of attacks, or an empty one."""
+    """Refuse scores that are no dictionary by the names of attacks, an empty one, or one name twice, as 1 and "1" are."""
     if not isinstance(scores, Mapping) or not scores:
         raise MiaError(
             f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second."
         )
+    check_once("scores", scores)
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:

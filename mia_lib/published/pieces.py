@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import custom, documents, environment, progress, store
+from mia_lib import PACKAGES, custom, documents, environment, progress, store
 from mia_lib.errors import MiaError, brief
 
 MOST_MODELS = 10**6  # of a measurement, whose numbers are counted one by one
@@ -200,8 +200,9 @@ def _check(manifest: dict, path: Path) -> None:
         raise ValueError(f"index is {manifest['index']}")
     if manifest["file"] not in (f"{path.stem}.npz", f"{path.stem}.safetensors"):
         raise ValueError(f"file is {manifest['file']!r}, which is not beside it")
-    if not 0 <= manifest["seconds"] < 1e10:
-        raise ValueError(f"seconds is {manifest['seconds']}")
+    for name in ("seconds", "bytes"):
+        if not 0 <= manifest[name] < 1e15:
+            raise ValueError(f"{name} is {manifest[name]}")
     for name, form in manifest["arrays"].items():
         if (
             not isinstance(form["dtype"], str)
@@ -221,10 +222,14 @@ def _check(manifest: dict, path: Path) -> None:
 
 
 def check_named(parameters: Mapping, own: Mapping[str, str]) -> None:
-    """Refuse parameters of what is published that name functions of modules whose source has no hash in `own`: a piece can be
-    from anyone, and what is measured again is called as it says."""
+    """Refuse parameters of what is published that name functions of modules whose source has no hash in `own`, or of the book
+    and its library, which make no networks and know how to run a folder: a piece can be from anyone, and what is measured
+    again is called as it says."""
+    ours = {package.name for package in PACKAGES}
     for name, value in parameters.items():
-        if custom.is_own(value) and name not in own:
+        if custom.is_own(value) and (
+            name not in own or re.split("[.:]", value, maxsplit=1)[0] in ours
+        ):
             raise MiaError(
                 f"{name} is {brief(value)}, of a module whose source is not followed, and what is published runs no such code"
             )

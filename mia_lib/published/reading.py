@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mia_lib import documents, progress
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFINITIONS = "definitions.json"  # written with the pieces: name -> editions and defaults
+KINDS = {"edition": int, "training_edition": int, "defaults": dict}  # of a definition
+NAME = re.compile(r"[\w-]+/[\w.-]+")  # of a measurement
 
 
 class Group(NamedTuple):
@@ -29,9 +33,22 @@ def definitions() -> dict[str, dict]:
 
     A piece of another edition means something else and is not served; a parameter that a manifest does not have is at its
     default.
+
+    Raises:
+        MiaError: the file is damaged.
     """
-    path = folder() / DEFINITIONS
-    return documents.load(path, remedy="Run `mia sync` in a clone.") if path.is_file() else {}
+    path, remedy = folder() / DEFINITIONS, "Run `mia sync` in a clone."
+    known = documents.load(path, remedy=remedy) if path.is_file() else {}
+    for name, definition in known.items():
+        if (
+            not isinstance(definition, dict)
+            or not NAME.fullmatch(name)
+            or {key: type(value) for key, value in definition.items()} != KINDS
+        ):
+            raise MiaError(
+                f"{path} is damaged: it defines {name!r:.80} as {brief(definition)}. {remedy}"
+            )
+    return known
 
 
 def groups() -> list[Group]:
@@ -48,18 +65,23 @@ def groups() -> list[Group]:
         for name, definition in known.items()
     }
     found: dict[tuple[str, str], Group] = {}
+    sound: set[Path] = set()
     for name, definition in known.items():
         for piece in current[name]:
-            if _stands(piece, current, frozenset()):
+            if _stands(piece, current, frozenset(), sound):
                 parameters = definition["defaults"] | piece.manifest["parameters"]
                 group = Group(name, parameters, [])
                 found.setdefault((name, _text(parameters)), group).pieces.append(piece)
     return list(found.values())
 
 
-def _stands(piece: Piece, current: Mapping[str, Sequence[Piece]], made: frozenset[str]) -> bool:
+def _stands(
+    piece: Piece, current: Mapping[str, Sequence[Piece]], made: frozenset[str], sound: set[Path]
+) -> bool:
     """True if each piece that this one was made from is published and stands, too; `made` are hashes of what is made from
-    this one."""
+    this one. Those that stand are noted as `sound`, and asked once, however many are made from them."""
+    if piece.path in sound:
+        return True
     made |= {piece.manifest["sha256"]}
     for parent in piece.manifest.get("parents", ()):
         if parent["sha256"] in made:
@@ -73,8 +95,9 @@ def _stands(piece: Piece, current: Mapping[str, Sequence[Piece]], made: frozense
             for one in current.get(parent["name"], ())
             if one.manifest["sha256"] == parent["sha256"]
         ]
-        if not any(_stands(one, current, made) for one in same):
+        if not any(_stands(one, current, made, sound) for one in same):
             return False
+    sound.add(piece.path)
     return True
 
 

@@ -333,6 +333,12 @@ def test_rmia_offline_tells_tiny_means_apart():
     assert score.argsort().tolist() == [0, 1, 2]  # ratios 1e-13, .1, 10
 
 
+def test_rmia_without_a_population_is_refused():
+    inside = np.array([[True, False], [False, True]])
+    with pytest.raises(MiaError, match="population_probability has no record"):
+        baselines.rmia([0.5, 0.4], np.full((2, 2), 0.3), inside, np.empty(0), np.empty((2, 0)))
+
+
 def test_rmia_is_finite_where_every_probability_is_zero():
     nothing = np.zeros((R, N)), MEMBERS, POPULATION, REFERENCE_POPULATION
     assert (baselines.rmia(np.zeros(N), *nothing) == np.mean(POPULATION == 0)).all()

@@ -282,7 +282,12 @@ def test_a_team_far_above_the_book_is_to_be_read(tmp_path):
 
 
 def _stub(monkeypatch, compute):
-    measurement = SimpleNamespace(complete=dict, cost_in_words=lambda *_: "", compute=compute)
+    measurement = SimpleNamespace(
+        complete=dict,
+        cost_in_words=lambda *_: "",
+        compute=compute,
+        check_answers=lambda bank: None,
+    )
     monkeypatch.setattr(publishing, "catalogue", lambda: {game.NAME: measurement})
     return functools.partial(game.hide, root=ROOT, targets=T, references=4, records=N, public=40)
 

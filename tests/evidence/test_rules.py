@@ -754,6 +754,27 @@ def test_few_repetitions_and_a_rate_that_is_not_resolved_decide_nothing(monkeypa
     assert found.verdict == "not run" and "8 are needed" in found.reason
 
 
+def test_a_number_is_said_only_where_each_part_has_one_and_of_a_bound_the_largest(monkeypatch):
+    """Python's min passes over what is not a number if it does not come first."""
+    claim = {"rule": "{ }", "where": {}}
+    monkeypatch.setattr(claims, "claims", lambda paper: {"C": claim})
+    frame = metrics.by_repetition(
+        {"a": {"auc": np.full(10, 0.7), "tpr_at_fpr=0.001": np.full(10, np.nan), "far": [0.9] * 10}}
+    )
+    claim["rule"] = "least({a | auc} - 0.5, {a | tpr_at_fpr=0.001} - 0.1)"
+    assert rules.number_of("any", "C", frame) == claims.NOT_RUN
+    claim |= {"rule": "most({a | auc}, {a | far})", "bound": 1.0}
+    assert rules.number_of("any", "C", frame) == pytest.approx(0.9)
+
+
+def test_cases_that_differ_in_the_seventh_digit_are_two():
+    frame = pd.concat(
+        metrics.by_repetition({"a": {"auc": np.full(10, 0.7)}}, n=n) for n in (1234567.0, 1234568.0)
+    )
+    claim = {"rule": "{a | auc} - 0.5", "over": ["n"]}
+    assert list(rules.cases_of(claim, frame)) == ["n = 1234567", "n = 1234568"]
+
+
 def test_the_number_is_the_mean_over_cases_and_these_are_shown():
     frame = pd.concat(
         [

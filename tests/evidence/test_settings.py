@@ -79,6 +79,21 @@ def test_intervals_of_many_settings_hold_together():
     assert decided <= 9 < alone  # 3 expected of 60; one-sided alone, 20 or so
 
 
+def test_a_setting_that_does_not_say_so_is_not_the_papers_own():
+    """In a frame with others that do, the column is there and its value is missing."""
+    claim = {"rule": "{a | auc} - 0.5", "settings": ["data"], "where": {}}
+    of = {"a": {"auc": 0.6 + 0.01 * RNG.normal(size=16)}}
+    frame = pd.concat(
+        [
+            by_repetition(of, data="its", own=True),
+            by_repetition(of, data="no", own=False),
+            by_repetition(of, data="unsaid"),
+        ]
+    )
+    found = {one.values["data"]: one.own for one in rules.settings_of(claim, frame)}
+    assert found == {"its": True, "no": False, "unsaid": False}
+
+
 def bank(gap: float, models: int = 12, n: int = 600) -> Bank:
     """Log odds of members lie `gap` higher, on records of their own difficulty."""
     rng = np.random.default_rng(1)

@@ -1,5 +1,6 @@
 """What a notebook takes: read from its source, held to what its brackets say, refused by name before anything runs."""
 
+import json
 import sys
 
 import numpy as np
@@ -262,6 +263,20 @@ def test_records_and_networks_of_the_readers_own_are_taken_where_the_brackets_ha
     assert len({before, edited, runner.key("rules", values, root)}) == 3, "an edit is another run"
     assert mine in runner.beside(root, values)
     assert mine not in runner.beside(root, {"nets": ["mlp:4"]})
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["own_net_of_tests:Net", ["mlp:4", "own_net_of_tests:Net"], "mlp:4;own_net_of_tests:Net"],
+)
+def test_a_preset_names_no_code(mine, monkeypatch, written):
+    preset = mine.parent / "mia_book" / "chapters" / "rules" / "presets" / "small.yaml"
+    preset.write_text(json.dumps({"nets": written}))
+    imported: list[str] = []
+    monkeypatch.setattr(parameters.custom, "from_text", imported.append)
+    with pytest.raises(MiaError, match="preset small: 'own_net.*is code"):
+        parameters.validate("rules", {}, "small", mine.parent)
+    assert not imported
 
 
 @pytest.mark.parametrize(

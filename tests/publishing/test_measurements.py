@@ -315,6 +315,7 @@ FORM = {"dtype": "float16", "shape": [4, 5]}
         ({"file": "a\0b"}, "not beside it"),
         ({"seconds": float("nan")}, "seconds is nan"),
         ({"seconds": -1}, "seconds is -1"),
+        ({"bytes": 10**400}, "bytes is 1000"),
         ({"device": "<img src=x>"}, "device is"),
         ({"date": "[1](javascript:x)"}, "date is"),
         ({"parents": [{"name": [], "edition": 1, "sha256": ""}]}, "made from"),
@@ -375,6 +376,54 @@ def test_a_piece_that_is_said_to_come_from_itself_is_not_used():
     path.write_text("[" * 100_000)
     with pytest.warns(UserWarning, match="damaged"):
         assert published.ls()["name"].tolist() == ["toy/squares"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[]",
+        "{",
+        '{"toy/squares": 5}',
+        '{"toy/squares": {}}',
+        '{"toy/squares": {"edition": 1, "training_edition": 1, "defaults": null}}',
+        '{"toy/*": {"edition": 1, "training_edition": 1, "defaults": {}}}',
+        '{"/etc/toy": {"edition": 1, "training_edition": 1, "defaults": {}}}',
+    ],
+)
+def test_damaged_definitions_are_named(damage):
+    PARENT.publish(range(2), {})
+    path = published.folder() / DEFINITIONS
+    sound = path.read_bytes()
+    path.write_text(damage)
+    for call in (published.ls, lambda: published.load("toy/squares")):
+        with pytest.raises(MiaError, match="definitions.json .*Run `mia sync`"):
+            call()
+    with pytest.raises(MiaError, match="definitions.json"):
+        PARENT.publish(range(2, 4), {})
+    path.write_bytes(sound)
+    assert len(published.load("toy/squares")) == 2
+
+
+def test_parents_that_many_are_made_from_are_asked_once(monkeypatch):
+    """A chain in which each names its parent twice was walked through in 2^24 ways."""
+    [path] = PARENT.publish(range(4), {})
+    sound = json.loads(path.read_text())
+    for k in range(24):
+        before = [{"name": "toy/squares", "edition": 1, "sha256": f"{k - 1:064}"}] * 2 * (k > 0)
+        manifest = {**sound, "sha256": f"{k:064}", "file": f"squares-{k}-000-003.npz"}
+        path.with_name(f"squares-{k}-000-003.json").write_text(
+            json.dumps(manifest | {"parents": before})
+        )
+    answers, asked = publishing.Measurement.answers, []
+
+    def counted(*given, **named):
+        asked.append(given)
+        assert len(asked) < 1000
+        return answers(*given, **named)
+
+    monkeypatch.setattr(publishing.Measurement, "answers", counted)
+    assert len(publishing.groups()[0][2]) == 25
+    assert published.ls()["models"].tolist() == [4]
 
 
 def test_of_nothing_that_is_published_the_columns_are_listed():
@@ -457,7 +506,18 @@ def test_a_published_piece_names_no_code_that_is_not_known_by_its_hash(tmp_path,
     assert measured(PARENT, 1, source=code) == [0] and measured(PARENT, 1, source=code) == []
     with pytest.raises(MiaError, match="runs no such code"):
         PARENT.publish(range(2), {"source": code})
+    of_the_book = "mia_book.pages.runner:run('x', None, None, 'out', root='book')"  # anybody's
+    own = machinery._own_content({"source": of_the_book})
+    claimed = {"parameters": {"scale": 1.0, "source": of_the_book}, "own": own}
+    path.write_text(json.dumps(sound | claimed))
+    with pytest.warns(UserWarning, match="source is .*runner:run.* runs no such code"):
+        assert own and publishing.groups() == []
+    path.unlink()
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "os:system('.x')").touch()  # a file by the name of code
+    with pytest.raises(MiaError, match="runs no such code"):
+        PARENT.publish(range(2), {"source": "os:system('.x')"})
     (tmp_path / "my_followed.py").write_text("def net(): pass")
     PARENT.publish(range(2), {"source": mine})
     assert published.load("toy/squares", source=mine).parameters["source"] == mine

@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mia_book import publishing
+from mia_book.course import game
 from mia_book.pages import cli
+from mia_book.pages.parameters import find_root
 from mia_book.publishing import queue, writing
 from mia_lib import processes, published, store
 from mia_lib.errors import MiaError
@@ -189,6 +191,34 @@ def test_models_measured_again_are_the_same_and_others_are_told(own_folder):
         own_folder, "bank/cifar10-small-000-005", ".npz", {**arrays, "margin": shuffled}, manifest
     )
     assert not queue.verify(SMALL, {}, 1, seed=0)[0]  # the same numbers, of other records
+
+
+@pytest.mark.parametrize("where", ["manifest", "definitions"])
+def test_nothing_is_measured_again_by_parameters_that_the_code_here_does_not_give(
+    own_folder, tmp_path, monkeypatch, where
+):
+    """`published.load` takes defaults from the folder, and hashes of sources as they stand there."""
+    [path] = queue.find(SMALL).publish(range(2), TINY)
+    code = f"torch.utils.collect_env:run('touch {tmp_path}/ran')"
+    manifest, file = json.loads(path.read_text()), own_folder / "definitions.json"
+    if where == "manifest":
+        manifest["parameters"]["architecture"] = code
+        manifest["own"] = {"architecture": "0" * 64}
+    else:
+        del manifest["parameters"]["architecture"]
+        definitions = json.loads(file.read_text())
+        definitions[SMALL]["defaults"]["architecture"] = code
+        file.write_text(json.dumps(definitions))
+    path.write_text(json.dumps(manifest))
+    assert published.load(SMALL).parameters["architecture"] == code
+    monkeypatch.setattr(game, "practise", lambda *given: None)
+    for call in (
+        lambda: queue.verify(SMALL, {}, 1),
+        lambda: game.hide(tmp_path / "game", find_root(), SMALL, 2),
+    ):
+        with pytest.raises(MiaError, match="is not what the code here measures"):
+            call()
+    assert not (tmp_path / "ran").exists() and not (tmp_path / "game").exists()
 
 
 def test_a_model_that_cannot_be_measured_again_hides_no_other(own_folder, monkeypatch):

@@ -442,6 +442,20 @@ def test_a_class_edited_while_a_process_runs_is_refused_however_it_is_loaded(mod
     refused()
 
 
+def test_a_function_with_two_generators_or_two_lambdas_is_as_its_file_says(module, tmp_path):
+    mine = module(
+        "from torch import nn\n\ndef net(shape, classes):\n"
+        "    wide = sum(side for side in shape) + sum(2 * side for side in shape)\n"
+        "    deep = (lambda side: side + 1)(wide) + (lambda side: side + 2)(wide)\n"
+        "    return nn.Linear(shape[0], classes)\n"
+    )
+    assert TrainConfig(mine.net).architecture == f"{mine.__name__}:net"
+    path = tmp_path / f"{mine.__name__}.py"
+    path.write_text(path.read_text().replace("2 * side", "3 * side"))
+    with pytest.raises(MiaError, match="edited after this process"):
+        TrainConfig(mine.net)
+
+
 def test_an_installed_class_enters_by_name_and_version(monkeypatch):
     linear = TrainConfig(partial(nn.Linear, 5, 2))
     assert linear.spec()["architecture"] == "torch.nn.modules.linear:Linear(5, 2)"

@@ -105,6 +105,7 @@ def networks(bank: str, models: int, **parameters) -> list:
     from mia_lib.published import load
 
     held = load(f"{bank}-weights", models, **parameters)
+    catalogue()[held.name].check_answers(held)
     pool, found = data.load(held.parameters["dataset"]), []
     for row in range(models):
         network = architectures.build(
