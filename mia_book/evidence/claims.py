@@ -280,12 +280,13 @@ def judge(
     )
 
 
-def judge_settings(paper: str, claim_id: str, settings: Sequence[Setting]) -> Verdict:
-    """The verdict on a claim by its number in each setting, see `settings.verdict_of`."""
+def judge_settings(
+    paper: str, claim_id: str, settings: Sequence[Setting], data: str = ""
+) -> Verdict:
+    """The verdict on a claim by its number in each setting, see `settings.verdict_of`; `data` as for `Verdict`."""
     claim = claims(paper)[claim_id]
     points = claim.get("unit") == "points"
     lines = [f"{one.name}: {_written(one.number, points)} ({one.mark})" for one in settings]
-    data = (OWN_DATA if any(one.own for one in settings) else STAND_IN) * (claim["kind"] == "paper")
     return Verdict(
         paper,
         claim_id,

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from mia_book.evidence import claims
-from mia_book.evidence.claims import NOT_RUN, Verdict
+from mia_book.evidence.claims import NOT_RUN, OWN_DATA, Verdict
 from mia_book.evidence.settings import Setting, joint, setting
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
@@ -196,14 +196,15 @@ def least(parts: Sequence[Estimate], level: float = 0.95) -> Interval:
     return first if low == first.low else replace(first, low=low, se=None, draws=None)
 
 
-def settings_of(claim: Mapping, frame: pd.DataFrame) -> list[Setting]:
+def settings_of(claim: Mapping, frame: pd.DataFrame, data: str = "") -> list[Setting]:
     """A claim's number in each of its settings, with intervals that hold together.
 
-    The paper's own regime is where the rows say so in a column `own`. Settings in which the non-members do not resolve the
-    rate, or of few repetitions, are left out.
+    The paper's own regime is where the rows say so in a column `own`, if `data`, of `claims.regime`, says that this run is in
+    it. Settings in which the non-members do not resolve the rate, or of few repetitions, are left out.
     """
+    in_regime = data == OWN_DATA
     found = [
-        (values, parts, "own" in rows and bool(rows["own"].eq(True).all()))
+        (values, parts, in_regime and "own" in rows and bool(rows["own"].eq(True).all()))
         for values, parts, rows in _parts(claim, frame, claim["settings"])
         if min(len(part.values) for part in parts) >= LEAST
         and not any(np.isnan(part.values).any() for part in parts)
@@ -235,8 +236,8 @@ def judge(
     if not claim.get("needs", {}).items() <= (run or {}).get(claim["exhibit"], {}).items():
         return not_run(claim["otherwise"])
     if claim.get("settings"):
-        if settings := settings_of(claim, frame):
-            return claims.judge_settings(paper, claim_id, settings)
+        if settings := settings_of(claim, frame, data):
+            return claims.judge_settings(paper, claim_id, settings, data)
         claim = {**claim, "over": claim["settings"]}  # of which the rest says why there are none
     cases = cases_of(claim, frame)
     if not cases:

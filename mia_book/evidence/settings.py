@@ -7,6 +7,7 @@ column the answer hangs on, and `specification` draws every setting of some clai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -130,7 +131,8 @@ def attack(
         records: judged, the first so many that models were trained on; all when None.
 
     Returns:
-        the tidy frame of `metrics.by_target`; and a row for each attack that learns and metric with what was chosen how often.
+        the tidy frame of `metrics.by_target`; and a row for each target and
+        constant that was chosen: attack, metric, constant, value.
     """
     game = Game.of(bank, targets, references, records)
     scores: dict[str, dict[str, list]] = {
@@ -238,10 +240,11 @@ def specification(
         unit: "points", where numbers are fractions, or another one.
     """
     rows = max(map(len, settings.values()))
+    lines = math.ceil(len(settings) / 2)
     figure, axes = drawing.panels(
         list(settings),
-        0.9 + 0.28 * rows * -(-len(settings) // 2),
-        rows=-(-len(settings) // 2),
+        0.9 + 0.28 * rows * lines,
+        rows=lines,
         width=7.0,
     )
     factor = 100 if unit == "points" else 1

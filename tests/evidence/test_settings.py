@@ -90,7 +90,9 @@ def test_a_setting_that_does_not_say_so_is_not_the_papers_own():
             by_repetition(of, data="unsaid"),
         ]
     )
-    found = {one.values["data"]: one.own for one in rules.settings_of(claim, frame)}
+    found = {
+        one.values["data"]: one.own for one in rules.settings_of(claim, frame, claims.OWN_DATA)
+    }
     assert found == {"its": True, "no": False, "unsaid": False}
 
 
@@ -129,3 +131,23 @@ def test_every_setting_is_drawn_with_its_mark():
     [axis] = [one for one in figure.axes if one.has_data()]
     assert len(axis.get_yticks()) == 3
     assert any("(paper)" in label.get_text() for label in axis.get_yticklabels())
+
+
+def test_a_setting_is_in_the_papers_regime_only_if_the_run_is():
+    frame = by_repetition(
+        {
+            "MAST": {"accuracy": 0.9 + 0.01 * RNG.normal(size=16)},
+            "MALT": {"accuracy": np.full(16, 0.8)},
+        },
+        study="settings",
+        data="Table 2",
+        references=30,
+        own=True,
+    )
+    theirs = {"dataset": "cifar10", "architecture": "tanh_cnn", "members": 15000, "epochs": 50}
+    for run, data, own in (
+        (theirs, claims.OWN_DATA, True),
+        (theirs | {"dataset": "fashion_mnist_20k"}, claims.STAND_IN, False),
+    ):
+        found = rules.judge("bayes", "C11", frame, {"Table 2": run})
+        assert (found.verdict, found.data, found.settings[0].own) == ("reproduced", data, own)

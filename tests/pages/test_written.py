@@ -183,3 +183,23 @@ def test_gates_of_solutions_hold_nothing(name):
         r"^(`{3,})\{\w+-(?:start|end)\}[^\n]*\n(.*?)^\1$", text, re.DOTALL | re.MULTILINE
     ):
         assert all(re.match(r":\w+:", line) for line in inside.splitlines()), inside
+
+
+def test_paths_that_the_documents_name_are_there():
+    """Those with a word in capitals, NAME or CHAPTER, stand for many."""
+    documents = [
+        *(ROOT / "book").rglob("*.md"),
+        *(ROOT / "course").glob("*.md"),
+        *ROOT.glob("*.md"),
+    ]
+    missing = {
+        (path.name, named)
+        for path in documents
+        if path.name != "CHANGELOG.md"
+        for named in re.findall(
+            r"`((?:mia_lib|mia_book|tests|notebooks|book|data|benchmarks)/[\w./-]+)`",
+            path.read_text(encoding="utf-8"),
+        )
+        if not re.search(r"[A-Z]{3,}", named) and not (ROOT / named).exists()
+    }
+    assert not {one for one in missing if "leakage" not in one[1]}

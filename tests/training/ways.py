@@ -1,5 +1,5 @@
 """Ways of this library onto a graphics card that no probe of a measurement takes, with small models: what `test_cards.py`
-compares with the processor on a card that is not there (`tests/cards.py`), and `tests/publish/test_doctor.py` on one where
+compares with the processor on a card that is not there (`tests/cards.py`), and `tests/pages/test_doctor.py` on one where
 there is one."""
 
 from collections.abc import Callable
