@@ -12,13 +12,14 @@ import atexit
 import multiprocessing
 import os
 import signal
+import site
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
-from mia_lib import environment
+from mia_lib import LIBRARY, environment
 
 # `torch._dynamo` is what every optimiser imports when it is first used.
 PRELOADED = ["torch", "torch._dynamo", "mia_lib.signals.outputs"]
@@ -74,16 +75,21 @@ def _start() -> None:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Within the block, an interpreter that is started imports nothing from the folder where we run, which `-c` looks into
-    first: there may be whatever came with the records."""
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+    """Within the block, an interpreter that is started imports this very library, wherever it was found, and nothing else from
+    the folder where we run, which `-c` looks into first: there may be whatever came with the records."""
+    named = {"PYTHONSAFEPATH": "1"}
+    if str(LIBRARY.parent) not in site.getsitepackages():  # which are looked into anyway
+        found = [str(LIBRARY.parent), os.environ.get("PYTHONPATH", "")]
+        named["PYTHONPATH"] = os.pathsep.join(filter(None, found))
+    before = {name: os.environ.get(name) for name in named}
+    os.environ.update(named)
     try:
         yield
     finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if before is not None:
-            os.environ["PYTHONSAFEPATH"] = before
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
 
 
 def _end(server, starter: int) -> None:

@@ -1,5 +1,7 @@
 """Processes of the pool come from one that has imported PyTorch, and none outlives who asked for them."""
 
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -66,3 +68,20 @@ def test_nothing_is_imported_from_the_folder_where_we_run(tmp_path):
         [sys.executable, tmp_path / "run.py"], cwd=folder, capture_output=True, text=True
     )
     assert not list(folder.glob("ran_*")) and done.stdout == "imported\n", done.stderr
+
+
+def test_processes_compute_with_the_library_of_their_parent_wherever_it_was_found(tmp_path, repo):
+    """Else results of an installed copy would stand under the hash of the code of a clone that is run from its folder."""
+    shutil.copytree(
+        repo / "mia_lib", tmp_path / "mia_lib", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (tmp_path / "ask.py").write_text(
+        "import mia_lib\nfrom mia_lib import processes\n\n\ndef where():\n    return mia_lib.__file__\n\n\n"
+        "if __name__ == '__main__':\n    with processes.context().Pool(1) as pool:\n"
+        "        print(pool.apply(where), where(), sep='\\n')\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ask"], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [str(tmp_path / "mia_lib" / "__init__.py")] * 2, done.stderr
