@@ -298,7 +298,8 @@ figures.show(
 # would have under models that saw it; here it is chosen by attacking two of the attacker's own models, and once it is the one that its authors give for CIFAR-10.
 
 # %%
-there = {name.removeprefix("bank/"): published.load(name) for name in setting_banks}
+there = {name.removeprefix("bank/"): published.load(name)
+         for name in setting_banks}
 asked, constants = settings.attack_banks(
     there, setting_references, setting_targets, study.IN_SETTINGS, study.METRICS)
 frame = pd.concat([frame, asked])

@@ -227,6 +227,14 @@ def _called(name: str, view: View, **options) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------------- a figure
 
 
+MARKS = {
+    STANDS: {"color": drawing.BLUE, "marker": "o"},
+    TURNED: {"color": drawing.RED, "marker": "X"},
+    ALIKE: {"color": drawing.FAINT, "marker": "s"},
+    OPEN: {"color": drawing.FAINT, "marker": "D"},
+}
+
+
 def specification(
     settings: Mapping[str, Sequence[Setting]],
     printed: Mapping[str, float] | None = None,
@@ -249,30 +257,22 @@ def specification(
     )
     factor = 100 if unit == "points" else 1
     for axis, (claim, of_claim) in zip(axes, settings.items(), strict=False):
+        axis.set_title(axis.get_title(), loc="right", fontsize=9.5)  # over the names of settings
+        axis.set_title("")
         ordered = sorted(of_claim, key=lambda one: one.number.value)
         for place, one in enumerate(ordered):
             look = MARKS[one.mark]
             ends = np.clip([one.number.low, one.number.high], -1e9, 1e9) * factor
             axis.plot(ends, [place, place], color=look["color"], lw=1.6)
             axis.plot(one.number.value * factor, place, ls="none", ms=6, **look)
-        if printed and claim in printed:
-            place = next((k for k, one in enumerate(ordered) if one.own), 0)
-            axis.plot(
-                printed[claim] * factor, place, marker="o", mec=drawing.FAINT, **drawing.HOLLOW
-            )
+            if one.own and printed and claim in printed:
+                at = printed[claim] * factor
+                axis.plot(at, place, marker="o", mec=drawing.FAINT, **drawing.HOLLOW)
         axis.axvline(0, **drawing.CHANCE)
         names = [", ".join(one.values.values()) + " (paper)" * one.own for one in ordered]
         drawing.ticks(axis.yaxis, range(len(ordered)), names)
         axis.set_xlabel(unit)
     return figure
-
-
-MARKS = {
-    STANDS: {"color": drawing.BLUE, "marker": "o"},
-    TURNED: {"color": drawing.RED, "marker": "X"},
-    ALIKE: {"color": drawing.FAINT, "marker": "s"},
-    OPEN: {"color": drawing.FAINT, "marker": "D"},
-}
 
 
 def joint(numbers: Iterable, interval: Callable) -> list[Interval]:
