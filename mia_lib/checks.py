@@ -32,7 +32,7 @@ Regressor: TypeAlias = Any  # settings of a network or of trees
 
 ROUNDED = 0.1 + 1e-6  # that a row's sum of rounded probabilities may be from 1
 ALL_KINDS = "biufcmMOSUV"  # kinds of NumPy types
-HANDFUL = 10  # values; more of them, all in [0, 1], are no votes or labels
+MOST_LABELS = 10  # values; more of them, all in [0, 1], are no votes or labels
 # that networks are trained with, and signals are of
 LOSSES = ("cross_entropy", "squared_error", "brier", "double_softmax")
 
@@ -246,7 +246,7 @@ def explain_not_logits(values: np.ndarray) -> str:
             "percentages (none is negative, and each row has the sum 100). Give p / p.sum(1, keepdims=True) and outputs = "
             "'probabilities'"
         )
-    if (values > 1).any() or len(np.unique(values)) <= HANDFUL:
+    if (values > 1).any() or len(np.unique(values)) <= MOST_LABELS:
         return ""
     if (np.abs(sums - 1) < ROUNDED).all():
         return (

@@ -22,7 +22,7 @@ from mia_lib.errors import MiaError
 from mia_lib.metrics import ranking
 
 MIME = "application/vnd.mia.game+json"
-LEAST = 1e-6  # nats; lower losses are drawn there
+LOWEST_LOSS = 1e-6  # nats; lower losses are drawn there
 BINS = 30
 FEWEST = 2  # references that were not trained on a record
 
@@ -97,7 +97,8 @@ def deal(
     rest = np.delete(loss, drawn)
     powers = np.log10(
         np.maximum(
-            np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]), LEAST
+            np.concatenate([rest, loss[drawn], reference_loss[:, drawn][without[:, drawn]]]),
+            LOWEST_LOSS,
         )
     )
     counts, edges = np.histogram(
@@ -119,7 +120,7 @@ def deal(
         "records": records,
         "attacks": whole,
         "of": total,
-        "least": LEAST,
+        "least": LOWEST_LOSS,
         "others": {"edges": [_short(edge) for edge in edges], "counts": counts.tolist()},
     }
 

@@ -29,7 +29,7 @@ from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
 
 LIMITS = {"rounding", "bound"}  # of claims that say that a number is no more than that
-LEAST = 8  # repetitions from which on an interval over them decides anything
+MIN_REPETITIONS = 8  # repetitions from which on an interval over them decides anything
 RESULT = re.compile(r"\{([^{}|]+)\|([^{}]+)\}")
 OPERATORS: dict[type, Callable] = {
     ast.Add: operator.add,
@@ -206,7 +206,7 @@ def settings_of(claim: Mapping, frame: pd.DataFrame, data: str = "") -> list[Set
     found = [
         (values, parts, in_regime and "own" in rows and bool(rows["own"].eq(True).all()))
         for values, parts, rows in _parts(claim, frame, claim["settings"])
-        if min(len(part.values) for part in parts) >= LEAST
+        if min(len(part.values) for part in parts) >= MIN_REPETITIONS
         and not any(np.isnan(part.values).any() for part in parts)
     ]
     same = claim.get("margins", {}).get("same", 0.0)
@@ -221,7 +221,7 @@ def judge(
     paper: str, claim_id: str, frame: pd.DataFrame, run: Mapping[str, Mapping] | None = None
 ) -> Verdict:
     """The verdict on a claim by the number that its rule comes to, as `claims.judge` says; not run where there are no results,
-    fewer than `LEAST` repetitions, or a rate that the non-members do not resolve.
+    fewer than `MIN_REPETITIONS` repetitions, or a rate that the non-members do not resolve.
 
     Args:
         paper, claim_id: for example "bayes", "C7". frame: all results of the chapter, as `metrics.by_target` makes them.
@@ -250,8 +250,10 @@ def judge(
         return claims.judge(
             paper, claim_id, Interval(largest, largest, largest, exact=True), data=data
         )
-    if (fewest := min(len(part.values) for part in parts)) < LEAST:
-        return not_run(f"{fewest} repetitions, and {LEAST} are needed for an interval over them")
+    if (fewest := min(len(part.values) for part in parts)) < MIN_REPETITIONS:
+        return not_run(
+            f"{fewest} repetitions, and {MIN_REPETITIONS} are needed for an interval over them"
+        )
     of_cases = {case: least(of_case) for case, of_case in cases.items()} if len(cases) > 1 else {}
     signs = {one.sign for one in joint(cases.values(), least)}
     split = claim.get("combine") != "least" and {1, -1} <= signs

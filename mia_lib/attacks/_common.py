@@ -22,7 +22,7 @@ CELLS = 1 << 16
 DISTINCT = 5
 OWN = ("refuse", "keep")
 SAMPLE = 2000  # records that tell whether a signal is higher or lower for members
-PLAIN = 8.0  # standard errors; what is noise does not go so far
+WRONG_SIGN_ERRORS = 8.0  # standard errors; what is noise does not go so far
 # At most; NumPy lets other threads run while it sorts or adds, but memory is soon the limit.
 THREADS = 4
 
@@ -201,7 +201,8 @@ def check_direction(
     """Warn where the references say that a signal has the wrong sign.
 
     The same record's signals under references trained on it and under the others are compared, over at most `SAMPLE` records,
-    after each reference's mean is taken away. A mean difference of `PLAIN` standard errors the wrong way is no noise.
+    after each reference's mean is taken away. A mean difference of `WRONG_SIGN_ERRORS` standard
+    errors the wrong way is no noise.
 
     Args:
         reference_signal, reference_members: [R, N]. argument: name of the first, for the message.
@@ -218,12 +219,12 @@ def check_direction(
     apart = (values * inside).sum(0) / count - (values * ~inside).sum(0) / (len(inside) - count)
     error = apart.std(ddof=1) / np.sqrt(len(apart))
     if (-apart if higher else apart).mean() > max(
-        PLAIN * error, 1e-6 * np.abs(values).max()
+        WRONG_SIGN_ERRORS * error, 1e-6 * np.abs(values).max()
     ):  # beyond noise and rounding
         kind, other = ("higher", "lower") if higher else ("lower", "higher")
         warnings.warn(
             f"{argument} is {other} under references trained on a record (by {abs(apart.mean()):.3g} on average, "
-            f"more than {PLAIN:g} standard errors), where {kind} is wanted for members. Give the negative of both "
+            f"more than {WRONG_SIGN_ERRORS:g} standard errors), where {kind} is wanted for members. Give the negative of both "
             "signals.",
             UserWarning,
             stacklevel=3,

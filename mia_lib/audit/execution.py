@@ -232,7 +232,7 @@ def train_references(
         done = upto
         if left() < spent:
             break
-    enough = done >= plans.LEAST
+    enough = done >= plans.MIN_REFERENCES
     if done < plan.references:
         state = RUNS if enough and state == TOO_DEAR else state
         plan = replace(

@@ -32,13 +32,13 @@ from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, list_few
 from mia_lib.training import Ensemble, TrainConfig
 
-LEAST = 50  # members, and non-members: with fewer nearly every interval is empty of news
-LEAST_PUBLIC = 60
+MIN_RECORDS = 50  # members, and non-members: with fewer nearly every interval is empty of news
+MIN_PUBLIC = 60
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
 # of the control: records, columns of wide ones, classes
 MOST_RECORDS, COLUMNS, KINDS = 4000, 120, 30
 # accuracies of like models differ by less, and by so many standard errors of a rate besides
-CLOSE, SPREAD = 0.05, 2.0
+ACCURACY_MARGIN, ACCURACY_ERRORS = 0.05, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
         )
     kept = _first_occurrences(sets, options.deduplicate)
     for argument, rows in kept.items():
-        if rows.sum() < (least := LEAST_PUBLIC if argument == "public" else LEAST):
+        if rows.sum() < (least := MIN_PUBLIC if argument == "public" else MIN_RECORDS):
             raise MiaError(
                 f"{argument} has {rows.sum()} records: at least {least} are needed, and more say more: rates of "
                 f"1 % want some hundreds."
@@ -165,9 +165,9 @@ def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
     scores = as_float64("scores", scores)
     check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
-        if count < LEAST:
+        if count < MIN_RECORDS:
             raise MiaError(
-                f"The table has {count} {what}: at least {LEAST} are needed, and more say more."
+                f"The table has {count} {what}: at least {MIN_RECORDS} are needed, and more say more."
             )
     if np.ptp(scores) == 0:
         raise MiaError(f"All scores are {scores[0]:g}: they tell no record from another.")
@@ -346,7 +346,7 @@ def accuracies_differ(
     others."""
     counts = len(inputs.members), len(inputs.non_members)
     return any(
-        abs(one - other) > CLOSE + SPREAD * np.sqrt(other * (1 - other) / n)
+        abs(one - other) > ACCURACY_MARGIN + ACCURACY_ERRORS * np.sqrt(other * (1 - other) / n)
         for one, other, n in zip(accuracy, of_model, counts, strict=True)
     )
 

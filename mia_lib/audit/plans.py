@@ -30,7 +30,7 @@ from mia_lib.training import TrainConfig, pool, private
 
 STARTING = 5.0  # seconds until the processes that train are there
 SHARE = 0.9  # of the budget is planned for
-FEW, LEAST = 8, 4  # references: wanted before anything dearer, and needed at all
+FEW, MIN_REFERENCES = 8, 4  # references: wanted before anything dearer, and needed at all
 RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
 NO_RECIPE = "needs a training recipe"
@@ -134,10 +134,10 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         why = LEFT_OUT
     elif inputs.recipe is None:
         why = NO_RECIPE
-    elif most < LEAST:
-        why = f"references = {most} was asked for, and {LEAST} are needed"
-    elif affordable() < LEAST:
-        why = f"{LEAST} references {_too_dear(STARTING + LEAST * each, left)}"
+    elif most < MIN_REFERENCES:
+        why = f"references = {most} was asked for, and {MIN_REFERENCES} are needed"
+    elif affordable() < MIN_REFERENCES:
+        why = f"{MIN_REFERENCES} references {_too_dear(STARTING + MIN_REFERENCES * each, left)}"
     else:
         few = min(affordable(), FEW)
         left -= STARTING + few * each
@@ -180,7 +180,7 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
     elif REFERENCES in without:
         before.append(Step(REFERENCES, None, IMPOSSIBLE, why))
     elif inputs.recipe:
-        before.append(Step(REFERENCES, (STARTING + LEAST * each) / 60, TOO_DEAR, why))
+        before.append(Step(REFERENCES, (STARTING + MIN_REFERENCES * each) / 60, TOO_DEAR, why))
     queries = records * (1 + sum(attack.queries(inputs) for attack in runs)) + (
         len(inputs.public) if any(attack.public for attack in runs) else 0
     )

@@ -30,7 +30,7 @@ DRAWS = 300  # of bootstraps
 POINTS = 24  # of a curve
 SHOWN = 25  # exposed records
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
-LEAST = 10  # members, and non-members, of a group that is judged
+MIN_GROUP = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
 # from which AUC on, or rates over chance
 SEVERITIES = {"slight": (0.0, 0.0), "marked": (0.6, 3.0), "severe": (0.75, 10.0)}
@@ -432,7 +432,7 @@ def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[Gro
             name: (int(inside[rows].sum()), int((~inside[rows]).sum()))
             for name, rows in parts.items()
         }
-        able = {name: rows for name, rows in parts.items() if min(counts[name]) >= LEAST}
+        able = {name: rows for name, rows in parts.items() if min(counts[name]) >= MIN_GROUP}
         p = dict(zip(able, groups_p(score, inside, able.values()), strict=True))
         for name, rows in parts.items():
             auc = (

@@ -30,8 +30,8 @@ from mia_lib.signals import outputs as evaluation
 
 BATCH = 1000  # records of a function's call
 FIRST_LOOK_RECORDS = 32  # records that the first look asks about
-COARSE = 1e-4  # least probability of a model that rounds
-SAME = 1e-3  # of the largest output: what rounding may change from one call to the next
+LEAST_ROUNDED = 1e-4  # least probability of a model that rounds
+OUTPUT_TOLERANCE = 1e-3  # of the largest output: what rounding may change from one call to the next
 # kept answers that are asked for again, and what of the largest may differ beside what batches change
 AGAIN, KEPT = 100, 2e-5
 
@@ -193,7 +193,7 @@ class Target:
                         probabilities,
                         records.y,
                         self.loss,
-                        min(float(least) / 2, 0.1) if least > COARSE else None,
+                        min(float(least) / 2, 0.1) if least > LEAST_ROUNDED else None,
                     )
             self._signals[records.fingerprint] = {
                 **scalar,
@@ -410,12 +410,12 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
             f"outputs are the same for all {len(first)} records ({', '.join(f'{v:.4g}' for v in first[0][:4])}): "
             "they tell nothing about any record. Look whether it is the right model, and gets the right input."
         )
-    if _apart(first, second) > SAME * size:
+    if _apart(first, second) > OUTPUT_TOLERANCE * size:
         raise MiaError(
             "outputs change from one call to the next for the same records: something in the model is random, "
             "such as dropout. Export or call it in evaluation mode."
         )
-    if (noise := _apart(first[: len(half)], half)) > SAME * size:
+    if (noise := _apart(first[: len(half)], half)) > OUTPUT_TOLERANCE * size:
         raise MiaError(
             "outputs of a record depend on the other records of its batch, as in batch normalisation that was "
             "left in training mode. Export or call the model in evaluation mode."

@@ -14,7 +14,7 @@ import numpy as np
 from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_range
 
-LEAST = 3  # units from which on there is an interval
+MIN_UNITS = 3  # units from which on there is an interval
 UNITS = 4  # units from which on the variance between them is known well enough to take another's from it
 UNRESOLVED = "below the resolution"  # what the interval of a rate covers that the non-members do not resolve: no number
 
@@ -147,7 +147,7 @@ def t_interval(
     se = 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1) / np.sqrt(count))
     covers = f"{count} repetitions" if covers is None else covers
     interval = Interval(mean, mean, mean, level, covers, dof=count - 1, se=se, bounds=bounds)
-    if count < LEAST:
+    if count < MIN_UNITS:
         return interval.without(f"{covers}: too few for an interval")
     return interval.at(level)
 

@@ -22,7 +22,7 @@ from mia_lib.checks import Members, Scores
 from mia_lib.errors import MiaError, check_count, check_range, check_whole
 from mia_lib.metrics.ranking import check_scores, tally
 
-UNFAIR = 1e-6  # coins fall so rarely as one-sided as that
+COIN_TEST_LEVEL = 1e-6  # coins fall so rarely as one-sided as that
 # of the canaries, to either side, where no numbers of guesses are given
 SHARES = (1 / 20, 1 / 10, 1 / 4, 1 / 2)
 
@@ -180,7 +180,7 @@ def _check_coins(inside: int, canaries: int) -> None:
     from scipy import stats
 
     chance = stats.binomtest(inside, canaries).pvalue
-    if chance < UNFAIR:
+    if chance < COIN_TEST_LEVEL:
         raise MiaError(
             f"{inside} of {canaries} canaries are in: fair coins fall so one-sidedly in {chance:.0e} of all runs. "
             "The bound holds where a fair coin of its own decided of each canary, so give all of them, those that "

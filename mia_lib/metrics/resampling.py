@@ -24,7 +24,7 @@ from mia_lib.checks import (
     check_order,
 )
 from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
-from mia_lib.metrics.interval import LEAST, UNITS, Interval
+from mia_lib.metrics.interval import MIN_UNITS, UNITS, Interval
 from mia_lib.metrics.ranking import (
     CORES,
     check_attacks,
@@ -192,7 +192,7 @@ def interval_over_units(
     values: np.ndarray, drawn: np.ndarray, level: float, covers: str, bounds, exact: bool
 ) -> Interval:
     """Interval of the mean over units, with arguments as for `_between` and `Interval`. Fewer units
-    than `LEAST` have none, unless the number is `exact`."""
+    than `MIN_UNITS` have none, unless the number is `exact`."""
     variance, dof = _between(values, drawn)
     interval = Interval(
         float(values.mean()),
@@ -205,7 +205,7 @@ def interval_over_units(
         bounds=bounds,
         exact=exact,
     )
-    if len(values) < LEAST and not exact:
+    if len(values) < MIN_UNITS and not exact:
         return interval.without(f"{covers}: too few for an interval")
     return interval.at(level)
 

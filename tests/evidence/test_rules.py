@@ -750,7 +750,7 @@ def test_few_repetitions_and_a_rate_that_is_not_resolved_decide_nothing(monkeypa
     )
     found = rules.judge("bayes", "A1", frame)
     assert found.verdict == "not run" and "do not resolve" in found.reason
-    found = verdict_of(0.05, monkeypatch, count=rules.LEAST - 1)
+    found = verdict_of(0.05, monkeypatch, count=rules.MIN_REPETITIONS - 1)
     assert found.verdict == "not run" and "8 are needed" in found.reason
 
 

@@ -28,7 +28,7 @@ from mia_lib.attacks.quantile import trees
 from mia_lib.checks import Regressor, check_labels, check_numbers
 from mia_lib.errors import MiaError, brief, check_whole
 
-LEAST = 20  # public records to fit a regression to
+MIN_PUBLIC = 20  # public records to fit a regression to
 PUBLIC = "labelled records of the same distribution outside the training set"
 
 
@@ -284,9 +284,9 @@ class _Regression:
                 wanted, CatBoost absent.
         """
         x, labels, score = self._checked(x, labels, _scores(score))
-        if len(x) < LEAST:
+        if len(x) < MIN_PUBLIC:
             raise MiaError(
-                f"{type(self).__name__} was given {len(x)} public records to fit: at least {LEAST} are needed."
+                f"{type(self).__name__} was given {len(x)} public records to fit: at least {MIN_PUBLIC} are needed."
             )
         centre, scale = float(score.mean()), float(score.std())
         if not scale > 1e-12 * abs(centre):
