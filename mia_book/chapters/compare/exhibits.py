@@ -48,8 +48,9 @@ def references_figure(frame: pd.DataFrame) -> Figure:
         ["data", "references", "attack", "metric"],
     )
     alone = rows[rows["references"] == 0]
-    across = [alone.assign(references=n) for n in set(rows["references"]) - {0}]
-    shown = pd.concat([rows[rows["references"] > 0], *across])
+    others = rows[["data", "references"]].drop_duplicates().query("references > 0")
+    across = alone.drop(columns="references").merge(others, on="data")
+    shown = pd.concat([rows[rows["references"] > 0], across])
     orders = {"data": list(rows["data"].unique()), "attack": DRAWN}
     shown = shown.sort_values(
         ["data", "references", "attack"],

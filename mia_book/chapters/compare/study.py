@@ -37,7 +37,7 @@ BANKS = {  # name -> the piece, and the title of its models
     "resnet9": ("bank/cifar10", "CIFAR-10, ResNet-9"),
     "cifar10_by_heart": ("bayes/table2", "CIFAR-10, by heart"),
     "cifar100_by_heart": (MEMORISED, "CIFAR-100, by heart"),
-    "fashion_by_heart": ("bank/fashion-mlp", "FashionMNIST, by heart"),
+    "fashion_by_heart": ("bank/fashion-mlp", "Fashion, by heart"),
 }
 CURVATURES = {  # piece -> that of its curvatures and further queries
     "bank/cifar10-small": "curvature/cifar10-small",
