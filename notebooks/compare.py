@@ -47,9 +47,9 @@ drawing.set_style()
 
 # %%
 cases = [study.of_bank(name, records) for name in banks]
-numbers = [{1, 2, compared, case.game.references, *counts} for case in cases]
-frame = pd.concat([study.attack_case(case, targets, of_case, draws=draws)[0]
-                   for case, of_case in zip(cases, numbers)], ignore_index=True)
+asked = {1, 2, compared, *counts}  # and the most that a bank has
+frame = pd.concat([study.attack_case(case, targets, asked | {case.game.references},
+                                     draws=draws)[0] for case in cases])
 choices = study.guide(frame, compared)
 
 # %% tags=["hide-input"]
@@ -201,18 +201,18 @@ played = [study.attack_case(case, targets, [compared], study.ENTRIES, draws)
 all_attacks = pd.concat([rows for rows, _ in played], ignore_index=True)
 
 # %% tags=["hide-input"]
-def asked(rows, attack, metric, **where):
+def metric_of(rows, attack, metric, **where):
     """The metric, or "not run" where the rows do not have it."""
     known = rows[(rows["attack"] == attack) & (rows[list(where)] == pd.Series(where)).all(axis=1)]
     return results.NOT_RUN if known.empty else metrics.estimate(known, attack, metric).interval((0.0, 1.0))
 
 
 flips, plain, by_heart = {"recipe": "flips and crops, 20 epochs"}, {"recipe": "none, 20 epochs"}, {"data": shown["heart-2"].name, "references": compared}
-results.name({name: asked(of_recipes, attack, "auc", **flips) for name, attack in (
+results.name({name: metric_of(of_recipes, attack, "auc", **flips) for name, attack in (
     ("rmia-once", "RMIA"), ("rmia-18", "RMIA, 18 queries"), ("lira-once", "LiRA"), ("lira-18", "LiRA, 18 queries"))}, ".2f")
-results.name({"spared": asked(of_recipes, "LiRA, a Gaussian each, 18 queries", study.METRICS[1], **plain),
-              "ruined": asked(of_recipes, "LiRA, 18 queries", study.METRICS[1], **plain), "plain-once": asked(of_recipes, "LiRA", study.METRICS[1], **plain)}
-             | {f"heart-{word}": asked(all_attacks, attack, study.METRICS[1], **by_heart) for word, attack in (
+results.name({"spared": metric_of(of_recipes, "LiRA, a Gaussian each, 18 queries", study.METRICS[1], **plain),
+              "ruined": metric_of(of_recipes, "LiRA, 18 queries", study.METRICS[1], **plain), "plain-once": metric_of(of_recipes, "LiRA", study.METRICS[1], **plain)}
+             | {f"heart-{word}": metric_of(all_attacks, attack, study.METRICS[1], **by_heart) for word, attack in (
                  ("once", "LiRA"), ("twice", "LiRA, 2 queries"), ("often", "LiRA, 18 queries"))}, ".1%")
 figures.show(
     exhibits.queries_figure(pd.concat([all_attacks, of_recipes]), compared), name="compare-queries",
