@@ -503,10 +503,11 @@ def lineplot(
             ax.axhline(chance, **CHANCE)
         if log:
             ax.set_xscale("log")
+        shown = list(places) if named else list(part[x].unique())
         ticks(
             ax.xaxis,
-            list(places.values()) if named else list(places),
-            [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in places],
+            list(places.values()) if named else shown,
+            [str(v) if named else f"{v / 1000:g}k" if v >= 1000 else f"{v:g}" for v in shown],
         )
         ax.margins(x=0.1)
         if is_lowest:

@@ -1,7 +1,13 @@
 # ---
 # jupyter:
 #   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill,-execution,-editable,-slideshow
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -11,77 +17,75 @@
 # %% [markdown]
 # # Which attack should I use?
 #
-# **Take RMIA, and as many references as you can train. With {param}`compared` references it finds {ours}`rmia-first:value` of the members on
-# {ours}`first`, if one in a hundred of the others may be accused; guessing finds 1 %. With {ours}`most-third` on {ours}`third` it finds
-# {ours}`rmia-third-most:value`, and LiRA {ours}`lira-third-most:value`. Where networks know their members by heart, LiRA finds
-# {ours}`lira-heart:value` with {param}`compared`, and BaVarIA {ours}`bavaria-heart:value`.**
+# **Take RMIA; if your own models are right on all their members, take BaVarIA. With {param}`compared` references RMIA finds {ours}`rmia-first:value` of the members of
+# small networks on {ours}`first`, if one in a hundred of the others may be accused, and BaVarIA {ours}`bavaria-heart:value` of those of a network that knows
+# its images by heart; a threshold on the loss finds {ours}`loss-first:value` and {ours}`loss-heart:value`.**
 
 # %% tags=["parameters", "hide-input"]
-banks: list[str] = ["cifar10", "cifar100"]  # published banks of small networks [cifar10 | cifar100; not empty; distinct]
+banks: list[str] = ["cifar10", "cifar100", "resnet9", "cifar10_by_heart", "cifar100_by_heart", "fashion_by_heart"]  # published banks [cifar10 | cifar100 | resnet9 | cifar10_by_heart | cifar100_by_heart | fashion_by_heart; not empty; distinct]
 targets: int = 16  # networks of each that are attacked, one of each complementary pair [2..16]
-records: int = 4000  # of the training records the first so many are judged [400..4000]
-counts: list[int] = [1, 2, 4, 8, 16, 30, 126]  # references, as far as a bank has them [1..126; ascending; not empty]
-compared: int = 8  # references in the table and the ranking [2..14; even]
+records: int = 50000  # of the training records the first so many are judged, as far as a bank has them [400..50000]
+counts: list[int] = [1, 2, 8]  # references, besides those compared and the most that a bank has [1..126; ascending; not empty]
+compared: int = 8  # references that a few are, in the guide and the table of all attacks [2..14; even]
 hand_models: int = 6  # networks of the target by hand [6..100; even]
 hand_records: int = 1000  # records there, half of which train each network [100..20000]
 hand_epochs: int = 20  # of their training [1..200]
 seed: int = 0  # of what is trained here [0..1000000]
-draws: int = 50  # resamples of records behind each interval [10..10000]
+draws: int = 20  # resamples of records behind each interval [10..10000]
 
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims, figures, results
+from mia_book.chapters.compare import exhibits, study
+from mia_book.evidence import claims, explore, figures, game_cards, results, rules, settings
 from mia_lib import data, drawing, membership, metrics, signals, training
 from mia_lib.attacks import baselines, bayes
-from mia_book.evidence import explore, game_cards, rules
-from mia_book.chapters.compare import exhibits, study
 from mia_lib.signals import log_odds
 
 drawing.set_style()
-RATE = "tpr_at_fpr=0.01"
-
-
-def number(frame, attack, metric=RATE, **where):
-    return metrics.estimate(frame, attack, metric, **where).interval((0.0, 1.0) if metric == RATE else (-1.0, 1.0))
-
-
-def points(frame, sign=1, **claims_of):
-    results.name({f"points-{word}": rules.number_of("compare", claim, frame, sign) for word, claim in claims_of.items()}, ".1f")
 
 # %%
-cases = [study.of_bank(name, records) for name in (*banks, "resnet9")]
-cases.append(study.by_heart(records))
-every = study.all_with(cases, counts, compared)  # with so many, all attacks
-played = [study.attack_case(case, targets, counts, draws, whole=every)
-          for case in cases]
-frame = pd.concat([rows for rows, _ in played], ignore_index=True)
+cases = [study.of_bank(name, records) for name in banks]
+asked = {1, 2, compared, *counts}  # and the most that a bank has
+frame = pd.concat([study.attack_case(case, targets, asked | {case.game.references},
+                                     draws=draws)[0] for case in cases])
+choices = study.guide(frame, compared)
 
 # %% tags=["hide-input"]
-first, second, third, heart = cases[0].name, cases[len(banks) - 1].name, cases[-2].name, cases[-1].name
-shown = {"first": first, "second": second, "third": third, "heart": heart}
-most = int(frame.loc[frame["data"] == third, "references"].max())
-results.name({word: number(frame, name, data=where, references=count) for word, (name, where, count) in {
-    "rmia-first": ("RMIA", first, compared), "rmia-third": ("RMIA", third, compared), "lira-heart": ("LiRA", heart, compared),
-    "bavaria-heart": ("BaVarIA", heart, compared), "rmia-third-most": ("RMIA", third, most), "lira-third-most": ("LiRA", third, most),
-    "rmia-off-heart": ("RMIA, offline", heart, compared), "two-heart": ("LiRA, 2 queries", heart, compared),
-    "asked-heart": ("LiRA, 18 queries", heart, compared), "bavaria-off-heart": ("BaVarIA, offline", heart, compared),
-    "one-calibrated": ("calibrated loss", second, 1), "one-rmia": ("RMIA, offline", second, 1)}.items()}, ".1%")
-results.name({"first": first, "second": second, "third": third, "most-third": most, "small": " and ".join(one.name for one in cases[:len(banks)])})
+general, heart = ([case for case in cases if case.fit == fit] or cases for fit in (study.GENERALISES, study.BY_HEART))
+shown = {"first": general[0], "second": general[len(general) // 2], "third": general[-1], "heart": heart[0], "heart-2": heart[len(heart) // 2]}
+results.name({word: case.name for word, case in shown.items()} | {f"most-{word}": case.game.references for word, case in shown.items()})
+
+
+def rate(attack, word, count):
+    count = shown[word].game.references if count == "most" else count
+    return metrics.estimate(frame, attack, study.METRICS[1], data=shown[word].name, references=count).interval((0.0, 1.0))
+
+
+results.name({name: rate(*key) for name, key in {
+    "rmia-first": ("RMIA", "first", compared), "lira-first": ("LiRA", "first", compared), "bavaria-heart": ("BaVarIA", "heart", compared),
+    "rmia-heart": ("RMIA", "heart", compared), "loss-first": ("MALT", "first", 0), "loss-heart": ("MALT", "heart", 0), "loss-heart-2": ("MALT", "heart-2", 0),
+    "one-heart-2": ("calibrated loss", "heart-2", 1), "one-heart": ("calibrated loss", "heart", 1), "two-rmia": ("RMIA", "first", 2), "two-lira": ("LiRA", "first", 2),
+    "most-rmia": ("RMIA", "third", "most"), "most-lira": ("LiRA", "third", "most"), "most-own": ("LiRA, own spreads", "third", "most"),
+    "most-bavaria": ("BaVarIA", "third", "most"), "tied": ("RMIA, offline", "heart-2", 1)}.items()}, ".1%")
+of_guide = choices.set_index(["means", "fit"])
+for means in exhibits.HAVE:
+    for fit, word, of_banks in ((study.GENERALISES, "fit", ("first", "third")), (study.BY_HEART, "known", ("heart",)), ("either", "either", ())):
+        row = of_guide.loc[(means, fit)] if (means, fit) in of_guide.index else None
+        results.name({f"guide-{means}-{word}": results.NOT_RUN if row is None else f"{row['attack']} ({row['good']} of {row['settings']})"})
+        results.name({f"guide-{means}-{bank}": results.NOT_RUN if row is None else row["rates"][shown[bank].name] for bank in of_banks}, ".1%")
 figures.show(
     exhibits.references_figure(frame), name="compare-references",
-    caption="What one more reference buys: the share of the members found at 1 % false alarms, against the number of reference models that a record "
-            "is compared with. Those of offline attacks and of the calibrated loss were all trained without the record, of the others half. Small "
-            "networks on {ours}`small`, ResNet-9 trained with flips and crops, and networks that know 2,000 images by heart; "
-            "{param}`targets` targets of each, the same {param}`records` images for all attacks; 95 % intervals over targets and images.",
-    alt=f"{len(cases)} panels, one a set, of curves against the number of references on a logarithmic axis, one for each of eight attacks with bars; MALT, "
+    caption="The share of the members found at 1 % false alarms, against the number of reference models that a record is compared with. Those of offline "
+            "attacks and of the calibrated loss were all trained without the record, of the others half. {param}`targets` targets of each bank, all its training "
+            "records; 95 % intervals over targets and records.",
+    alt=f"{len(cases)} panels, one a bank, of curves against the number of references on a logarithmic axis, one for each attack with bars; MALT, "
         "which has no references, is a level line.")
 
 # %% [markdown]
-# The chapters before follow one paper each, and each paper compares its own attack with a few others. It chooses data, references and queries. Here
-# networks, records and references are the same for all. Run it again: `mia run compare`, or with other settings, `mia run compare -p compared 2`
-# ([how to rerun](../book/rerun.md)). The short answer is the [guide](../book/guide.md).
+# Each chapter before follows one paper, and each paper chooses data, references and queries. Here networks, records and references are the same for
+# all attacks. Run it again: `mia run compare`, or with other settings, `mia run compare -p compared 2` ([how to rerun](../book/rerun.md)).
 #
 # ## What each attacker has
 #
@@ -89,17 +93,36 @@ figures.show(
 # in three things:
 #
 # - **Access**: the predicted label, the loss, or all outputs ({numref}`compare-access`).
-# - **References**: none; models that were trained without the record, as an attacker has who meets it later; or models half of them with it.
+# - **References**: none; models that were trained without the record, as an attacker has who meets it later (*offline*); or models half of them with it.
 # - **Queries**: how often the target is asked about one record. Curvature asks forty times, most others once, or as often as one likes.
 #
 # The target's partner, which was trained on the other half, is no reference, for counting those that know a record would then give the answer away.
 #
-# ## The idea
+# ## The scores, one line each
 #
-# Three networks are asked about two images. The target gives the first image's label the probability .9, and networks without it give it .88. The
-# second image has .3 under the target and .02 under the others. A threshold on the loss calls the first one, which is easy for everybody. A
-# comparison calls the second. All attacks with references make such a comparison, and differ in how: by a difference of losses, by a ratio of
-# probabilities, by two Gaussians, by curvature.
+# Let $\ell$ be the loss of a record under the target, $p = e^{-\ell}$ and $s = \log\frac{p}{1-p}$. A bar is a mean over references, *in* those that were
+# trained on the record, *out* the others.
+#
+# | attack | score, higher for members |
+# | --- | --- |
+# | MALT, a threshold on the loss | $-\ell$ |
+# | calibrated loss | $\bar\ell_{\mathrm{out}} - \ell$ |
+# | MAST (softmin) | $-\ell - T \log \overline{e^{-\ell/T}}_{\mathrm{out}}$ |
+# | RMIA, and BASE | $\log p - \log \tfrac12(\bar p_{\mathrm{in}} + \bar p_{\mathrm{out}})$ |
+# | LiRA | $\log \mathcal N(s; \mu_{\mathrm{in}}, \sigma_{\mathrm{in}}) - \log \mathcal N(s; \mu_{\mathrm{out}}, \sigma_{\mathrm{out}})$, with one spread $\sigma$ for all records, or *own spreads*, one for each |
+# | BaVarIA | LiRA's, each variance between the record's own and that of all records |
+#
+# Offline, RMIA guesses what references with the record would say from a constant $a$: $\bar p_{\mathrm{in}} = a\, \bar p_{\mathrm{out}} + 1 - a$. With $a = 1$ it asks
+# how much more probable the label is under the target than usual; with $a = 0$ the usual probability is at least one half, so that an image that is hard for
+# everybody must be learned well to be called. The attacker chooses $a$, and the temperature $T$, by attacking one of its references. With a single
+# reference $a$ is what RMIA's authors use for the data set.
+#
+# :::{finding}
+# :claims: K14 checked, K19 checked
+# Three of these are one. With $T = 1$ [MAST with the soft minimum](bayes.ipynb), published in 2019, is RMIA, offline, of 2024 with $a = 1$. BASE, of 2025,
+# is the logarithm of RMIA's ratio, and ranks records as RMIA does but for ties {cite}`lassila2025practical`: RMIA's own score counts how many public
+# records have less than half of the ratio.
+# :::
 #
 # ## One target by hand
 
@@ -117,92 +140,98 @@ by_hand = {"loss": bayes.malt(loss[0]), "ratio": p[0] / usual}
 {name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
-# An {term}`AUC` of one half is guessing. The ratio of the target's probability to the usual one is RMIA's: its score counts how many public records
-# have less than half of this ratio, which gives a threshold a meaning. It never swaps two records, but it ties those between which no public record lies.
-#
-# ## The method
-#
-# If the attacker has only references without the record, RMIA guesses what the others would say from a constant $a$:
-#
-# $$
-# \mathrm{ratio}(x) = \frac{p(x \mid \theta)}{\tfrac12\big[(1 + a)\, \bar p_{\mathrm{out}}(x) + 1 - a\big]} .
-# $$ (compare-rmia)
-#
-# :::{finding}
-# :claims: K14 checked, K19 checked
-# With $a = 1$ this is $p(x \mid \theta)/\bar p_{\mathrm{out}}(x)$. Its logarithm is the score of [MAST with the soft minimum](bayes.ipynb), which was
-# published five years before. With $a = 0$ the usual probability is at least one half, so that an image that is hard for everybody must be learned
-# well to be called. No constant is right everywhere. We let the attacker choose it by attacking one of its references; with a single one it is its authors' own. BASE, of 2025, is the
-# logarithm of the ratio and, with references of both kinds, ranks records as RMIA does but for ties {cite}`lassila2025practical`; offline it subtracts a factor, chosen likewise, times the logarithm of the usual probability.
-# :::
+# An {term}`AUC` of one half is guessing. The ratio of the target's probability to the usual one is RMIA's.
 #
 # ## What to use with what you have
+#
+# One thing about the target decides: whether it is right on all its members. An attacker who trains references by its recipe sees it on these.
 
 # %% tags=["hide-input"]
 results.show_table(
-    exhibits.guide_table(frame, compared), name="compare-guide",
-    caption="Read down as long as the lines are true of you. The attack of a row finds, of all that it permits and that all three banks have, most "
-            "members at 1 % false alarms on average over them, by every second target; its rates, in percent with 95 % intervals, are those of the other targets. "
-            "Every attack with the same means is in {numref}`compare-table`.")
-means, chosen = study.means_of(frame, compared), study.guide(frame, compared)
-results.name({f"guide-{what}": name for what, name in chosen.items()} | {f"guide-{what}-models": means[what][2] for what in chosen})
-for word, data_name in shown.items():
-    results.name({f"guide-{what}-{word}": study.reported(frame, name, means[what][2], data_name) for what, name in chosen.items()}, ".1%")
-points(frame, two="K1", most="K2", heart="K3", both="K4", spreads="K5", one="K7", bavaria="K15", within="K18", double="K24", overfit="K17h", ties="K29")
-points(frame, beyond="K26")
-points(frame, -1, curvature="K6", lost="K7h", offline="K16", rival="K17")
+    exhibits.guide_table(choices), name="compare-guide",
+    caption="Read down as long as the lines are true of you, and across by the target. The attack of a cell is, of all that may be run with these "
+            "references, the one that is best in most settings, a bank at 1 % or 0.1 % false alarms, by every second target. In brackets: in how many settings it is the "
+            "best on the other targets, or not told from the best at 95 %.")
+
+# %%
+shared = study.sharing([name for name in banks if "heart" not in name],
+                       targets, draws)
+
+# %% tags=["hide-input"]
+by_rate = pd.concat([study.at_rates(frame), study.with_most(study.at_rates(frame))])
+titles = {"K1": "RMIA less LiRA, two references", "K3": "LiRA, own spreads, less RMIA, most references",
+          "K7": "calibrated loss less loss, one reference", "K10": "a reference that shares half less one that shares nothing"}
+in_settings = {title: rules.settings_of(claims.claims("compare")[claim], pd.concat([by_rate, study.at_rates(shared)])) for claim, title in titles.items()}
+figures.show(
+    settings.specification(in_settings), name="compare-settings",
+    caption="Four claims in every setting, a bank and a rate of false alarms: differences of the share of members found in percentage points, "
+            "with intervals that hold together in each panel at 95 %, over {param}`targets` targets and all records. Dots: the claim stands; crosses: it is turned; grey: open.",
+    alt="Four panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
 
 # %% [markdown]
 # :::{finding}
-# :claims: K1 reproduced, K3 reproduced, K29 inconclusive, K6 contradicted, K7 reproduced, K7h contradicted
-# **Two references: RMIA.** With two it finds {ours}`points-two` points more of the members than LiRA, on average over the banks. With one its constant cannot be chosen, and on {ours}`second` it finds {ours}`one-rmia`, the calibrated loss {ours}`one-calibrated`. With the most the order turns on {ours}`third`: LiRA {ours}`lira-third-most`, RMIA {ours}`rmia-third-most`.
-# Where networks know their members by heart LiRA is ahead of RMIA by {ours}`points-heart` points, and of the ratio itself (BASE) by {ours}`points-ties`, which may be chance: the rest is ties, for there no image is left over, and RMIA compares with judged images, members among them.
+# :claims: K1 reproduced, K3 depends, K5 depends, K7 depends, K15 depends
+# **RMIA, unless networks know their members by heart.** With two references it is ahead of LiRA in every setting: on {ours}`first` it finds {ours}`two-rmia`, LiRA
+# {ours}`two-lira`. Where networks err on some members RMIA stays ahead but for ResNet-9 with the most references: {ours}`most-rmia`, LiRA {ours}`most-lira`, and with a spread for
+# each record {ours}`most-own`. Where they are right on all of them RMIA's ratio leaves out what the Gaussians see, that a member's answers hardly vary: with {param}`compared` references
+# on {ours}`heart` it finds {ours}`rmia-heart`, BaVarIA {ours}`bavaria-heart`.
 #
-# **A simple comparison can be worse than none.** On the banks one reference lets the calibrated loss find {ours}`points-one` points more than the
-# loss. Against networks that know their members by heart it loses {ours}`points-lost` points: there members have a loss of zero, and a difference of
-# losses adds the noise of the reference. RMIA with a small constant does not fail so. Curvature, for forty times as many queries, finds
-# {ours}`points-curvature` points fewer than LiRA.
-# :::
+# **BaVarIA is for networks that overfit.** Its paper claims most with few references. Where networks err on some members it is level with LiRA with two references and behind
+# with {param}`compared`; where they know them by heart it is ahead in most settings. We saw this on {ours}`heart-2` first, and asked of the two other sets afterwards.
 #
-# BaVarIA keeps LiRA's Gaussians, and draws each variance to that of all records, more so where there are few references
-# {cite}`brannvall2026exponential`. Offline it compares with the references' own members at large.
+# **A spread for each record needs many references.** With {param}`compared` it costs LiRA members on every bank, by several points. It pays with {ours}`most-third`
+# references on ResNet-9, and at 1 % false alarms on {ours}`heart-2`. LiRA's paper advises it from 64 on.
 #
-# :::{finding}
-# :claims: K15 no difference, K16 contradicted, K17 contradicted, K17h reproduced, K18 no difference, K26 reproduced
-# **BaVarIA is for networks that overfit.** Its paper claims most with few references and offline. On our banks it finds as much as LiRA with four
-# references ({ours}`points-bavaria` points), whether its prior counts the difficulty of records as noise or not ({ours}`points-within`). Offline it
-# finds {ours}`points-offline` points fewer than LiRA and {ours}`points-rival` fewer than RMIA. Against networks that know their members by heart, one
-# reference is enough to find {ours}`points-overfit` points more than RMIA does, and with the most it is {ours}`points-beyond` points ahead of LiRA.
+# **One reference can be worse than none.** On {ours}`heart-2`, whose networks are wrong on most other images, the loss alone finds {ours}`loss-heart-2`, and the calibrated loss
+# {ours}`one-heart-2`: members have a loss of zero there, and a difference adds the noise of the reference. RMIA has no threshold for so few alarms there, for its scores tie. On {ours}`heart` one
+# reference takes the rate from {ours}`loss-heart` to {ours}`one-heart`.
 # :::
 #
 # ## One more query
 #
 # A record can be asked as it is, mirrored and shifted: LiRA's paper asks 18 times. Networks that were trained on such views may say more by them. We
-# join the answers by the mean of their log odds, for all attacks alike. LiRA's paper has a Gaussian for each view; so has *a Gaussian each*, where
-# answers to each view are kept: for three recipes of one small network on 1,000 images, which stand beside the banks.
+# join the answers by the mean of their log odds, for all attacks alike. LiRA's paper has a Gaussian for each view; where the answers to each view are
+# kept, that is drawn, too. Such answers are kept for three recipes of one small network on 1,000 images, which stand beside the banks.
 
 # %%
 of_recipes, recipes = study.recipes(draws)
+deep = [study.of_bank(name, min(records, study.CURVED)) for name in banks]
+played = [study.attack_case(case, targets, [compared], study.ENTRIES, draws)
+          for case in deep]
+all_attacks = pd.concat([rows for rows, _ in played], ignore_index=True)
 
 # %% tags=["hide-input"]
-points(of_recipes, asked="K20", longer="K22", plain="K23", apart="K27", spared="K28")
+def metric_of(rows, attack, metric, **where):
+    """The metric, or "not run" where the rows do not have it."""
+    known = rows[(rows["attack"] == attack) & (rows[list(where)] == pd.Series(where)).all(axis=1)]
+    return results.NOT_RUN if known.empty else metrics.estimate(known, attack, metric).interval((0.0, 1.0))
+
+
+flips, plain, by_heart = {"recipe": "flips and crops, 20 epochs"}, {"recipe": "none, 20 epochs"}, {"data": shown["heart-2"].name, "references": compared}
+results.name({name: metric_of(of_recipes, attack, "auc", **flips) for name, attack in (
+    ("rmia-once", "RMIA"), ("rmia-18", "RMIA, 18 queries"), ("lira-once", "LiRA"), ("lira-18", "LiRA, 18 queries"))}, ".2f")
+results.name({"spared": metric_of(of_recipes, "LiRA, a Gaussian each, 18 queries", study.METRICS[1], **plain),
+              "ruined": metric_of(of_recipes, "LiRA, 18 queries", study.METRICS[1], **plain), "plain-once": metric_of(of_recipes, "LiRA", study.METRICS[1], **plain)}
+             | {f"heart-{word}": metric_of(all_attacks, attack, study.METRICS[1], **by_heart) for word, attack in (
+                 ("once", "LiRA"), ("twice", "LiRA, 2 queries"), ("often", "LiRA, 18 queries"))}, ".1%")
 figures.show(
-    exhibits.queries_figure(pd.concat([frame, of_recipes]), compared), name="compare-queries",
-    caption="What one more query buys: members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the "
+    exhibits.queries_figure(pd.concat([all_attacks, of_recipes]), compared), name="compare-queries",
+    caption="Members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the "
             "recipes with all others. Answers are joined by the mean of their log odds, but for *a Gaussian each*; curvature takes differences of forty. Small "
-            "networks on a whole set were trained without augmentation, those that know their members by heart with flips. 95 % intervals over targets and "
+            "networks on a whole set were trained without augmentation, those that know CIFAR-100 by heart with flips. 95 % intervals over targets and "
             "images.",
     alt="A panel for each set of which more than one answer is known: curves against the number of queries, one for each attack that was asked so often.")
 
 # %% [markdown]
 # :::{finding}
-# :claims: K20 inconclusive, K24 reproduced, K27 no difference, K28 reproduced
-# **Ask what training showed.** The networks that know their members by heart were trained with flips. With the mirror image as a second query LiRA
-# finds {ours}`two-heart` of their members instead of {ours}`lira-heart`; with 18 views that are shifted, which these networks never saw,
-# {ours}`asked-heart`. In the recipe with flips and crops 18 queries change what LiRA finds by {ours}`points-asked` points, which may be chance; where
-# training had none they ruin it ({numref}`compare-recipe`). How they are joined matters there alone: a Gaussian for each view finds
-# {ours}`points-spared` points more than one for their mean, since a view that says little weighs little; with views that training had it is
-# {ours}`points-apart` points. Twice as many references buy {ours}`points-double` points on {ours}`first`.
+# :claims: K20 depends
+# **Ask what training showed.** In the recipe with flips and crops 18 queries raise the AUC of RMIA from {ours}`rmia-once:value` to {ours}`rmia-18:value` and that of LiRA from
+# {ours}`lira-once:value` to {ours}`lira-18:value`; what they do to the rate at 1 % false alarms may be chance. Where training had no such views they ruin both attacks. The networks that know
+# {ours}`heart-2` had flips: with the mirror image as a second query LiRA finds {ours}`heart-twice:value` of their members instead of {ours}`heart-once:value`, and
+# with 18 shifted views, which these networks never saw, {ours}`heart-often:value`.
+#
+# **How answers are joined matters where views harm.** In the recipe without augmentation LiRA finds {ours}`plain-once:value` with one query, {ours}`ruined:value` with the mean of 18, and
+# {ours}`spared:value` with a Gaussian for each, since a view that says little weighs little there.
 # :::
 #
 # ## The same attack on another recipe
@@ -210,18 +239,20 @@ figures.show(
 # RMIA's paper has an AUC of .72 for both attacks on CIFAR-10. Readers who run its code get .61, with the same accuracies. What makes the difference?
 
 # %% tags=["hide-input"]
+results.name({word: metrics.estimate(of_recipes, "LiRA", "auc", augmentation=augmentation, epochs=epochs).interval((0.0, 1.0)) for word, augmentation, epochs in (
+    ("auc-short", "none", 5), ("auc-long", "none", 20), ("auc-augmented", "flips and crops", 20))}, ".2f")
 results.show_table(
-    exhibits.reported_table(pd.concat([frame, of_recipes]), [cases[0], cases[-2], *recipes] if banks[0] == "cifar10" else recipes),
+    exhibits.reported_table(pd.concat([frame, of_recipes]), [*(case for case in cases if case.name in exhibits.NETWORKS), *recipes]),
     name="compare-recipe",
     caption="LiRA and RMIA on CIFAR-10, in percent: as papers {cite}`carlini2022membership,zarifzadeh2024low,brannvall2026exponential` and users of "
             "Privacy Meter report them, and ours with 95 % intervals. What is not stated, or not resolved, has a dash. Both of Brännvall's are by the same code.")
 
 # %% [markdown]
 # :::{finding}
-# :claims: K22 reproduced, K23 reproduced
-# **Not the queries**: 18 of them instead of two change the AUC of those readers by a fifth of a point. **The network and its training**: by the same
+# :claims: K20 depends
+# **Hardly the queries**: 18 of them instead of two change the AUC of those readers by a fifth of a point. **The network and its training**: by the same
 # code LiRA's AUC is ten points lower on a ResNet-18 than on a wide ResNet; ours on ResNet-9 lies between. In our recipes four times the training
-# raises it by {ours}`points-longer` points, and augmentation lowers it by {ours}`points-plain`. So a recipe that leaves members less sure could
+# raises it from {ours}`auc-short` to {ours}`auc-long`, and augmentation lowers it to {ours}`auc-augmented`. So a recipe that leaves members less sure could
 # explain it; that is not tested here.
 # :::
 #
@@ -229,32 +260,29 @@ results.show_table(
 #
 # These references have something that an attacker may lack: they were trained on halves of the very pool that the target's training data come from.
 # Even if a reference does not know the record that is judged, it shares about half of the target's other records. What is that worth? The target's
-# partner shares none of them. Here are both, each as the only reference.
-
-# %%
-shared = study.sharing(banks[0], targets, draws)
+# partner shares none of them. Here are both, each as the only reference, in every setting already in {numref}`compare-settings`.
 
 # %% tags=["hide-input"]
-results.name({f"share-{overlap}": number(shared, "RMIA, offline", overlap=overlap) for overlap in ("half", "nothing")}, ".1%")
-points(shared, shared="K10")
+of_first = shared[shared["data"] == shared["data"].iloc[0]]
+results.name({f"share-{overlap}": metrics.estimate(of_first, "calibrated loss", study.METRICS[1], overlap=overlap).interval((0.0, 1.0))
+              for overlap in ("half", "nothing")}, ".1%")
 results.show_table(
     exhibits.sharing_table(shared), name="compare-sharing",
     caption="One reference that shares half of the target's training records, and one that shares none, in percent with 95 % intervals over "
-            "{param}`targets` targets and their records. Judged are the members that neither reference knows, and 10,000 test images. With one "
-            "reference the calibrated loss and the soft minimum are the same score.")
+            "{param}`targets` targets and their records. Judged are the members that neither reference knows, and 10,000 test images.")
 
 # %% [markdown]
 # :::{finding}
 # :claims: K10 reproduced
-# The reference that shares half finds {ours}`share-half` of the members, the other one {ours}`share-nothing`. So whoever trains references on records
-# of their own finds fewer than our tables say, by {ours}`points-shared` points here.
+# The reference that shares half finds {ours}`share-half` of the members of {ours}`first`, the other one {ours}`share-nothing`, and it is so on every bank and at both rates. So whoever
+# trains references on records of their own finds fewer than our tables say.
 # :::
 #
 # ## Two attacks at your own price
 
 # %% tags=["hide-input"]
-pairs = exhibits.beside(cases, [scores for _, scores in played], compared)
-scores, members = pairs[first]
+pairs = exhibits.beside(deep, [scores for _, scores in played], compared)
+scores, members = pairs[shown["first"].name]
 figures.explore(
     explore.two_attacks(pairs, ("MALT", "RMIA")), drawing.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
     name="compare-versus",
@@ -269,22 +297,21 @@ figures.explore(
 # ## What held and what did not
 #
 # :::{finding}
-# :claims: K1 reproduced, K3 reproduced, K7 reproduced, K24 reproduced, K26 reproduced
-# **What held.** References are what matters: one of them finds more than any attack without, on networks that generalise, and eight more buy more
-# than seventeen more queries about views that training never showed. With two references RMIA finds more than LiRA. Where networks know their members by heart
-# BaVarIA is ahead of LiRA, and LiRA of RMIA's score, in part by its ties.
+# :claims: K1 reproduced, K10 reproduced, K14 checked
+# **What held.** References are what matters. With two of them RMIA finds more members than LiRA, on all banks and at both rates, and RMIA offline is an attack of 2019 with a
+# constant. References that share the target's pool find more than such as share nothing.
 # :::
 #
 # :::{finding}
-# :claims: K4 no difference, K5 contradicted, K6 contradicted, K7h contradicted, K16 contradicted, K17 contradicted
-# **What did not.** Curvature does not pay for what it asks, nor BaVarIA for its priors on networks that generalise. A calibrated loss is no safe
-# choice: by heart it is worse than the loss. A spread for each record does not help LiRA even with the most references ({ours}`points-spreads` points),
-# and whether RMIA's eight references were trained on the record makes no difference ({ours}`points-both` points).
+# :claims: K3 depends, K5 depends, K7 depends, K15 depends, K20 depends
+# **What depends.** With many references, which attack is best hangs on the network: RMIA where it errs on some members, BaVarIA, or LiRA with a spread for each record, where it
+# does not. A calibrated loss is no safe choice, and more queries are none unless training showed such views.
 # :::
 #
-# Shadow models are in [the first chapter](bayes.ipynb), attacks that are told the other members in [that on the inverse Hessian](iha.ipynb).
+# Shadow models are in [the first chapter](bayes.ipynb), attacks that are told the other members in [that on the inverse Hessian](iha.ipynb), curvature in
+# [its own](curvature.ipynb).
 #
-# To take away: say what the attacker has before you say how well the attack does.
+# To take away: say what the attacker has, and how well the target knows its members, before you say how well an attack does.
 #
 # ## Exercises
 #
@@ -314,15 +341,16 @@ figures.explore(
 #
 # ````{exercise} Is the best of many really best?
 # :label: compare-exercise-holm
-# {numref}`compare-ranking` has a difference for each attack, at 95 % each. How many of them would lie on the wrong side of zero if all attacks were
-# alike? Why is the best of a table, chosen on the targets that it is reported on, flattered, and how does the [guide](../book/guide.md) avoid it?
+# {numref}`compare-table` has two dozen attacks on each bank, with an interval of 95 % each. If all attacks were alike, how many differences from RMIA would
+# leave out zero? Why is the best of a table, chosen on the targets that it is reported on, flattered, and how does {numref}`compare-guide` avoid it?
 # ````
 #
 # ````{solution} compare-exercise-holm
 # :class: dropdown
 # About one in twenty would leave out zero, half of them on either side. The largest of many noisy numbers is larger than its mean, more so with more of them. In the guide an attack is chosen on every
-# second target and reported on the others. Those share references and records, so it is not all of the flattery that goes.
+# second target and counted on the others. Those share references and records, so it is not all of the flattery that goes.
 # ````
+
 
 # %% [markdown]
 # ## Quiz
@@ -337,85 +365,35 @@ figures.explore(
 #
 # ### All attacks, with the same references
 
+# %% [markdown]
+# ## In more depth
+#
+# ### All attacks, with the same references
+
 # %% tags=["hide-input"]
 results.show_table(
-    exhibits.main_table(frame, compared), name="compare-table",
+    exhibits.main_table(all_attacks, compared), name="compare-table",
     caption="Share of the members found at 1 % false alarms, in percent, by every attack with {param}`compared` references or with none; guessing "
             "finds 1 %. *Trained*: references were trained *without* the record, or half of them with it, *both*. References and queries are those of "
-            "one record; RMIA asks the target about 2,000 further images once, by heart about judged ones. *By heart*: networks that know 2,000 images of CIFAR-100 by heart. 95 "
-            "% intervals over {param}`targets` targets and {param}`records` images. Attacks whose scores are few numbers, such as *0-1*, have no "
+            "one record; RMIA asks the target about 2,000 further images once, or about judged ones where all images train some model. "
+            "95 % intervals over {param}`targets` targets and the first 4,000 records, of which costly signals were measured. Attacks whose scores are few numbers, such as *0-1*, have no "
             "threshold for so few alarms. LiRA's released code scores offline by the density of its Gaussian, so that too low a confidence counts for "
             "membership, too.")
 
 # %% tags=["hide-input"]
-figures.show(
-    exhibits.ranking_figure(frame, compared), name="compare-ranking",
-    caption="The ranking: how many points of TPR at 1 % FPR each attack is away from RMIA on the same images, with {param}`compared` references or "
-            "with none. Paired differences with 95 % intervals; one that covers zero leaves the order open. They are not corrected for their number.",
-    alt="A row for each attack and a panel for each set: a mark at the difference from RMIA with a bar, to the left of zero where "
-        "RMIA finds more.")
-
-# %% tags=["hide-input"]
 results.show_table(
-    exhibits.main_table(frame, compared, "auc"), name="compare-auc",
-    caption="{numref}`compare-table` with AUC in the place of the rate, in percent; guessing has 50.")
+    exhibits.rates_table(choices), name="compare-rates",
+    caption="What the attacks of {numref}`compare-guide` find at 1 % false alarms, in percent with 95 % intervals, on the targets that did not choose them.")
 results.show_table(
     exhibits.regimes_table(cases), name="compare-regimes",
-    caption="The networks that are attacked: each was trained on half of the training records. *Others* are test images, by heart the other half.")
+    caption="The networks that are attacked: each was trained on half of the training records. *Others* are test images, or the other half where all images "
+            "train some model. *By heart* are networks that are right on all members but a few in a thousand.")
 results.show_table(
     exhibits.access_table(), name="compare-access",
     caption="What each attack needs, as declared by the function that computes it. Thresholds that are named there are for whoever must say yes or "
             "no; rankings do without.")
 
 # %% [markdown]
-# ### Public records instead of a pool
-#
-# An attacker may own records like the target's, and none of those that are judged. They can train a model on them, or a [regression](quantile.ipynb)
-# of the target's scores. This comparison gives both the same records: the half of the pool that did not train the target.
-
-# %%
-regression = study.find(f"quantile/{banks[0]}-small", label=True, public=None)
-further = (study.find("quantile/public-references", count=1)
-           if banks[0] == "cifar10" else None)
-public = study.public_records(banks[0], targets, regression, further,
-                              draws=draws)
-
-# %% tags=["hide-input"]
-results.show_table(
-    exhibits.by_references_table(public, "public"), name="compare-public",
-    caption="Attackers with 25,000 public images, none of which is judged, in percent with 95 % intervals over targets and records. Judged are 10,000 "
-            "members of each target and 10,000 test images. References are trained by the target's recipe; with none, the public records train "
-            "nothing or a regression. RMIA has its authors' constant.")
-results.name({"public": number(public, "calibrated loss", references=1), "public-two": (
-    "not measured yet" if further is None else number(public, "calibrated loss", references=2)), "guide-regression": (
-    "not measured yet" if regression is None else number(public, "quantile regression", references=0))}, ".1%")
-
-# %% [markdown]
-# One model on public records lets the calibrated loss find {ours}`public` of the members, two {ours}`public-two`; a regression on the same records: {ours}`guide-regression`.
-#
-# ### Without a strong attack
-#
-# What would LiRA find, if nobody can train references? {cite:t}`dodd2025tail` look at the other end of the losses: few members are left among the
-# highest losses when those at risk have been learned. Their estimate is the share of the others that one threshold on the loss tells, at as few
-# mistakes.
-
-# %%
-tails = pd.concat([study.tail(case, targets, draws) for case in cases])
-
-# %% tags=["hide-input"]
-points(pd.concat([tails, frame]), tail="K25")
-results.show_table(
-    exhibits.tail_table(pd.concat([tails, frame])), name="compare-tail",
-    caption="What LiRA finds with the most references; the estimate of it by the tail of the loss, which needs none; and what RMIA finds with one "
-            "reference. In percent, at 1 % and 0.1 % false alarms. *Loss tail*: non-members whose loss is above that of all but 1 %, or 0.1 %, of the members.")
-
-# %% [markdown]
-# :::{finding}
-# :claims: K25 reproduced
-# The tail of the loss is nearer to what LiRA finds than RMIA with one reference is, by {ours}`points-tail` points on average over the banks. Where
-# networks know their members by heart it says too much. So it is a first line of an audit without references, and no verdict.
-# :::
-#
 # ### Records to guess
 #
 # Some records of the target by hand, as an attacker sees them; on [their own page](../book/play.md) they are dealt to you.
@@ -434,8 +412,8 @@ game_cards.show(
 # ### Every claim, with its verdict
 
 # %%
-identity = pd.concat([study.ranks_as_rmia(case, compared) for case in cases])
-everything = pd.concat([tails, frame, of_recipes, shared, public, identity],
+identity = pd.concat([study.ranks_as_rmia(case, compared) for case in deep])
+everything = pd.concat([by_rate, study.by_queries(of_recipes), study.at_rates(shared), identity],
                        ignore_index=True)
 verdicts = rules.judge_all("compare", everything, {})
 
@@ -445,7 +423,6 @@ claims.show("compare", verdicts)
 # %% [markdown]
 # ### Where this comparison stops short
 #
-# Networks are small but for ResNet-9. Intervals cover targets and records, not the choice of the bank. Of {param}`records` images half are members of
-# a target, so a rate of one in a thousand rests on two images at most: for such, on all images, see [the banks](banks.ipynb). Quantile regression is not in the main table, since it is fitted to records that are judged there.
+# Networks are small but for ResNet-9. Intervals cover targets and records, not the choice of the bank; of each set and network there is one.
 #
 # On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

@@ -204,8 +204,8 @@ def _bavaria(
 
     def log_density(kept, observed: bool):
         """log p(signal) [N, A] from the kept references [R, N], or from the prior that they give when not `observed`."""
-        flat = values[kept].astype(np.float64)
-        prior_mean, variance = flat.mean(0), flat.var(0)
+        everywhere = {"axis": (0, 1), "where": kept[..., None], "dtype": np.float64}
+        prior_mean, variance = values.mean(**everywhere), values.var(**everywhere)
         mean, squares, count = (
             in_blocks(moments, values, kept) if observed else (prior_mean, *np.zeros((2, 1, 1)))
         )

@@ -32,7 +32,8 @@ from mia_lib.checks import check_numbers
 from mia_lib.errors import MiaError, check_choice
 
 POPULATION = 2000  # public records of RMIA, at most
-OFFLINE_A = 0.3  # of RMIA's offline form, the authors' for CIFAR-10
+AUTHORS_A = {"cifar10": 0.3, "cifar100": 0.6}  # of RMIA's offline form, as its authors set it
+OFFLINE_A = AUTHORS_A["cifar10"]
 OFFLINE_FACTOR = 0.33  # of BASE's offline form, LeakPro's
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the soft minimum, to choose from
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)  # that either is chosen from
@@ -150,8 +151,8 @@ class Attack:
         constants: option -> the values from which `View.rehearse` chooses it by attacking the attacker's own models.
         least_references: fewest references with which it runs; 0 if as few do as its kind of
             references allows.
-        comparison: where the comparison of all attacks has it: nowhere (""), in its "tables", there
-            with all "counts" of references, and in the "figure" over these counts, too.
+        comparison: where the comparison of all attacks has it: nowhere (""), in its "tables", or there and, with every number
+            of references, in its "figure".
         audit_order: its place in the order in which an audit runs attacks; 0 if no audit runs it.
         obstacle: function of `audit.inputs.AuditInputs` and `audit.attacks.MeasuredCosts` that says
             why the attack is not possible, "" if it is.
@@ -172,7 +173,7 @@ class Attack:
     knows_membership: bool = False
     constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     least_references: int = 0
-    comparison: Literal["", "tables", "counts", "figure"] = "tables"
+    comparison: Literal["", "tables", "figure"] = "tables"
     audit_order: int = 0
     obstacle: Callable[[Any, Any], str] = lambda inputs, costs: ""
     queries: Callable[[Any], int] = lambda inputs: 0
@@ -500,7 +501,7 @@ _ENTRIES = (
         baselines.lira_online,
         "sky dashes h",
         least_references=4,
-        comparison="counts",
+        comparison="figure",
     ),
     Attack(
         "RMIA",
@@ -522,9 +523,8 @@ _ENTRIES = (
         BRANNVALL,
         bayesian.bavaria_online,
         options=WITHIN,
-        comparison="counts",
     ),
-    _curved("Curv, log ratio", by_curvature.nll, "red - P", comparison="counts"),
+    _curved("Curv, log ratio", by_curvature.nll, "red - P"),
     _curved(
         "Curv ZO LR",
         by_curvature.likelihood_ratio,

@@ -16,7 +16,7 @@ from mia_lib import drawing, metrics
 from mia_lib.attacks import registry, threat_model
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
-DRAWN = [name for name, entry in ATTACKS.items() if entry.attack.comparison == "figure"][::-1]
+DRAWN = study.LOSS_ATTACKS[::-1]
 KNOWS = {
     "none": "–",
     "out only": "without",
@@ -25,17 +25,11 @@ KNOWS = {
 BESIDE = ("MALT", "RMIA", "LiRA", "BaVarIA")  # that a reader can choose between
 
 
-def of_banks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows about attacks on banks, and on networks that know their members by heart, with as few
-    queries as each needs."""
-    return frame[frame["study"].isin(["bank", "by heart"]) & frame["attack"].isin(ATTACKS)]
-
-
 def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) -> pd.DataFrame:
     """Table of every attack with `count` references or without any: one metric on each data set, in
     percent."""
-    rows = of_banks(frame)
-    rows = rows[rows["references"].isin([0, count])].astype({"queries": int, "references": int})
+    rows = frame[frame["attack"].isin(ATTACKS) & frame["references"].isin([0, count])]
+    rows = rows.astype({"queries": int, "references": int})
     made = results.percent_table(
         rows,
         ["attack", "references", "queries"],
@@ -50,14 +44,15 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     """TPR at 1 % FPR against the number of references, a panel for each data set; attacks without
     references are drawn across."""
     rows = metrics.summary(
-        of_banks(frame).query("metric == 'tpr_at_fpr=0.01'"),
+        frame.query("metric == 'tpr_at_fpr=0.01'"),
         ["data", "references", "attack", "metric"],
     )
     alone = rows[rows["references"] == 0]
-    across = [alone.assign(references=n) for n in set(rows["references"]) - {0}]
-    shown = pd.concat([rows[rows["references"] > 0], *across])
+    others = rows[["data", "references"]].drop_duplicates().query("references > 0")
+    across = alone.drop(columns="references").merge(others, on="data")
+    shown = pd.concat([rows[rows["references"] > 0], across])
     orders = {"data": list(rows["data"].unique()), "attack": DRAWN}
-    shown = shown[shown["attack"].isin(DRAWN)].sort_values(
+    shown = shown.sort_values(
         ["data", "references", "attack"],
         key=lambda column: (
             column.map(orders[column.name].index) if column.name in orders else column
@@ -102,31 +97,41 @@ def queries_figure(frame: pd.DataFrame, count: int) -> Figure:
 
 
 HAVE = {
-    "labels": "predicted labels",
-    "losses": "losses of the true label",
-    "outputs": "all outputs",
-    "one": "the recipe, and one model of your own without the record",
-    "apart": "{} models of your own without the record",
-    "few": "{} models, half of them with the record",
-    "many": "{} models, half of them with the record",
+    "alone": "the loss of each record",
+    "one": "one model of your own without the record",
+    "two": "two models, one of them with the record",
+    "apart": "a few models without the record",
+    "few": "as few, half of them with the record",
+    "many": "as many as there are, half of them with the record",
+}
+FITS = {
+    study.GENERALISES: "it errs on some of its members",
+    study.BY_HEART: "it is right on all its members",
+    "either": "you cannot tell",
 }
 
 
-def guide_table(frame: pd.DataFrame, count: int) -> pd.DataFrame:
-    """Table that guides the choice of an attack by what an attacker has: the attack that finds most
-    members at 1 % FPR on every second target, and its TPR on the other targets, in percent, on each
-    data set."""
-    means, chosen, rows = study.means_of(frame, count), study.guide(frame, count), {}
-    for have, name in chosen.items():
-        references = means[have][2]
-        rows[HAVE[have].format(references)] = {
-            "attack": name,
-            **{
-                data: results.format_percent(study.reported(frame, name, references, data))
-                for data in of_banks(frame)["data"].unique()
-            },
-        }
-    return pd.DataFrame(rows.values(), index=pd.Index(rows, name="you have"))
+def guide_table(choices: pd.DataFrame) -> pd.DataFrame:
+    """Table that guides the choice of an attack, from `study.guide`: by what an attacker has, and by how well models of this
+    kind know their members."""
+    cells = choices["attack"] + choices.agg(" ({0[good]} of {0[settings]})".format, axis=1)
+    made = choices.assign(cell=cells).pivot(index="means", columns="fit", values="cell")
+    made = made.loc[
+        [means for means in HAVE if means in made.index], [fit for fit in FITS if fit in made]
+    ]
+    return made.rename(index=HAVE, columns=FITS).rename_axis("you have").rename_axis(None, axis=1)
+
+
+def rates_table(choices: pd.DataFrame) -> pd.DataFrame:
+    """Table of the rates at 1 % FPR of the chosen attacks, in percent, on each data set that they were chosen for."""
+    rows = choices[choices["fit"] != "either"]
+    rates = [
+        {data: results.format_percent(number) for data, number in of_row.items()}
+        for of_row in rows["rates"]
+    ]
+    index = [rows["means"].map(HAVE).rename("you have"), rows["attack"]]
+    made = pd.DataFrame(rates, index=pd.MultiIndex.from_arrays(index))
+    return made.groupby(level=[0, 1], sort=False).first().fillna(results.DASH)
 
 
 NETWORKS = {
@@ -143,7 +148,7 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     ).replace("", results.DASH)
     rows = []
     for case in cases:
-        recipe, of_case = case.study == "recipe", frame[frame["data"] == case.name]
+        recipe, of_case = case.name not in NETWORKS, frame[frame["data"] == case.name]
         augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
         most, right = (
             of_case["references"].max(),
@@ -187,67 +192,6 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     return table.set_index(["network", "whose", "attack", "references", "right on members, others"])
 
 
-def tail_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table of LiRA's TPR with the most references, and of two rates that need fewer: what the loss
-    alone tells of it, and RMIA with one reference, in percent."""
-    most = frame.groupby("data")["references"].transform("max")
-    rows = frame[
-        frame["attack"].eq("loss tail")
-        | frame["attack"].eq("LiRA") & frame["references"].eq(most)
-        | frame["attack"].eq("RMIA, offline") & frame["references"].eq(1)
-    ]
-    return results.percent_table(
-        rows,
-        "data",
-        ("attack", "metric"),
-        {
-            (name, metric): f"{name}: {TITLE_OF[metric]}"
-            for metric in study.METRICS[1:]
-            for name in ("LiRA", "loss tail", "RMIA, offline")
-        },
-    )
-
-
-def ranking_figure(frame: pd.DataFrame, count: int, rival: str = "RMIA") -> Figure:
-    """Lead of each attack over one of them (`rival`) in points of TPR at 1 % FPR, paired, with as
-    many references, a panel for each data set."""
-    rows = of_banks(frame)
-    rows = rows[rows["references"].isin([0, count]) & (rows["metric"] == study.METRICS[1])]
-    leads: dict[str, dict] = {}
-    for data, part in rows.groupby("data", sort=False):
-        first = metrics.estimate(part, rival, study.METRICS[1])
-        leads[data] = {
-            name: 100 * (metrics.estimate(part, name, study.METRICS[1]) - first).interval()
-            for name in part["attack"].unique()
-            if name != rival
-        }
-    first = next(iter(leads.values()))
-    names = sorted(first, key=lambda name: first[name].value)
-    figure, axes = drawing.panels(list(leads), 0.28 * len(names) + 1.2)
-    for axis, of_panel in zip(axes, leads.values(), strict=True):
-        for place, name in enumerate(names):
-            if name in of_panel:
-                look, lead = drawing.style_of(name, place), of_panel[name]
-                ends = [[lead.value - lead.low], [lead.high - lead.value]]
-                axis.errorbar(lead.value, place, xerr=ends, fmt=look["marker"], color=look["color"])
-        axis.axvline(0, **drawing.CHANCE)
-        axis.set(
-            yticks=range(len(names)),
-            yticklabels=names if axis is axes[0] else [""] * len(names),
-            xlabel=f"points from {rival}",
-        )
-        axis.grid(axis="y", visible=False)
-    return figure
-
-
-def by_references_table(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Table of the study `what`, "tables" or "public": a row for each data set, attack and number
-    of references."""
-    rows = frame[frame["study"] == what]
-    columns = {(metric,): TITLE_OF[metric] for metric in TITLE_OF if metric in set(rows["metric"])}
-    return results.percent_table(rows, ["data", "references", "attack"], ("metric",), columns)
-
-
 def sharing_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Table of attacks with one reference that shares half of the target's members, and with one
     that shares none."""
@@ -266,6 +210,7 @@ def regimes_table(cases: Iterable[Case]) -> pd.DataFrame:
         [
             {
                 "models of": case.name,
+                "fit": case.fit,
                 "how many": len(case.game.members),
                 "members each": f"{case.trained:,}",
                 **{

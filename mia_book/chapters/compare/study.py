@@ -10,24 +10,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from mia_book.publishing.banks import BANKS
 from mia_lib import metrics, signals
-from mia_lib.attacks import ACCESS, REFERENCES, bayes, registry
+from mia_lib.attacks import REFERENCES, registry
 from mia_lib.attacks.registry import LOG_ODDS, Attack
-from mia_lib.data import sets
-from mia_lib.errors import MiaError
 from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank, load
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+RATES = {"tpr_at_fpr=0.01": "1 %", "tpr_at_fpr=0.001": "0.1 %"}
 POPULATION = 2000  # records that no model was trained on, with which RMIA compares
 FLOOR = 1e-22  # that is added to a curvature before its logarithm is kept
-BY_HEART = "by heart"  # networks that know 2,000 images of CIFAR-100 by heart
+GENERALISES, BY_HEART = "generalises", "by heart"
+KNOWN = 0.998  # of the members that a model is right on, from which on it knows them by heart
+CURVED = 4000  # records of which costly signals were measured
+TRIED = 2000  # records, at least, on which constants are chosen
+MEMORISED = "curvature/memorised"
+BANKS = {  # name -> the piece, and the title of its models
+    "cifar10": ("bank/cifar10-small", "CIFAR-10"),
+    "cifar100": ("bank/cifar100-small", "CIFAR-100"),
+    "resnet9": ("bank/cifar10", "CIFAR-10, ResNet-9"),
+    "cifar10_by_heart": ("bayes/table2", "CIFAR-10, by heart"),
+    "cifar100_by_heart": (MEMORISED, "CIFAR-100, by heart"),
+    "fashion_by_heart": ("bank/fashion-mlp", "Fashion, by heart"),
+}
+CURVATURES = {  # piece -> that of its curvatures and further queries
+    "bank/cifar10-small": "curvature/cifar10-small",
+    "bank/cifar100-small": "curvature/cifar100-small",
+    MEMORISED: MEMORISED,
+}
 Scores = dict[int, dict[str, np.ndarray]]
 
 
@@ -88,9 +104,9 @@ MANY_QUERY_ENTRIES = (
     }
 )
 ENTRIES = ATTACKS | MANY_QUERY_ENTRIES
-CURVES = {  # known with every number of references
-    name for name, entry in ATTACKS.items() if entry.attack.comparison in ("counts", "figure")
-}
+LOSS_ATTACKS = [  # that every bank has the signals of, with every number of references
+    name for name, entry in ATTACKS.items() if entry.attack.comparison == "figure"
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,73 +114,69 @@ class Case:
     """Models of one regime, and their signals for the records that are judged.
 
     Attributes:
-        name: used in tables. study: "bank", or "by heart".
+        name: used in tables.
         game: with signals of all models, costly ones of the first models alone; public records are those that no model was
             trained on, and the judged ones where there are no such.
         trained: how many records each model was trained on.
         accuracy: of each model on its members and on the others, [M, 2].
+        share: RMIA's constant a where it cannot be learned, as its authors set it for this data set.
     """
 
     name: str
-    study: str
     game: Game
     trained: int
     accuracy: np.ndarray
+    share: float = registry.OFFLINE_A
+
+    @property
+    def fit(self) -> str:
+        """`BY_HEART` where models are right on all their members but a few in a thousand, else `GENERALISES`. An attacker who
+        trains references sees it on these."""
+        return BY_HEART if self.accuracy[:, 0].mean() >= KNOWN else GENERALISES
+
+
+def of_bank(name: str, records: int | None = None, models: int | None = None) -> Case:
+    """The case of a published bank, by its name in `BANKS`, on its first records, or on all that models were trained on.
+
+    With at most `CURVED` records it has the signals that were measured of so many alone, too: curvature, all outputs, and the
+    answers to further queries.
+    """
+    piece, title = BANKS[name]
+    bank, curved = load(piece, models), CURVATURES.get(piece)
+    seen, tested = bank.trained, bank.untrained
+    if piece == MEMORISED:
+        right, odds = (bank.true == bank.top)[..., 0], bank.true[..., 0]
+    else:
+        right, odds = bank.correct, bank.margin
+    rows = seen[:records]
+    others = tested if len(tested) else seen
+    accuracy = [
+        (row[members].mean(), row[others][~members[others]].mean())
+        for row, members in zip(right, bank.members, strict=True)
+    ]
+    values = _one_query(odds[:, rows])
+    if records is not None and records <= CURVED:
+        values["correctness"] = right[:, rows]
+        if curved:
+            values |= _curved(load(curved, models and min(models, 32)), records)
+    public = signals.loss_of(odds[:, tested[:POPULATION]]) if len(tested) else values["loss"]
+    members, trained = bank.members[:, rows], int(bank.members[0].sum())
+    share = registry.AUTHORS_A.get(bank.parameters["dataset"], registry.OFFLINE_A)
+    return _case(title, members, values, public, trained, accuracy, share)
 
 
 def _case(
     name: str,
-    study: str,
     members: np.ndarray,
     values: Mapping[str, np.ndarray],
     public_loss: np.ndarray,
     trained: int,
     accuracy: Sequence,
+    share: float = registry.OFFLINE_A,
 ) -> Case:
     fewest = min(map(len, values.values()))
     game = Game(members, values, {"loss": public_loss}, range(0, fewest, 2), len(members) - 2)
-    return Case(name, study, game, trained, np.array(accuracy))
-
-
-def of_bank(name: str, records: int, models: int | None = None) -> Case:
-    """The case of a published bank, by its name in `banks.BANKS`, on its first records."""
-    piece, dataset, network = BANKS[name]
-    bank, values = load(f"bank/{piece}", models), {}
-    if not network:  # curvatures were measured of small networks alone
-        values = _curved(load(f"curvature/{piece}", models and min(models, 32)), records)
-    rows, tested = np.arange(records), bank.untrained
-    right = [
-        (row[inside].mean(), row[tested].mean())
-        for row, inside in zip(bank.correct, bank.members, strict=True)
-    ]
-    values |= {**_one_query(bank.margin[:, rows]), "correctness": bank.correct[:, rows]}
-    return _case(
-        ", ".join(filter(None, (sets.title(dataset), network))),
-        "bank",
-        bank.members[:, rows],
-        values,
-        signals.loss_of(bank.margin[:, tested[:POPULATION]]),
-        int(bank.members[0].sum()),
-        right,
-    )
-
-
-def by_heart(records: int, models: int | None = None) -> Case:
-    """The case of networks that know their 2,000 members by heart. No record is left over, so RMIA
-    compares with the judged ones."""
-    curved = load("curvature/memorised", models)
-    once, right = (
-        _one_query(curved.true[:, :records, 0]),
-        (curved.true == curved.top)[:, :records, 0],
-    )
-    members = curved.members[:, :records]
-    fit = [
-        (row[inside].mean(), row[~inside].mean())
-        for row, inside in zip(right, members, strict=True)
-    ]
-    values = {**once, "correctness": right, **_curved(curved, records)}
-    trained = int(curved.members[0].sum())
-    return _case(BY_HEART, "by heart", members, values, once["loss"], trained, fit)
+    return Case(name, game, trained, np.array(accuracy), share)
 
 
 def _one_query(odds: np.ndarray) -> dict[str, np.ndarray]:
@@ -213,7 +225,6 @@ def of_recipe(augmentation: str, epochs: int) -> Case:
     }
     return _case(
         f"{augmentation}, {epochs} epochs",
-        "recipe",
         bank.members,
         {**_one_query(seen[..., 0]), **by_count},
         signals.loss_of(bank.outside),
@@ -231,12 +242,25 @@ def recipes(draws: int = 100) -> tuple[pd.DataFrame, list[Case]]:
     )
     names = ("MALT", "LiRA", "RMIA", *many)
     frames = [
-        attack_case(
-            case, len(case.game.members) // 2, [case.game.references], draws, names, step=1
-        )[0].assign(augmentation=augmentation, epochs=epochs)
+        attack_case(case, len(case.game.members) // 2, [case.game.references], names, draws, 1)[
+            0
+        ].assign(study="recipe", recipe=case.name, augmentation=augmentation, epochs=epochs)
         for (augmentation, epochs), case in cases.items()
     ]
     return pd.concat(frames, ignore_index=True), list(cases.values())
+
+
+def by_queries(frame: pd.DataFrame) -> pd.DataFrame:
+    """Study "queries": attacks that were asked once and 18 times in the place of attacks, from the frame of `recipes`; columns
+    `asks`, which attack it is, and `measure`, which metric."""
+    names = {1: "one query", 18: "18 queries"}
+    rows = frame[frame["queries"].isin(names) & frame["asks"].isin(["LiRA", "RMIA"])]
+    return rows.assign(
+        study="queries",
+        attack=rows["queries"].map(names),
+        measure=rows["metric"].replace({"tpr_at_fpr=0.01": "TPR at 1 %", "auc": "AUC"}),
+        metric="value",
+    ).query("measure in ('AUC', 'TPR at 1 %')")
 
 
 def pairs_for(entry: Entry, count: int) -> int:
@@ -261,54 +285,55 @@ def fits(entry: Entry, case: Case, count: int) -> bool:
 
 
 def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
-    """Scores of an attack on one target with `count` references, higher for members, [N]."""
+    """Scores of an attack on one target with `count` references, higher for members, [N].
+
+    Its constants are chosen by attacking one of the references, for the TPR at 1 % FPR; with a single reference RMIA's is its
+    authors'."""
     view = case.game.view(target, 2 * pairs_for(entry, count))
     if entry.reads:
         measured, signal = entry.reads
         view = replace(view, replaced={signal: measured})
-    return entry.attack.score(
-        view, **(view.rehearse(entry.attack.name) if entry.attack.constants else {})
-    )
+    options = {}
+    if entry.attack.constants:
+        step = max(1, case.game.members.shape[1] // TRIED)
+        options = view.rehearse(
+            entry.attack.name, step=step, metric=partial(metrics.tpr_at_fpr, fpr=0.01)
+        )
+        if not options and entry.attack.name == "RMIA, offline":
+            options = {"a": case.share}
+    return entry.attack.score(view, **options)
 
 
 def attack_case(
     case: Case,
     targets: int,
     counts: Sequence[int],
-    draws: int = 100,
-    names: Sequence[str] | None = None,
-    whole: Sequence[int] | None = None,
+    names: Sequence[str] = tuple(LOSS_ATTACKS),
+    draws: int = 20,
     step: int = 2,
 ) -> tuple[pd.DataFrame, Scores]:
     """Attacks on one model of each of the first pairs, or with step 1 on both.
 
     Args:
-        names: of `ENTRIES`; all of them when None.
-        whole: numbers of references, `counts` or further ones, with which they are all run, the first that
-            `MANY_QUERY_ENTRIES` are; with other numbers only the `CURVES`. All numbers when None.
+        counts: numbers of references; an attack that has none, or a case not so many, is left out. names: of `ENTRIES`.
 
     Returns:
-        columns `references`, 0 of attacks that have none, `queries`, and `asks`, the attack that has so many; and scores
-        [T, N] by number of references and name.
+        columns `data`, `fit`, `references`, 0 of attacks that have none, `queries`, and `asks`, the attack that has so many;
+        and scores [T, N] by number of references and name.
 
     Raises:
         MiaError: more targets than pairs.
     """
     game = replace(case.game, targets=range(0, 2 * targets, step))
-    scores = {}
-    for count in (0, *sorted({*counts, *(whole or ())})):
-        run = names or [
-            name
-            for name in ENTRIES
-            if whole is None
-            or (name in CURVES or count in (0, *whole) and (name in ATTACKS or count == whole[0]))
-        ]
-        scores[count] = {
+    scores = {
+        count: {
             name: np.stack([score(ENTRIES[name], case, target, count) for target in game.targets])
-            for name in run
+            for name in names
             if fits(ENTRIES[name], case, count)
         }
-    where = {"study": case.study, "data": case.name}
+        for count in sorted({0, *counts})
+    }
+    where = {"study": "attacks", "data": case.name, "fit": case.fit}
     frame = pd.concat(
         [
             by_target(by_name, game.target_members, METRICS, draws=draws, **where, references=count)
@@ -323,10 +348,17 @@ def attack_case(
     ), scores
 
 
-def all_with(cases: Sequence[Case], counts: Sequence[int], compared: int) -> list[int]:
-    """Numbers of references with which all attacks run: `compared`, one, and the most that every case has."""
-    fewest = min(case.game.references for case in cases)
-    return [compared, 1, max((count for count in counts if count <= fewest), default=1)]
+def at_rates(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows about the TPR, with the FPR in a column `rate`, so that a claim can be asked at each."""
+    rows = frame[frame["metric"].isin(RATES)]
+    return rows.assign(rate=rows["metric"].map(RATES), metric="tpr")
+
+
+def with_most(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the most references of both kinds that a case has, as study "most"."""
+    rows = frame[frame["attack"] == "LiRA"]
+    most = rows.groupby("data")["references"].max()
+    return frame[frame["references"] == frame["data"].map(most)].assign(study="most")
 
 
 def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
@@ -342,63 +374,53 @@ def ranks_as_rmia(case: Case, count: int = 8) -> pd.DataFrame:
     return by_repetition(falls, study="identity", data=case.name)
 
 
-def tail(case: Case, targets: int, draws: int = 100) -> pd.DataFrame:
-    """Rates of the attack "loss tail" (Dodd et al. 2025), which tell what a strong attack would
-    find without running one: the share of the non-members whose loss is above that of all but one
-    in a hundred, or a thousand, of the members. One threshold on the loss tells *non-members* at
-    this rate, at so few mistakes about members."""
-    game = replace(case.game, targets=range(0, 2 * targets, 2))
-    return by_target(
-        {"loss tail": -game.scores(["MALT"])["MALT"]},
-        ~game.target_members,
-        METRICS[1:],
-        draws=draws,
-        study=case.study,
-        data=case.name,
-        references=0,
-    )
-
-
 # ------------------------------------------------------------------------------------ references that know no judged record
 
-WITHOUT = ("calibrated loss", "MAST (softmin)", "LiRA, offline", "RMIA, offline")
+WITHOUT = ("calibrated loss", "LiRA, offline", "RMIA, offline")
 
 
-def out_only(odds: np.ndarray, names: Sequence[str] = WITHOUT) -> dict[str, np.ndarray]:
-    """Scores [N] by attack from log odds [1 + R, N] of a target and of references that were trained
-    on no judged record. RMIA has its authors' constant and compares with the judged records: which
-    these are changes no rank."""
-    view = registry.ArraySignals(
-        {LOG_ODDS: odds}, np.zeros((len(odds) - 1, odds.shape[1]), bool), {LOG_ODDS: odds}
-    )
-    return {name: registry.score(name, view) for name in names}
-
-
-def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
+def sharing(names: Sequence[str], targets: int, draws: int = 20) -> pd.DataFrame:
     """Study "sharing": one reference that was trained on half of the target's members, and one that
     was trained on none of them, by the column `overlap`. Judged are the members that neither was
-    trained on, and all records that no model was."""
-    bank = load(f"bank/{dataset}-small", 2 * targets + 2)
+    trained on, and all records that no model was; RMIA has its authors' constant.
+
+    Args:
+        names: of `BANKS`, those with records that no model was trained on. targets: of each, as far as pairs follow them.
+    """
+    return pd.concat([_sharing(name, targets, draws) for name in names], ignore_index=True)
+
+
+def _sharing(name: str, targets: int, draws: int) -> pd.DataFrame:
+    piece, title = BANKS[name]
+    bank = load(piece)
+    targets = min(targets, len(bank) // 2 - 1)
     tested, rows, scores = bank.untrained, [], {"half": [], "nothing": []}
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in range(0, 2 * targets, 2))
+    share = registry.AUTHORS_A.get(bank.parameters["dataset"], registry.OFFLINE_A)
     for target in range(0, 2 * targets, 2):
         kept = np.flatnonzero(bank.members[target] & ~bank.members[target + 2])[:size]
         rows.append(np.r_[kept, tested])
         for overlap, reference in (("half", target + 2), ("nothing", target + 1)):
+            odds = bank.margin[[target, reference]][:, rows[-1]].astype(float)
+            # RMIA compares with the judged records: which these are changes no rank
+            view = registry.ArraySignals(
+                {LOG_ODDS: odds}, np.zeros((1, odds.shape[1]), bool), {LOG_ODDS: odds}
+            )
+            options = {"RMIA, offline": {"a": share}}
             scores[overlap].append(
-                out_only(bank.margin[[target, reference]][:, rows[-1]].astype(float))
+                {one: registry.score(one, view, **options.get(one, {})) for one in WITHOUT}
             )
     members = np.tile(np.arange(len(rows[0])) < size, (targets, 1))
     return pd.concat(
         [
             by_target(
-                {name: np.stack([one[name] for one in each]) for name in WITHOUT},
+                {one: np.stack([scored[one] for scored in each]) for one in WITHOUT},
                 members,
                 METRICS,
                 draws=draws,
                 records=np.stack(rows),
                 study="sharing",
-                data=sets.title(dataset),
+                data=title,
                 references=1,
                 overlap=overlap,
             )
@@ -408,118 +430,77 @@ def sharing(dataset: str, targets: int, draws: int = 100) -> pd.DataFrame:
     )
 
 
-def find(name: str, **parameters) -> Bank | None:
-    """The published arrays of a measurement, or None if there are none."""
-    try:
-        return load(name, **parameters)
-    except MiaError:
-        return None
-
-
-def public_records(
-    dataset: str,
-    targets: int,
-    regression: Bank | None,
-    further: Bank | None,
-    judged: int = 10_000,
-    draws: int = 100,
-) -> pd.DataFrame:
-    """Study "public": attackers who own records like the target's members, and no record that is judged. They train one model
-    on them, several models, or a regression of the target's log odds.
-
-    These records are the other half of the bank's, so the target's partner is the one model. Judged are the first members, and
-    the records that no model was trained on.
-
-    Args:
-        regression: quantile/DATASET-small, of targets 0, 2, 4, ... of the bank. further: quantile/public-references, more
-            models against each target. Both are None if not there.
-    """
-    targets = min([targets, *(len(one) for one in (regression, further) if one is not None)])
-    bank = load(f"bank/{dataset}-small", 2 * targets)
-    tested, rows, scores = bank.untrained, [], {0: [], 1: []}
-    for k, target in enumerate(range(0, 2 * targets, 2)):
-        rows.append(np.r_[np.flatnonzero(bank.members[target])[:judged], tested])
-        odds = bank.margin[[target, target + 1]][:, rows[-1]].astype(float)
-        scores[1].append(out_only(odds))
-        alone = {"MALT": bayes.malt(signals.loss_of(odds[0]))}
-        if regression is not None:
-            spread = np.exp(regression.log_spread[k, : odds.shape[1]].astype(float))
-            alone["quantile regression"] = (odds[0] - regression.mean[k, : odds.shape[1]]) / spread
-        scores[0].append(alone)
-        if further is not None:
-            scores.setdefault(1 + further.margin.shape[1], []).append(
-                out_only(np.r_[odds, further.margin[k].astype(float)])
-            )
-    members = np.tile(np.arange(len(rows[0])) < judged, (targets, 1))
-    return pd.concat(
-        [
-            by_target(
-                {name: np.stack([one[name] for one in each]) for name in each[0]},
-                members,
-                METRICS,
-                draws=draws,
-                records=np.stack(rows),
-                study="public",
-                data=sets.title(dataset),
-                references=count,
-            )
-            for count, each in scores.items()
-            if each
-        ],
-        ignore_index=True,
-    )
-
-
 # ------------------------------------------------------------------------------------------------------------------ the guide
 
+MOST, FEW = "as many as each bank has", "a few"
+MEANS = {  # what an attacker has -> kind of references, and how many of a record
+    "alone": ("none", 0),
+    "one": ("out only", 1),
+    "two": ("in and out", 2),
+    "apart": ("out only", FEW),
+    "few": ("in and out", FEW),
+    "many": ("in and out", MOST),
+}
 
-def guide(frame: pd.DataFrame, count: int) -> dict[str, str]:
-    """Name of the attack that finds most members at 1 % FPR with given means, by these, on average
-    over the banks and every second target. The other targets are for reporting its rate, see
-    `reported`.
+
+def guide(frame: pd.DataFrame, few: int) -> pd.DataFrame:
+    """For each of the `MEANS` and each fit of the target, the attack that is best in most settings.
+
+    A setting is a bank and a false positive rate. An attack is as good as the best of its setting where the paired interval of
+    their difference at 95 % has zero in it. It is chosen on every second target; where it is as good is counted on the others.
 
     Args:
-        frame: of `attack_case`, of all cases. count: of a few references.
+        frame: of `attack_case`, of all cases. few: how many references a few are.
+
+    Returns:
+        of what was run, columns means, fit (or "either"), attack, good, settings; and rates: data -> its TPR at 1 % FPR on the
+        other targets.
     """
-    rows = frame[(frame["study"] == "bank") & (frame["metric"] == METRICS[1])]
-    rows = rows.assign(
-        value=rows["estimate"].map(lambda number: number.of(slice(0, None, 2)).value)
-    )
-    groups, best = rows.groupby(["references", "attack"]), {}
-    mean = groups["value"].mean()[
-        groups["data"].nunique() == rows["data"].nunique()
-    ]  # of what can be run on all banks
-    for means, (access, kinds, references) in means_of(frame, count).items():
-        able = [
-            name
-            for name, one in ATTACKS.items()
-            if one.kind in kinds
-            and (references, name) in mean.index
-            and ACCESS.index(one.attack.needs.access) <= ACCESS.index(access)
-        ]
-        best[means] = max(able, key=lambda name: mean[references, name])
-    return best
+    rows, found = at_rates(frame), []
+    most = rows[rows["attack"] == "LiRA"].groupby("data")["references"].max()
+    kinds = rows["attack"].map({name: entry.kind for name, entry in ATTACKS.items()})
+    for means, (kind, count) in MEANS.items():
+        count = {MOST: rows["data"].map(most), FEW: few}.get(count, count)
+        able = rows[(kinds == kind) & (rows["references"] == count) & rows["value"].notna()]
+        for fit, of_fit in [*able.groupby("fit", sort=False), ("either", able)]:
+            if of_fit.empty:
+                continue
+            settings = [
+                dict(zip(each["attack"], each["estimate"], strict=True))
+                for _, each in of_fit.groupby(["data", "rate"], sort=False)
+            ]
+            everywhere = [name for name in settings[0] if all(name in one for one in settings)]
+            chosen = max(everywhere, key=lambda name: _good(settings, name, slice(0, None, 2)))
+            good, _ = _good(settings, chosen, OTHERS)
+            rates = of_fit[(of_fit["attack"] == chosen) & (of_fit["rate"] == "1 %")]
+            found.append(
+                {
+                    "means": means,
+                    "fit": fit,
+                    "attack": chosen,
+                    "good": good,
+                    "settings": len(settings),
+                    "rates": {
+                        data: number.of(OTHERS).interval((0.0, 1.0))
+                        for data, number in zip(rates["data"], rates["estimate"], strict=True)
+                    },
+                }
+            )
+    return pd.DataFrame(found)
 
 
-def means_of(frame: pd.DataFrame, count: int) -> dict[str, tuple[str, tuple[str, ...], int]]:
-    """Means that an attacker may have, by their names: access to the target, kinds of references,
-    and their number; the most may be `count`."""
-    most = int(frame.groupby("data", sort=False)["references"].max().min())
-    return {
-        "labels": ("label", ("none",), 0),
-        "losses": ("loss", ("none",), 0),
-        "outputs": ("output vector", ("none",), 0),
-        "one": ("output vector", ("out only",), 1),
-        "apart": ("output vector", ("out only",), count),
-        "few": ("output vector", ("in and out",), count),
-        "many": ("output vector", ("in and out",), most),
-    }
+OTHERS = slice(1, None, 2)  # targets that do not choose an attack
 
 
-def reported(
-    frame: pd.DataFrame, attack: str, references: int, data: str, metric: str = METRICS[1]
-) -> metrics.Interval:
-    """A metric of an attack with its interval, on the targets that did not choose the attack."""
-    rows = frame[frame["study"].isin(("bank", "by heart"))]
-    number = metrics.estimate(rows, attack, metric, references=references, data=data)
-    return number.of(slice(1, None, 2)).interval((0.0, 1.0))
+def _good(
+    settings: Sequence[Mapping[str, metrics.Estimate]], name: str, targets: slice
+) -> tuple[int, float]:
+    """In how many settings an attack is as good as the best, on these targets, and its mean share of the best rate."""
+    good, share = 0, []
+    for of_setting in settings:
+        numbers = {attack: number.of(targets) for attack, number in of_setting.items()}
+        best = max(numbers, key=lambda attack: numbers[attack].value)
+        behind = (numbers[best] - numbers[name]).interval()
+        good += best == name or behind.low <= 0
+        share.append(numbers[name].value / max(numbers[best].value, 1e-9))
+    return good, float(np.mean(share))

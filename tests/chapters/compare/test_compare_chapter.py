@@ -10,7 +10,7 @@ from mia_book.chapters.compare.study import ATTACKS, ENTRIES
 from mia_lib import metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.errors import MiaError
-from mia_lib.published import Bank, load
+from mia_lib.published import load
 
 RECORDS, TARGETS = 600, 8
 
@@ -22,7 +22,7 @@ def case():
 
 @pytest.fixture(scope="module")
 def attacked(case):
-    return study.attack_case(case, TARGETS, [1, 2, 4, 8], draws=10)
+    return study.attack_case(case, TARGETS, [1, 2, 4, 8], ENTRIES, draws=10)
 
 
 def test_a_record_is_compared_with_as_many_references_whichever_kind_an_attack_takes(case):
@@ -69,36 +69,32 @@ def test_scores_are_those_of_the_library_on_the_bank(case, attacked):
 
 
 def test_the_soft_minimum_and_base_rank_as_rmia(case):
-    for one in (case, study.by_heart(RECORDS)):
+    for one in (case, study.of_bank("cifar100_by_heart", RECORDS)):
         found = study.ranks_as_rmia(one, 4)
         assert found["attack"].tolist() == ["MAST (softmin)", "BASE"] and found[
             "value"
         ].tolist() == [0, 0]
 
 
-def test_a_tail_is_the_share_of_others_above_all_but_one_in_a_hundred_members(case):
-    found, loss = study.tail(case, 2, draws=4), case.game.values["loss"]
-    for k, target in enumerate((0, 2)):
-        members, others = (
-            loss[target][case.game.members[target]],
-            loss[target][~case.game.members[target]],
-        )
-        threshold = np.sort(members)[::-1][int(0.01 * len(members))]
-        assert metrics.estimate(found, "loss tail", "tpr_at_fpr=0.01").values[k] == pytest.approx(
-            (others > threshold).mean()
-        )
-
-
-def test_with_most_numbers_of_references_only_curves_are_known(case):
-    _, scores = study.attack_case(case, 2, [2, 4, 8], draws=2, whole=[4])
-    assert set(scores[2]) | set(scores[8]) < set(study.CURVES) and "LiRA, 18 queries" in scores[4]
-    assert "0-1" in scores[0] and "BASE" in scores[4] and "BASE" not in scores[8]
+def test_a_case_has_costly_signals_where_they_were_measured_of_so_many_records_alone():
+    few, all_of_it = (study.of_bank("cifar10", count, 4) for count in (RECORDS, None))
+    assert "curvature" in few.game.values and "curvature" not in all_of_it.game.values
+    assert all_of_it.game.members.shape == (4, 50_000)
+    assert [study.of_bank(name, RECORDS, 4).fit for name in study.BANKS] == [
+        study.GENERALISES if "heart" not in name else study.BY_HEART for name in study.BANKS
+    ]
     with pytest.raises(MiaError, match="targets = 11"):
-        study.attack_case(case, 11, [2])
+        study.attack_case(study.of_bank("cifar10", RECORDS, 20), 11, [2])
+
+
+def test_rmia_has_its_authors_constant_of_the_data_where_it_cannot_learn_one():
+    case = study.of_bank("cifar100", RECORDS, 6)
+    view, entry = case.game.view(0, 2), ENTRIES["RMIA, offline"]
+    assert_allclose(study.score(entry, case, 0, 1), registry.score("RMIA, offline", view, a=0.6))
 
 
 def test_both_references_of_the_sharing_study_know_no_judged_record():
-    found = study.sharing("cifar10", 2, draws=4)
+    found = study.sharing(["cifar10"], 2, draws=4)
     bank = load("bank/cifar10-small", 6)
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in (0, 2))
     kept = np.flatnonzero(bank.members[0] & ~bank.members[2])[:size]
@@ -114,59 +110,35 @@ def test_both_references_of_the_sharing_study_know_no_judged_record():
     ] == pytest.approx(value)
 
 
-def test_a_regression_on_public_records_is_a_row_where_it_is_published():
-    bank = load("bank/cifar10-small", 4)
-    judged, tested = 100, (~bank.members.any(0)).sum()
-    shape = (2, judged + tested + 30)  # those that are held back follow
-    regression = Bank(
-        "quantile",
-        {},
-        {"mean": np.zeros(shape, np.float16), "log_spread": np.zeros(shape, np.float16)},
-        [],
-    )
-    further = Bank(
-        "more", {}, {"margin": np.random.default_rng(0).normal(size=(2, 3, judged + tested))}, []
-    )
-    found = study.public_records("cifar10", 8, regression, further, judged, draws=4)
-    assert set(found["references"]) == {0, 1, 4}
-    assert {len(number.values) for number in found["estimate"]} == {
-        2
-    }  # as many targets as there are regressions
-    rate = {
-        name: metrics.estimate(found, name, "auc", references=0).value
-        for name in ("MALT", "quantile regression")
-    }
-    assert rate["MALT"] == pytest.approx(
-        rate["quantile regression"]
-    )  # a regression that says nothing
-    assert "quantile regression" not in set(
-        study.public_records("cifar10", 2, None, None, judged, 4)["attack"]
-    )
-    assert study.find("quantile/of-nothing") is None
+def result(attack, data, fit, values, fpr, references=8):
+    """A row of the frame of attacks: 16 targets, the even ones with the first of two rates."""
+    rates = np.where(np.arange(16) % 2, values[1], values[0]) + np.linspace(0, 1e-3, 16)
+    found = metrics.by_repetition({attack: {f"tpr_at_fpr={fpr}": rates}}, study="attacks")
+    return found.assign(data=data, fit=fit, references=references)
 
 
-def test_the_guide_chooses_on_some_targets_and_reports_on_others(attacked):
-    frame, _ = attacked
-    means, chosen = study.means_of(frame, 4), study.guide(frame, 4)
-    assert list(exhibits.guide_table(frame, 4)["attack"]) == list(chosen.values())
-    assert chosen["labels"] == "0-1" and means["many"][2] == 8 and list(means) == list(chosen)
-    for what, name in chosen.items():
-        rows = frame[(frame["attack"] == name) & (frame["metric"] == study.METRICS[1])]
-        rows = rows[rows["references"] == means[what][2]]
-        found = study.reported(frame, name, means[what][2], "CIFAR-10")
-        assert found.value == pytest.approx(rows["estimate"].iloc[0].values[1::2].mean())
-        assert ATTACKS[name].kind in means[what][1]
-
-
-def test_the_guide_stands_whatever_numbers_of_references_are_asked_for(case):
-    frame, _ = study.attack_case(case, 2, [4], draws=2, whole=study.all_with([case], [4], 2))
-    assert set(frame["references"]) == {0, 1, 2, 4}
-    assert len(study.guide(frame, 2)) == len(exhibits.guide_table(frame, 2)) == len(exhibits.HAVE)
-    frame, _ = study.attack_case(case, 2, [2], draws=2, whole=study.all_with([case], [2], 2))
-    assert list(study.guide(frame, 2)) == list(exhibits.HAVE), (
-        "prose names each, also where there are no more than a few"
+def test_the_guide_chooses_on_some_targets_and_counts_on_others():
+    frame = pd.concat(
+        [
+            result("RMIA", "a", study.GENERALISES, (0.5, 0.1), 0.01),
+            result("LiRA", "a", study.GENERALISES, (0.4, 0.3), 0.01),
+            result("RMIA", "a", study.GENERALISES, (0.3, 0.2), 0.001),
+            result("LiRA", "a", study.GENERALISES, (0.2, 0.2), 0.001),
+            result("RMIA", "b", study.BY_HEART, (0.1, 0.3), 0.01),
+            result("LiRA", "b", study.BY_HEART, (0.2, 0.5), 0.01),
+        ],
+        ignore_index=True,
     )
-    assert len(exhibits.guide_table(frame, 2)) == len(exhibits.HAVE) - 1
+    found = study.guide(frame, 8).set_index(["means", "fit"])
+    assert list(found.index.get_level_values("means").unique()) == ["few", "many"]
+    generalises = found.loc["few", study.GENERALISES]
+    assert generalises["attack"] == "RMIA", "by the even targets"
+    assert (generalises["good"], generalises["settings"]) == (1, 2), "by the odd ones"
+    assert generalises["rates"]["a"].value == pytest.approx(0.1, abs=1e-3)
+    assert found.loc["few", study.BY_HEART]["attack"] == "LiRA"
+    table = exhibits.guide_table(study.guide(frame, 8))
+    assert table.iloc[0].tolist()[:2] == ["RMIA (1 of 2)", "LiRA (1 of 1)"]
+    assert len(exhibits.rates_table(study.guide(frame, 8))) == 4
 
 
 def test_every_exhibit_has_a_row_an_attack(case, attacked):
@@ -183,9 +155,8 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
     )
     assert queries["Curv, log ratio"] == 40 and queries["LiRA"] == 1
     assert len(exhibits.access_table()) == 1 + len(ATTACKS)
-    figure = exhibits.ranking_figure(frame, 8)
-    assert {text.get_text() for text in figure.axes[0].get_yticklabels()} == names - {"RMIA"}
-    for drawn in (exhibits.references_figure(frame), exhibits.queries_figure(frame, 8)):
+    curves = frame[frame["attack"].isin(study.LOSS_ATTACKS)]
+    for drawn in (exhibits.references_figure(curves), exhibits.queries_figure(frame, 8)):
         assert [axis.get_title() for axis in drawn.axes if axis.get_title()] == ["CIFAR-10"]
     assert set(exhibits.beside([case], [scores], 8)["CIFAR-10"][0]) == set(exhibits.BESIDE)
     assert isinstance(exhibits.regimes_table([case]), pd.DataFrame)
@@ -194,8 +165,6 @@ def test_every_exhibit_has_a_row_an_attack(case, attacked):
         "Carlini et al. 2022",
         "ours",
     }
-    tails = exhibits.tail_table(pd.concat([study.tail(case, TARGETS, 10), frame]))
-    assert list(tails.index) == ["CIFAR-10"] and "loss tail: TPR at 1 %" in tails.columns
 
 
 def test_recipes_differ_in_augmentation_and_in_length_alone():
