@@ -95,7 +95,7 @@ def table_1(
     rows = rows[(rows["attack"] != LIRA) | rows["n"].isin(counts)]
     columns = {(rate,): f"TPR at {rate}" for rate in RATE_NAMES}
     paper = printed("table1") if with_paper else None
-    return results.percent_table(rows, ["data", "attack", "n"], ("rate",), columns, paper)
+    return results.percent_table(rows, ["data", "attack", "n"], ("rate",), columns, paper, digits=2)
 
 
 def scores_table(
@@ -114,7 +114,7 @@ def scores_table(
         (LIRA, few): f"{few} references",
     }
     places = pd.MultiIndex.from_product([data, scores], names=["data", "score"])
-    made = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns)
+    made = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns, digits=2)
     return made.loc[[place for place in places if place in made.index]]
 
 
