@@ -437,10 +437,6 @@ results.show_table(
 results.show_table(
     exhibits.table_2(everything, of_tables), name="quantile-table-2",
     caption="**Table 2 of the paper** beside ours, true positive rates in percent; for the paper's tasks those that its precisions imply, at 1 % (OpenML) and 0.5 % (ACS, New York).")
-for name in tables:
-    results.show_table(
-        exhibits.table_1(everything, [titles[name]], asked[name], False), name=f"quantile-{name.replace('_', '-')}",
-        caption=f"Boosted trees attacked by boosted trees on {titles[name]}, {{param}}`table_targets` targets, in percent.")
 figures.show(
     exhibits.roc_figure(scores[tables[0]], members[tables[0]], titles[tables[0]]), name="quantile-figure-3",
     caption="**Figure 3 of the paper**, here {ours}`table-set`: boosted trees attacked by boosted trees.",

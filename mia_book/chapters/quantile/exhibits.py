@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -85,17 +86,15 @@ def found(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr")]
 
 
-def table_1(
-    frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], with_paper: bool = True
-) -> pd.DataFrame:
+def table_1(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
     """Table 1 as true positive rates, a row for each case and attack; n counts the models that the
     attacker trains."""
     rows = found(frame)
     rows = in_order(rows[rows["score"] == POSITION], data)
     rows = rows[(rows["attack"] != LIRA) | rows["n"].isin(counts)]
     columns = {(rate,): f"TPR at {rate}" for rate in RATE_NAMES}
-    paper = printed("table1") if with_paper else None
-    return results.percent_table(rows, ["data", "attack", "n"], ("rate",), columns, paper, digits=2)
+    index = ["data", "attack", "n"]
+    return results.percent_table(rows, index, ("rate",), columns, printed("table1"), digits=2)
 
 
 def scores_table(
@@ -104,31 +103,29 @@ def scores_table(
     """Members found at a rate, a row for each case and score, by the regression, one reference on public records and `few`
     references."""
     rows = found(frame)
-    rows = in_order(rows[(rows["rate"] == rate) & rows["score"].isin(scores)], data)
-    order = pd.Categorical(rows["score"], scores, ordered=True)
-    rows = rows.assign(score=order).sort_values("score", kind="stable").astype({"score": str})
-    rows = in_order(rows[rows["attack"].isin([XY, ONE, LIRA])], data)
+    rows = rows[(rows["rate"] == rate) & rows["data"].isin(data)]
     columns = {
         (XY, 1): "one regression",
         (ONE, 1): "one reference",
         (LIRA, few): f"{few} references",
     }
-    places = pd.MultiIndex.from_product([data, scores], names=["data", "score"])
     made = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns, digits=2)
-    return made.loc[[place for place in places if place in made.index]]
+    return made.reindex([place for place in product(data, scores) if place in made.index])
 
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
     """TPR at 1 % FPR against the number of models the attacker trains, a panel for each case; one reference is on public
     records."""
     rows = found(frame)
-    rows = rows[(rows["rate"] == "1 %") & rows["score"].isin([POSITION, CALIBRATED])]
-    rows = in_order(rows[rows["attack"].isin([XY, ONE, LIRA])], data)
-    rows = rows[(rows["attack"] != ONE) | (rows["n"] == 1)]
-    by_loss = rows["score"] == CALIBRATED
-    named = np.where(rows["attack"] == XY, XY, LIRA)
-    named = np.where(by_loss & (named == XY), BY_LOSS, named)
-    rows = rows.assign(attack=np.where(by_loss & (named == LIRA), "calibrated loss", named))
+    rows = rows[rows["rate"] == "1 %"]
+    rows = in_order(
+        rows[rows["attack"].isin([XY, LIRA]) | (rows["attack"] == ONE) & (rows["n"] == 1)], data
+    )
+    named = {(XY, POSITION): XY, (XY, CALIBRATED): BY_LOSS}
+    named |= {(attack, POSITION): LIRA for attack in (ONE, LIRA)}
+    named |= {(attack, CALIBRATED): "calibrated loss" for attack in (ONE, LIRA)}
+    pairs = zip(rows["attack"], rows["score"], strict=True)
+    rows = rows.assign(attack=[named.get(pair) for pair in pairs]).dropna(subset="attack")
     shown = metrics.summary(rows, ["data", "n", "attack", "metric"])
     theirs = printed("table1").query("rate == '1 %'")
     theirs = theirs.assign(paper=theirs["value"] / 100)[["data", "n", "attack", "metric", "paper"]]
@@ -156,39 +153,30 @@ def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
 def pinball_table(
     frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], models: Sequence[str]
 ) -> pd.DataFrame:
-    """Tables 6 and 7: pinball loss on non-members, as fitted, and members found in percent, "0.2157 / 0.9"; a row for each
+    """Tables 6 and 7: pinball loss on non-members, as fitted, and members found in percent, "0.2163 / 0.94"; a row for each
     rate and case, the paper's `models` after the cases of their data."""
-    theirs = printed("table6", "table7")
-    theirs = theirs[theirs["data"] == theirs["dataset"]]
-    theirs = theirs.assign(case=theirs["dataset"] + ", " + theirs["model"].str.split().str[0])
-    theirs["case"] += " (paper)"
+    theirs = printed("table6", "table7").query("data == dataset")
+    network = theirs["model"].str.split().str[0]
+    theirs = theirs.assign(data=theirs["dataset"] + ", " + network + " (paper)")[
+        network.isin(models)
+    ]
     losses = frame[(frame["study"] == "pinball") & (frame["protocol"] == SAME)]
-    ours = pd.concat([losses, found(frame)[found(frame)["score"] == POSITION]])
-    ours = ours.assign(
-        case=ours["data"],
-        value=ours["value"].where(ours["study"] == "pinball", 100 * ours["value"]),
-    )
-    both = pd.concat(
-        [ours[ours["data"].isin(data)], theirs[theirs["model"].str.split().str[0].isin(models)]]
-    )
+    rates = found(frame)[found(frame)["score"] == POSITION]
+    ours = pd.concat([losses, rates.assign(value=100 * rates["value"])])
+    both = pd.concat([ours[ours["data"].isin(data)], theirs])
+    wide = both.pivot_table("value", ["rate", "data"], ["metric", "attack", "n"], "first")
+    wide = wide.reindex([*product(RATE_NAMES, [*data, *theirs["data"].unique()])])
     columns = {(MARGINAL, 0): "one threshold", (X, 1): "q(x)", (XY, 1): "q(x, y)"}
     columns |= {(LIRA, n): f"LiRA, {n}" for n in counts}
-    value = both.drop_duplicates(["rate", "case", "attack", "n", "metric"])
-    value = value.set_index(["rate", "case", "attack", "n", "metric"])["value"]
-    papers = dict.fromkeys(theirs.loc[theirs["case"].isin(both["case"]), "case"])
-    cases = [*data, *papers]
-    rows = {}
-    for rate in RATE_NAMES:
-        for case in cases:
-            cells = {}
-            for (attack, n), title in columns.items():
-                pair = [value.get((rate, case, attack, n, metric)) for metric in ("pinball", "tpr")]
-                if None in pair:
-                    cells[title] = results.DASH
-                else:
-                    cells[title] = results.Cell(f"{pair[0]:.4f} / {pair[1]:.1f}", pair[0])
-            rows[rate, case] = cells
-    return pd.DataFrame.from_dict(rows, "index").rename_axis(["at", "data"])
+    made = {
+        title: [
+            results.DASH if np.isnan(loss) else results.Cell(f"{loss:.4f} / {rate:.2f}", loss)
+            for loss, rate in zip(wide["pinball", *key], wide["tpr", *key], strict=True)
+        ]
+        for key, title in columns.items()
+        if ("tpr", *key) in wide
+    }
+    return pd.DataFrame(made, wide.index).rename_axis(["at", "data"])
 
 
 def printed_pairs() -> dict[str, tuple[int, int, int]]:
@@ -301,11 +289,12 @@ def table_2(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
     rows = found(frame)
     rows = in_order(rows[(rows["rate"] == "1 %") & (rows["score"] == POSITION)], data)
     made = results.percent_table(rows, ["data", "rate"], ("attack", "n"), columns)
-    value = theirs.set_index(["data", "attack", "n"])["value"]
-    for data_name, rate in theirs[["data", "rate"]].drop_duplicates().itertuples(index=False):
-        cells = {title: value[data_name, *key] for key, title in columns.items()}
-        made.loc[(data_name, rate), :] = [
-            results.cell(cells[title], ".1f", "%") for title in made.columns
+    value = theirs.set_index(["data", "rate", "attack", "n"])["value"]
+    for place in value.index.droplevel(["attack", "n"]).unique():
+        made.loc[place, :] = [
+            results.cell(value[*place, *key], ".1f", "%")
+            for key, title in columns.items()
+            if title in made
         ]
     return made
 
