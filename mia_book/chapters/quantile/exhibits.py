@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from mia_book.chapters.quantile import study
 from mia_book.chapters.quantile.study import (
-    AS_IT_IS,
     CALIBRATED,
     DIFFERENCE,
     HARDEST,
@@ -357,7 +356,6 @@ def numbers(
             return "an unknown share"
         return metrics.estimate(rows, attack, metric).interval()
 
-    most = int(found(frame).query("data == @first")["n"].max())
     cases = {"": first, "large-": large, "table-": table}
     keys = {
         "marginal": (MARGINAL, 0, POSITION),
@@ -365,23 +363,19 @@ def numbers(
         "xy-odds": (XY, 1, DIFFERENCE),
         "xy-calibrated": (XY, 1, CALIBRATED),
         "hardest": (XY, 1, HARDEST),
-        "as-it-is": (XY, 1, AS_IT_IS),
-        "chosen": (XY, 1, study.CHOSEN),
         "one": (ONE, 1, POSITION),
         "one-calibrated": (ONE, 1, CALIBRATED),
         "four": (LIRA, 4, POSITION),
         "few": (LIRA, few, POSITION),
-        "few-calibrated": (LIRA, few, CALIBRATED),
-        "lira": (LIRA, most, POSITION),
     }
+    one = {"rate": "1 %"}
     rates = {
-        f"{case}{name}-tpr": find(data, attack, "tpr", n=n, score=score, rate="1 %")
+        f"{case}{name}-tpr": find(data, attack, "tpr", n=n, score=score, **one)
         for case, data in cases.items()
         for name, (attack, n, score) in keys.items()
     }
-    low = {"study": "rates", "rate": "1 %"}
     rates |= {
-        f"fpr-{name.replace(' ', '-')}": find(first, XY, "fpr", protocol=name, **low)
+        f"fpr-{name.replace(' ', '-')}": find(first, XY, "fpr", protocol=name, study="rates", **one)
         for name in (SAME, MOVED)
     }
     rates |= {
@@ -393,24 +387,18 @@ def numbers(
         for place, q in (("hard", 1), ("easy", 4))
     }
     rates |= {f"{case}fit": find(data, "model", "others") for case, data in cases.items()}
-    shares = {f"{case}explained": find(data, XY, "explained") for case, data in cases.items()}
-    shares |= {
+    shares = {
         f"{case}agree{name}": find(data, "pairs", "agreement", rate=rate, protocol=SAME)
         for case, data in cases.items()
         for name, rate in (("", "1 %"), ("-low", "0.1 %"))
     }
     aucs = {
-        f"{case}{name}-auc": find(data, attack, "auc", n=n, score=score)
-        for case, data in cases.items()
-        for name, (attack, n, score) in {**keys, "x": (X, 1, POSITION)}.items()
-        if name in ("xy", "x", "one")
+        f"table-{name}-auc": find(table, attack, "auc", n=1, score=POSITION)
+        for name, attack in (("xy", XY), ("x", X))
     }
     loss = {
-        f"{name}-loss-{protocol.replace(' ', '-')}": find(
-            table, attack, "pinball", n=n, protocol=protocol, rate="1 %"
-        )
+        f"{name}-loss-as-fitted": find(table, attack, "pinball", n=n, protocol=SAME, **one)
         for name, attack, n in (("xy", XY, 1), ("lira", LIRA, 4))
-        for protocol in (SAME, MOVED)
     }
     paper = printed("table1").query("rate == '1 %'").set_index(["data", "attack", "n"])["value"]
     theirs = {
@@ -433,7 +421,6 @@ def numbers(
     high, low = printed_pairs().values()
     words = {
         "set": first,
-        "most": most,
         "table-set": table,
         "chosen-loss": int((best == study.SCORES.index(CALIBRATED)).sum()),
         "chosen-of": len(best),

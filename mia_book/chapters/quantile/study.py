@@ -282,8 +282,7 @@ def chosen(scores: Mapping[str, np.ndarray], members: np.ndarray, rate: float) -
 def attacks(
     case: Case, counts: Sequence[int], draws: int = 60
 ) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
-    """Study "attacks", by data, n and score; "explained", the share of the variance of non-members' scores that each attack's
-    mean explains; and "model", the targets' accuracy. With the scores [T, n] and the members.
+    """Study "attacks", by data, n and score, and "model", the targets' accuracy; with the scores [T, n] and the members.
 
     Args:
         counts: of references, even.
@@ -297,8 +296,7 @@ def attacks(
             "but the target and its partner."
         )
     parts = [case.split(target) for target in case.targets]
-    usual = [expected(case, target, counts) for target in case.targets]
-    rows = [scores_of(case, *pair) for pair in zip(case.targets, usual, strict=True)]
+    rows = [scores_of(case, target, expected(case, target, counts)) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     inside = np.stack([part.inside for part in parts])
     records = np.stack([part.judged for part in parts])
@@ -323,21 +321,11 @@ def attacks(
         )
         for (n, score, names), some in groups.items()
     ]
-    for key in usual[0]:
-        share = [_explained(case, *one, key) for one in zip(case.targets, usual, strict=True)]
-        values = {key[0]: {"explained": np.array(share)}}
-        frames.append(by_repetition(values, study="explained", n=key[1], **where))
     right = case.bank.correct if "correct" in case.bank.arrays else case.margin > 0
     right = np.take_along_axis(right[list(case.targets)], records, 1)
     accuracy = {"members": right.mean(1, where=inside), "others": right.mean(1, where=~inside)}
     frames.append(by_repetition({"model": accuracy}, study="model", data=case.data))
     return pd.concat(frames, ignore_index=True), scores, inside
-
-
-def _explained(case: Case, target: int, usual: Mapping[tuple, Usual], key: tuple) -> float:
-    part = case.split(target)
-    own = case.margin[target, part.judged].astype(float)[~part.inside]
-    return float(1 - np.var(own - usual[key].mean[~part.inside]) / np.var(own))
 
 
 def by_rate(frame: pd.DataFrame) -> pd.DataFrame:
