@@ -250,6 +250,9 @@ def test_too_many_targets_and_no_fitting_references_are_refused_and_a_regression
     assert study.where_measured("quantile/cifar10-small", 32, judged=77) is None
     case = study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {})
     assert {XY, X} <= set(case.regressions) and len(case.bank) == 4
+    again = study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {"seed": 0}, again=True)
+    assert again.data == "CIFAR-10, second bank" and XY in again.regressions
+    assert study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {"seed": 77}, again=True) is None
 
 
 def test_precisions_of_the_paper_are_rates():
