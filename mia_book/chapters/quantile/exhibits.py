@@ -109,7 +109,8 @@ def scores_table(
         (LIRA, few): f"{few} references",
     }
     made = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns, digits=2)
-    return made.reindex([place for place in product(data, scores) if place in made.index])
+    made = made.reindex([place for place in product(data, scores) if place in made.index])
+    return made.loc[:, (made != results.DASH).any()]
 
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
