@@ -77,7 +77,7 @@ VARIANTS = {  # that only a chapter knows, and what is no attack
     "Gaussian, q(x, y)": "green - 8",
     "Gaussian, q(x)": "green : ^",
     "LiRA, public records": "blue - p",
-    "LiRA, two models": "sky -- >",
+    "Gaussian, by the loss": "sky -- >",
     "members": "blue - o",
     "non-members": "orange -- s",
 }

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from mia_book.chapters.quantile import study
-from mia_book.chapters.quantile.study import LIRA, MARGINAL, ONE, RMIA, XY, X
-from mia_book.evidence import results, rules
+from mia_book.chapters.quantile.study import (
+    CALIBRATED,
+    DIFFERENCE,
+    HARDEST,
+    LIRA,
+    MARGINAL,
+    ONE,
+    POSITION,
+    RATE_NAMES,
+    XY,
+    X,
+)
+from mia_book.evidence import results
 from mia_lib import drawing, metrics
 
 # of the paper, by what stands for them here
 SETS = {
-    "CIFAR-10": ("CIFAR-10, small CNNs", "CIFAR-10, ResNet-9"),
-    "CIFAR-100": ("CIFAR-100, small CNNs",),
+    "CIFAR-10": ("CIFAR-10", "ResNet-9", "CIFAR-10, second bank"),
+    "CIFAR-100": ("CIFAR-100",),
     "CINIC-10": ("CINIC-10",),
     "ImageNet-1k": ("ImageNet",),
 }
 RATES = {"1pct": 0.01, "0.1pct": 0.001, "0.5pct": 0.005}
-TITLE_OF = {
-    "auc": "AUC",
-    "tpr_at_fpr=0.01": "TPR at 1 %",
-    "tpr_at_fpr=0.001": "TPR at 0.1 %",
-    "explained": "explained",
-    "pinball=0.01": "loss at 1 %",
-    "pinball=0.001": "loss at 0.1 %",
-}
-TWO = "LiRA, two models"
+BY_LOSS = "Gaussian, by the loss"
+SAME, MOVED = "as fitted", "moved"
 
 
 def tpr_of(printed: np.ndarray, rate: float) -> np.ndarray:
@@ -40,7 +45,8 @@ def tpr_of(printed: np.ndarray, rate: float) -> np.ndarray:
 
 
 def printed(*names: str) -> pd.DataFrame:
-    """The paper's tables in our terms: columns data, model, attack, n, metric, value; TPRs, in percent, for precisions."""
+    """The paper's tables in our terms: columns data, model, attack, n, metric ("tpr" or "pinball"), rate, value; TPRs, in
+    percent, for precisions."""
     frame = pd.concat([results.paper("quantile", name) for name in names], ignore_index=True)
     frame = frame[frame["metric"].str.contains("pct")]
     count = frame["attack"].str.extract(r"LiRA \((\d+) shadow")[0].astype(float)
@@ -52,18 +58,16 @@ def printed(*names: str) -> pd.DataFrame:
     rate = frame["metric"].str.extract(r"([\d.]+pct)")[0].map(RATES)
     loss = frame["metric"].str.startswith("pinball")
     value = np.where(loss, frame["value"], 100 * tpr_of(frame["value"].where(~loss, 0), rate))
-    metric = [
-        f"{'pinball' if one else 'tpr_at_fpr'}={of:g}" for one, of in zip(loss, rate, strict=True)
-    ]
     own = count.fillna((ours == XY).astype(float)).astype(int)
-    frame = frame.assign(attack=ours, n=own, metric=metric, value=value)
+    frame = frame.assign(attack=ours, n=own, metric=np.where(loss, "pinball", "tpr"), value=value)
+    frame["rate"] = rate.map(lambda one: f"{100 * one:g} %")
     return frame.join(pd.Series(SETS, name="data").explode(), on="dataset")
 
 
 def in_order(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
     """Rows of the cases in `data`, in their order, and in each by what an attacker trains: nothing,
     a regression, references on public records, references."""
-    attacks = [MARGINAL, study.FEWER, X, XY, study.PRETRAINED, ONE, LIRA, study.CALIBRATED, RMIA]
+    attacks = [MARGINAL, study.FEWER, X, XY, study.PRETRAINED, ONE, LIRA]
     rows = frame[frame["data"].isin(data)].astype({"n": int})
     return rows.sort_values(
         ["data", "n", "attack"],
@@ -76,34 +80,55 @@ def in_order(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def table_1(
-    frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], with_paper: bool = True
-) -> pd.DataFrame:
+def found(frame: pd.DataFrame) -> pd.DataFrame:
+    """The true positive rates of all attacks, of the frame to which `study.by_rate` was added."""
+    return frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr")]
+
+
+def table_1(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
     """Table 1 as true positive rates, a row for each case and attack; n counts the models that the
     attacker trains."""
-    rows = in_order(frame[frame["study"] == "attacks"], data)
-    rows = rows[~rows["attack"].isin([LIRA, RMIA, study.CALIBRATED]) | rows["n"].isin(counts)]
-    columns = {(metric,): TITLE_OF[metric] for metric in study.METRICS}
-    return results.percent_table(
-        rows,
-        ["data", "attack", "n"],
-        ("metric",),
-        columns,
-        printed("table1") if with_paper else None,
-    )
+    rows = found(frame)
+    rows = in_order(rows[rows["score"] == POSITION], data)
+    rows = rows[(rows["attack"] != LIRA) | rows["n"].isin(counts)]
+    columns = {(rate,): f"TPR at {rate}" for rate in RATE_NAMES}
+    index = ["data", "attack", "n"]
+    return results.percent_table(rows, index, ("rate",), columns, printed("table1"), digits=2)
+
+
+def scores_table(
+    frame: pd.DataFrame, data: Sequence[str], few: int, rate: str, scores: Sequence[str]
+) -> pd.DataFrame:
+    """Members found at a rate, a row for each case and score, by the regression, one reference on public records and `few`
+    references."""
+    rows = found(frame)
+    rows = rows[(rows["rate"] == rate) & rows["data"].isin(data)]
+    columns = {
+        (XY, 1): "one regression",
+        (ONE, 1): "one reference",
+        (LIRA, few): f"{few} references",
+    }
+    made = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns, digits=2)
+    made = made.reindex([place for place in product(data, scores) if place in made.index])
+    return made.loc[:, (made != results.DASH).any()]
 
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
-    """TPR at 1 % FPR against the number of models the attacker trains, a panel for each case."""
+    """TPR at 1 % FPR against the number of models the attacker trains, a panel for each case; one reference is on public
+    records."""
+    rows = found(frame)
+    rows = rows[rows["rate"] == "1 %"]
     rows = in_order(
-        frame[(frame["study"] == "attacks") & (frame["metric"] == "tpr_at_fpr=0.01")], data
+        rows[rows["attack"].isin([XY, LIRA]) | (rows["attack"] == ONE) & (rows["n"] == 1)], data
     )
-    shown = metrics.summary(
-        rows[rows["attack"].isin([XY, X, LIRA, ONE])], ["data", "n", "attack", "metric"]
-    )
-    theirs = (
-        printed("table1").assign(paper=lambda table: table["value"] / 100).drop(columns="value")
-    )
+    named = {(XY, POSITION): XY, (XY, CALIBRATED): BY_LOSS}
+    named |= {(attack, POSITION): LIRA for attack in (ONE, LIRA)}
+    named |= {(attack, CALIBRATED): "calibrated loss" for attack in (ONE, LIRA)}
+    pairs = zip(rows["attack"], rows["score"], strict=True)
+    rows = rows.assign(attack=[named.get(pair) for pair in pairs]).dropna(subset="attack")
+    shown = metrics.summary(rows, ["data", "n", "attack", "metric"])
+    theirs = printed("table1").query("rate == '1 %'")
+    theirs = theirs.assign(paper=theirs["value"] / 100)[["data", "n", "attack", "metric", "paper"]]
     shown = shown.merge(theirs, "left", ["data", "n", "attack", "metric"])
     figure = drawing.lineplot(
         shown,
@@ -125,55 +150,52 @@ def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
     return figure
 
 
-def pinball_table(frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int]) -> pd.DataFrame:
-    """Tables 6 and 7: pinball loss on non-members at two rates, as fitted and with moved
-    thresholds, beside the members found; and the share of the variance of non-members' scores that
-    each attack explains."""
-    frame = frame[frame["data"].isin(data)]
-    rows = []
-    for name in data:
-        of_case = frame[frame["data"] == name]
-        for attack, n in [(MARGINAL, 0), (X, 1), (XY, 1), *((LIRA, n) for n in counts)]:
-            own = of_case[(of_case["attack"] == attack) & (of_case["n"] == n)]
-            if own[own["study"] == "pinball"].empty:
-                continue
-            row = {
-                "data": name,
-                "attack": attack,
-                "n": n,
-                "explained": results.format_percent(
-                    metrics.estimate(own, attack, "explained", study="explained").interval(), 0
-                ),
-            }
-            for rate in study.RATES:
-                for protocol in ("as fitted", "moved"):
-                    loss = metrics.estimate(
-                        own, attack, f"pinball={rate:g}", study="pinball", protocol=protocol
-                    )
-                    row[f"loss at {100 * rate:g} %, {protocol}"] = results.cell(loss.value, ".4f")
-                found = metrics.estimate(own, attack, f"tpr_at_fpr={rate:g}", study="attacks")
-                row[f"TPR at {100 * rate:g} %"] = results.cell(100 * found.value, ".1f")
-            rows.append(row)
-    return pd.DataFrame(rows).set_index(["data", "attack", "n"])
+def pinball_table(
+    frame: pd.DataFrame, data: Sequence[str], counts: Sequence[int], models: Sequence[str]
+) -> pd.DataFrame:
+    """Tables 6 and 7: pinball loss on non-members, as fitted, and members found in percent, "0.2163 / 0.94"; a row for each
+    rate and case, the paper's `models` after the cases of their data."""
+    theirs = printed("table6", "table7").query("data == dataset")
+    network = theirs["model"].str.split().str[0]
+    theirs = theirs.assign(data=theirs["dataset"] + ", " + network + " (paper)")[
+        network.isin(models)
+    ]
+    losses = frame[(frame["study"] == "pinball") & (frame["protocol"] == SAME)]
+    rates = found(frame)[found(frame)["score"] == POSITION]
+    ours = pd.concat([losses, rates.assign(value=100 * rates["value"])])
+    both = pd.concat([ours[ours["data"].isin(data)], theirs])
+    wide = both.pivot_table("value", ["rate", "data"], ["metric", "attack", "n"], "first")
+    wide = wide.reindex([*product(RATE_NAMES, [*data, *theirs["data"].unique()])])
+    columns = {(MARGINAL, 0): "one threshold", (X, 1): "q(x)", (XY, 1): "q(x, y)"}
+    columns |= {(LIRA, n): f"LiRA, {n}" for n in counts}
+    made = {
+        title: [
+            results.DASH if np.isnan(loss) else results.Cell(f"{loss:.4f} / {rate:.2f}", loss)
+            for loss, rate in zip(wide["pinball", *key], wide["tpr", *key], strict=True)
+        ]
+        for key, title in columns.items()
+        if ("tpr", *key) in wide
+    }
+    return pd.DataFrame(made, wide.index).rename_axis(["at", "data"])
 
 
-def printed_pairs() -> dict[float, tuple[int, int]]:
-    """Agreement in the paper's Tables 6 and 7: rate -> number of comparisons of the regression with
-    LiRA in which the lower pinball loss goes with the higher precision, and number of all
-    comparisons."""
+def printed_pairs() -> dict[str, tuple[int, int, int]]:
+    """Agreement in the paper's Tables 6 and 7: rate -> number of comparisons of the regression with LiRA in which the lower
+    pinball loss goes with the higher precision, number of comparisons, and of those that are left out, since the regression's
+    loss is printed as that of the one threshold."""
     frame, counted = printed("table6", "table7"), {}
-    frame = frame[~frame["data"].str.endswith("ResNet-9")]
-    for rate in study.RATES:
-        agree = []
-        for _, block in frame.groupby(["data", "model"]):
+    frame = frame[frame["data"] == frame["dataset"]]
+    for rate in RATE_NAMES:
+        agree, copied = [], 0
+        for _, block in frame[frame["rate"] == rate].groupby(["data", "model"]):
             value = block.set_index(["attack", "n", "metric"])["value"]
+            if value[XY, 1, "pinball"] == value[MARGINAL, 0, "pinball"]:
+                copied += 4
+                continue
             for n in (2, 4, 6, 8):
-                loss, found = (
-                    value[XY, 1, metric] - value[LIRA, n, metric]
-                    for metric in (f"pinball={rate:g}", f"tpr_at_fpr={rate:g}")
-                )
-                agree.append(loss * found < 0)
-        counted[rate] = sum(agree), len(agree)
+                lower, more = (value[XY, 1, of] - value[LIRA, n, of] for of in ("pinball", "tpr"))
+                agree.append(lower * more < 0)
+        counted[rate] = sum(agree), len(agree), copied
     return counted
 
 
@@ -181,16 +203,15 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Table of the share of comparisons of the regression with LiRA in which the lower pinball loss
     goes with more members found, in percent; a row for each case, the paper's last."""
     columns = {
-        (protocol, f"agreement={rate:g}"): f"at {100 * rate:g} %, {protocol}"
-        for rate in study.RATES
-        for protocol in ("as fitted", "moved")
+        (protocol, rate): f"at {rate}, {protocol}"
+        for rate in RATE_NAMES
+        for protocol in (SAME, MOVED)
     }
-    made = results.percent_table(
-        frame[frame["study"] == "pairs"], "data", ("protocol", "metric"), columns, digits=0
-    )
+    rows = frame[frame["study"] == "pairs"]
+    made = results.percent_table(rows, "data", ("protocol", "rate"), columns, digits=0)
     theirs = {
-        f"at {100 * rate:g} %, as fitted": results.cell(100 * one / of, ".0f", "%")
-        for rate, (one, of) in printed_pairs().items()
+        f"at {rate}, {SAME}": results.cell(100 * one / of, ".0f", "%")
+        for rate, (one, of, _) in printed_pairs().items()
     }
     made.loc["the paper's Tables 6 and 7"] = [
         theirs.get(title, results.DASH) for title in made.columns
@@ -199,45 +220,52 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def quarters_figure(frame: pd.DataFrame) -> Figure:
-    """Members found in each quarter of the records by hardness, a panel for each case."""
-    rows = frame[(frame["study"] == "quarters") & (frame["metric"] == "tpr")].astype(
-        {"quarter": int}
+    """Members (filled) and others (hollow) that two scores of the regression call in each quarter of the records, the
+    hardest predicted first, a panel for each case."""
+    shown = metrics.summary(
+        frame[frame["study"] == "quarters"].astype({"quarter": int}),
+        ["data", "score", "quarter", "attack", "metric"],
     )
-    shown = metrics.summary(rows, ["data", "quarter", "attack", "metric"])
-    shown["quarter"] = shown["quarter"].map({1: "hardest", 2: "2nd", 3: "3rd", 4: "easiest"})
-    return drawing.lineplot(
-        shown,
-        "quarter",
-        "value",
-        "attack",
-        panel="data",
-        percent=True,
-        sharey=False,
-        chance=0.01,
-        xlabel="quarter of the records",
-        ylabel="members found",
-        rows=1 + (shown["data"].nunique() > 2),
-    )
+    titles = list(shown["data"].unique())
+    rows = 1 + (len(titles) > 2)
+    figure, axes = drawing.panels(titles, 3.4 * rows, "called", rows, sharex=True)
+    looks = {POSITION: drawing.style_of(XY), CALIBRATED: drawing.style_of(BY_LOSS)}
+    for axis, (_, of_case) in zip(axes, shown.groupby("data", sort=False), strict=False):
+        for (score, metric), line in of_case.groupby(["score", "metric"], sort=False):
+            look, at = looks[score], line["quarter"] + (0.06 if score == CALIBRATED else -0.06)
+            bars = np.maximum([line["value"] - line["low"], line["high"] - line["value"]], 0)
+            others = {"mfc": "white", "linestyle": ":"} if metric == "fpr" else {}
+            named = f"by the {score}: {'others' if others else 'members'}"
+            axis.errorbar(at, line["value"], bars, capsize=3, **{**look, **others}, label=named)
+        axis.axhline(0.01, **drawing.CHANCE)
+        axis.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
+        drawing.ticks(axis.xaxis, [1, 2, 3, 4], ["hardest", "2nd", "3rd", "easiest"])
+    for axis in axes[-(len(titles) // rows) :]:
+        axis.set_xlabel("quarter of the records, as predicted")
+    drawing.legend(figure, 2)
+    return figure
 
 
-def roc_figure(scores: dict[tuple, np.ndarray], members: np.ndarray, data: str) -> Figure:
+def roc_figure(scores: Mapping[tuple, np.ndarray], members: np.ndarray, data: str) -> Figure:
     """ROC of one case with the TPRs that the paper's precisions imply as hollow marks (Figures 3 and 5)."""
-    counts = sorted(n for name, n in scores if name == LIRA)
+    counts = sorted(n for name, n, _ in scores if name == LIRA)
     keys = {
-        MARGINAL: (MARGINAL, 0),
-        X: (X, 1),
-        XY: (XY, 1),
-        ONE: (ONE, 1),
-        TWO: (LIRA, counts[0]),
-        LIRA: (LIRA, counts[-1]),
+        MARGINAL: (MARGINAL, 0, POSITION),
+        X: (X, 1, POSITION),
+        XY: (XY, 1, POSITION),
+        BY_LOSS: (XY, 1, CALIBRATED),
+        ONE: (ONE, 1, POSITION),
+        LIRA: (LIRA, counts[-1], POSITION),
     }
     named = {name: scores[key] for name, key in keys.items() if key in scores}
     points: dict[str, list] = {}
     paper = printed("table1")
     for row in paper[paper["data"] == data].itertuples():
-        name = next((name for name, key in keys.items() if key == (row.attack, row.n)), None)
+        wanted = (row.attack, row.n, POSITION)
+        name = next((name for name, key in keys.items() if key == wanted), None)
         if name in named:
-            points.setdefault(name, []).append((float(row.metric.split("=")[1]), row.value / 100))
+            rate = float(row.rate.split()[0]) / 100
+            points.setdefault(name, []).append((rate, row.value / 100))
     return drawing.roc(named, members, points, "paper" if points else "", band=False)
 
 
@@ -247,24 +275,28 @@ def rates_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "rates"]
     rows = in_order(rows, rows["data"].unique())
     columns = {
-        (protocol, f"fpr={rate:g}"): f"{100 * rate:g} %, {protocol}"
-        for rate in study.RATES
-        for protocol in ("as fitted", "moved")
+        (protocol, rate): f"{rate}, {protocol}" for rate in RATE_NAMES for protocol in (SAME, MOVED)
     }
     return results.percent_table(
-        rows, ["data", "attack", "n"], ("protocol", "metric"), columns, digits=2
+        rows, ["data", "attack", "n"], ("protocol", "rate"), columns, digits=2
     )
 
 
-def table_2() -> pd.DataFrame:
-    """Table 2 of the paper as it is printed, precision in percent: for whoever can load its tasks."""
-    frame = results.paper("quantile", "table2")
-    return (
-        frame.pivot(index="dataset", columns="attack", values="value")
-        .loc[frame["dataset"].unique()]
-        .rename_axis(columns=None)
-        .rename_axis("task")
-    )
+def table_2(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
+    """Table 2: TPRs in percent on our tables at 1 %, and those that the paper's precisions imply at its rates."""
+    theirs = printed("table2").assign(data=lambda rows: rows["dataset"] + " (paper)")
+    columns = {(LIRA, n): f"LiRA, {n}" for n in (16, 32, 64)} | {(XY, 1): "one regression"}
+    rows = found(frame)
+    rows = in_order(rows[(rows["rate"] == "1 %") & (rows["score"] == POSITION)], data)
+    made = results.percent_table(rows, ["data", "rate"], ("attack", "n"), columns)
+    value = theirs.set_index(["data", "rate", "attack", "n"])["value"]
+    for place in value.index.droplevel(["attack", "n"]).unique():
+        made.loc[place, :] = [
+            results.cell(value[*place, *key], ".1f", "%")
+            for key, title in columns.items()
+            if title in made
+        ]
+    return made
 
 
 def table_3(frame: pd.DataFrame) -> pd.DataFrame:
@@ -284,22 +316,31 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
+def searched(table: str, ours: Mapping[str, object]) -> pd.DataFrame:
+    """Table 4 or 5: the range of the paper's search for each setting, and our value."""
+    frame = results.paper("quantile", table)
+    names = frame["metric"].str.removeprefix("search_space_")
+    values = [str(ours.get(name, results.DASH)) for name in names]
+    index = pd.Index(names.str.replace("_", " "), name="setting")
+    return pd.DataFrame({"paper": frame["value"].to_numpy(), "this run": values}, index)
+
+
 def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Figure 4 as a table: TPR in percent of LiRA with references of the target's architecture and of another one."""
-    rows = frame[frame["study"] == "mismatch"].astype({"n": int})
+    rows = frame[(frame["study"] == "mismatch") & (frame["metric"] == "tpr")].astype({"n": int})
     columns = {
-        (which, metric): f"{which}: {TITLE_OF[metric]}"
-        for metric in study.METRICS[1:]
+        (which, rate): f"{which}: TPR at {rate}"
+        for rate in RATE_NAMES
         for which in ("own", "other")
     }
-    return results.percent_table(rows, ["target", "n"], ("references", "metric"), columns)
+    return results.percent_table(rows, ["target", "n"], ("references", "rate"), columns)
 
 
 def numbers(
     frame: pd.DataFrame, first: str, large: str, table: str, few: int
 ) -> list[tuple[dict, str]]:
     """Numbers that sentences of the page look up by name, each dictionary with the format of its
-    numbers; results that a run does not have are left out.
+    numbers; of what a run does not have they say that it is unknown.
 
     Args:
         frame: all results. first: the case that the page is about.
@@ -309,80 +350,61 @@ def numbers(
     """
 
     def find(data: str, attack: str, metric: str, **where):
-        found = frame
+        rows = frame
         for column, value in {"data": data, "attack": attack, "metric": metric, **where}.items():
-            found = found[found[column] == value] if column in found else found.iloc[:0]
-        return metrics.estimate(found, attack, metric).interval() if len(found) else None
+            rows = rows[rows[column] == value] if column in rows else rows.iloc[:0]
+        if rows.empty:
+            return "an unknown share"
+        return metrics.estimate(rows, attack, metric).interval()
 
-    of_first = frame[(frame["study"] == "attacks") & (frame["data"] == first)]
-    most = int(of_first["n"].max())
+    cases = {"": first, "large-": large, "table-": table}
     keys = {
-        "marginal": (MARGINAL, 0),
-        "xy": (XY, 1),
-        "one": (ONE, 1),
-        "few": (LIRA, few),
-        "lira": (LIRA, most),
+        "marginal": (MARGINAL, 0, POSITION),
+        "xy": (XY, 1, POSITION),
+        "xy-odds": (XY, 1, DIFFERENCE),
+        "xy-calibrated": (XY, 1, CALIBRATED),
+        "hardest": (XY, 1, HARDEST),
+        "one": (ONE, 1, POSITION),
+        "one-calibrated": (ONE, 1, CALIBRATED),
+        "four": (LIRA, 4, POSITION),
+        "few": (LIRA, few, POSITION),
     }
-    low, tpr, auc = "pinball=0.01", "tpr_at_fpr=0.01", "auc"
+    one = {"rate": "1 %"}
     rates = {
-        f"{name}-tpr": find(first, attack, tpr, n=n, study="attacks")
-        for name, (attack, n) in keys.items()
+        f"{case}{name}-tpr": find(data, attack, "tpr", n=n, score=score, **one)
+        for case, data in cases.items()
+        for name, (attack, n, score) in keys.items()
     }
     rates |= {
-        f"table-{name}": find(table, attack, tpr, n=n, study="attacks")
-        for name, attack, n in (("xy", XY, 1), ("lira", LIRA, 4))
+        f"fpr-{name.replace(' ', '-')}": find(first, XY, "fpr", protocol=name, study="rates", **one)
+        for name in (SAME, MOVED)
     }
     rates |= {
-        f"fpr-{name}": find(first, XY, "fpr=0.01", protocol=name) for name in ("as fitted", "moved")
+        f"{word}-{metric}-{place}": find(
+            first, XY, metric, study="quarters", score=score, quarter=q
+        )
+        for word, score in (("position", POSITION), ("loss", CALIBRATED))
+        for metric in ("tpr", "fpr")
+        for place, q in (("hard", 1), ("easy", 4))
     }
-    rates |= {
-        f"hard-{name}": find(first, keys[name][0], "tpr", quarter=1)
-        for name in ("xy", "one", "lira")
-    }
-    rates |= {
-        "hard-alarms": find(first, XY, "fpr", quarter=1),
-        "easy-alarms": find(first, XY, "fpr", quarter=4),
-        "easy-xy": find(first, XY, "tpr", quarter=4),
-        "fit": find(first, "model", "others"),
-    }
-    of_large = {
-        f"large-{name}-tpr": find(large, attack, tpr, n=n, study="attacks")
-        for name, (attack, n) in keys.items()
-    }
-    of_large |= {"large-fit": find(large, "model", "others")}
-    rates |= {
-        name: "an unknown share" if value is None else value for name, value in of_large.items()
-    }
-    explained = {
-        name: find(data, XY, "explained")
-        for name, data in (("explained", first), ("large-explained", large))
+    rates |= {f"{case}fit": find(data, "model", "others") for case, data in cases.items()}
+    shares = {
+        f"{case}agree{name}": find(data, "pairs", "agreement", rate=rate, protocol=SAME)
+        for case, data in cases.items()
+        for name, rate in (("", "1 %"), ("-low", "0.1 %"))
     }
     aucs = {
-        f"{name}-auc": find(first, attack, auc, n=n, study="attacks")
-        for name, (attack, n) in keys.items()
-    }
-    aucs |= {
-        f"table-{name}-auc": find(table, attack, auc, n=1, study="attacks")
+        f"table-{name}-auc": find(table, attack, "auc", n=1, score=POSITION)
         for name, attack in (("xy", XY), ("x", X))
     }
     loss = {
-        f"{name}-loss-{protocol}": find(table, attack, low, n=n, protocol=protocol)
+        f"{name}-loss-as-fitted": find(table, attack, "pinball", n=n, protocol=SAME, **one)
         for name, attack, n in (("xy", XY, 1), ("lira", LIRA, 4))
-        for protocol in ("as fitted", "moved")
     }
-    agree = {
-        name: 100 * (0.5 + value)
-        for name, claim in (("agree", "C6"), ("agree-moved", "C6m"), ("agree-tables", "C6t"))
-        if not isinstance(value := rules.number_of("quantile", claim, frame), str)
-    }
-    for name, data in ("first", first), ("large", large):
-        both = [
-            find(data, "pairs", f"agreement={rate:g}", protocol="as fitted") for rate in study.RATES
-        ]
-        agree |= {} if None in both else {f"agree-{name}": 50 * sum(one.value for one in both)}
-    paper = printed("table1").query("metric == @tpr").set_index(["data", "attack", "n"])["value"]
+    paper = printed("table1").query("rate == '1 %'").set_index(["data", "attack", "n"])["value"]
     theirs = {
-        f"paper-{name}": paper[first, *key] for name, key in keys.items() if (first, *key) in paper
+        f"paper-{name}": paper.get((first, *keys[name][:2]), "an unknown share")
+        for name in ("marginal", "xy", "few")
     }
     cost = frame[frame["study"] == "costs"].set_index(["attack", "metric"])["value"]
     costs = {
@@ -390,34 +412,32 @@ def numbers(
         "reference-passes": cost.get((LIRA, "passes")),
         "worth": cost.get((XY, "references")),
     }
+    best = [
+        np.argmax([metrics.estimate(rows, XY, "tpr", score=one).values for one in study.SCORES], 0)
+        for _, rows in found(frame)
+        .query("rate == '1 %' and attack == @XY and n == 1")
+        .groupby("data")
+    ]
+    best = np.concatenate(best) if best else np.zeros(0, int)
+    high, low = printed_pairs().values()
+    words = {
+        "set": first,
+        "table-set": table,
+        "chosen-loss": int((best == study.SCORES.index(CALIBRATED)).sum()),
+        "chosen-of": len(best),
+        **dict(zip(("paper-agree", "paper-pairs"), high, strict=False)),
+        **dict(zip(("paper-agree-low", "paper-pairs-low", "paper-copied"), low, strict=True)),
+    }
     made = [
         (rates, ".1%"),
+        (shares, ".0%"),
         (aucs, ".3f"),
         (loss, ".4f"),
-        (explained, ".0%"),
-        (agree, ".0f"),
         (theirs, ".1f"),
         (costs, ".2f"),
+        (words, ""),
     ]
-    named = [
-        (
-            {name.replace(" ", "-"): value for name, value in values.items() if value is not None},
-            spec,
-        )
-        for values, spec in made
-    ]
-    (high, of), (low_rate, _) = printed_pairs().values()
     return [
-        *named,
-        (
-            {
-                "set": first,
-                "most": most,
-                "table-set": table,
-                "paper-agree": high,
-                "paper-agree-low": low_rate,
-                "paper-pairs": of,
-            },
-            "",
-        ),
+        ({name: value for name, value in values.items() if value is not None}, spec)
+        for values, spec in made
     ]

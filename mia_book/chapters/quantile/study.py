@@ -11,32 +11,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 
 from mia_book.chapters.quantile import theory
 from mia_book.chapters.quantile.measure import Split, split
 from mia_book.publishing import catalogue
 from mia_book.publishing.banks import BANKS, where_measured
 from mia_lib import metrics
-from mia_lib.attacks import baselines, calibration
+from mia_lib.attacks import baselines
 from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
+from mia_lib.signals import loss_of
 
 MARGINAL, XY, X = "Marginal", "Gaussian, q(x, y)", "Gaussian, q(x)"
 LIRA = "LiRA, offline"
-RMIA = "RMIA, offline"
 ONE = "LiRA, public records"
-CALIBRATED = "calibrated loss"
+# what is made of an attack's answers
+SCORES = POSITION, DIFFERENCE, CALIBRATED = "position", "log odds", "loss"
+HARDEST, AS_IT_IS = "position, hardest quarter", "score as it is, hardest quarter"
+CHOSEN = "chosen on another model"
+FAR = 1e6  # behind all scores
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RATES = (0.01, 0.001)  # nominal ones, of thresholds
+RATE_NAMES = ("1 %", "0.1 %")
 OWN_SPREADS = 64  # models from which on LiRA has a spread for each record; with fewer one for all (Carlini et al., section VI)
 FEWER, PRETRAINED = "Gaussian, 5,000 records", "Gaussian, pretrained"
 # of that, which a card measures
@@ -99,10 +106,8 @@ class Case:
 
     @cached_property
     def game(self) -> Game:
-        """The game of the targets, with the first models of other pairs as references."""
-        return Game(
-            self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2, "first"
-        )
+        """The game of the targets, each with the models of the pairs after its own as references."""
+        return Game(self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2)
 
     def predicted(
         self, name: str, target: int, held: bool = False
@@ -110,7 +115,11 @@ class Case:
         """Mean and spread that the regression `name` gives the judged records, or the held ones."""
         rows = slice(-self.held, None) if held else slice(None, -self.held)
         of_target = self.regressions[name]
-        return of_target.mean[target // 2, rows], np.exp(of_target.log_spread[target // 2, rows])
+        mean, log_spread = (
+            array[target // 2, rows].astype(float)
+            for array in (of_target.mean, of_target.log_spread)
+        )
+        return mean, np.exp(log_spread)
 
 
 def image_case(
@@ -121,38 +130,41 @@ def image_case(
     held: int,
     regression: Mapping,
     recipe: Mapping,
-) -> Case:
+    again: bool = False,
+) -> Case | None:
     """A case of networks on images: a published bank, or any set of images, measured now.
 
     Args:
         data: of `BANKS`, or a data set. models: M. targets: T, one of each complementary pair. judged, held: as for
             `measure.split`. regression: further parameters of `measure.regressions`.
         recipe: of the models, as for `papers.banks.models_of`.
+        again: it is a second bank on the same data, with another seed; None where that is not published.
     """
     _check(models, targets)
     piece, dataset, network = BANKS.get(data, ("cifar10-small", data, ""))
-    title = (
-        f"{sets.title(dataset)}, {network or 'small CNNs'}" if data in BANKS else sets.title(data)
-    )
+    title = network or sets.title(dataset)
     measurement = catalogue()[f"bank/{piece}"]
     recipe = {} if data == "resnet9" else {"dataset": data, **recipe}
     recipe = {name: value for name, value in recipe.items() if measurement.usual()[name] != value}
-    bank = measurement(models, **recipe)
+    bank = where_measured(f"bank/{piece}", models, not again, **recipe)
     how = {"recipe": recipe or None, "judged": judged, "held": held}
     usual = catalogue()[f"quantile/{piece}"].usual()
     own = {name: value for name, value in {**how, **regression}.items() if usual[name] != value}
+    made = bool(own) and not again
     asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
     if data == "cifar10" and not own:
         asked[FEWER] = {"public": 5000}
     found = {
-        name: where_measured(f"quantile/{piece}", targets, bool(own), **how, **regression | one)
+        name: where_measured(f"quantile/{piece}", targets, made, **how, **regression | one)
         for name, one in asked.items()
     }
     rivals = where_measured(
-        "quantile/public-references", targets, bool(own), **how, bank=f"bank/{piece}", count=1
+        "quantile/public-references", targets, made, **how, bank=f"bank/{piece}", count=1
     )
+    if again and (bank is None or found[XY] is None):
+        return None
     return Case(
-        title,
+        title + ", second bank" * again,
         "images",
         bank,
         targets,
@@ -199,49 +211,78 @@ def _check(models: int, targets: int) -> None:
 # ----------------------------------------------------------------------------------------------------------------- attacks
 
 
-def scores_of(case: Case, target: int, counts: Sequence[int]) -> dict[tuple, np.ndarray]:
-    """Scores [n] of the judged records by (attack, number of models that the attacker trains).
-    Calibration and RMIA, with the held records as population, have the largest number of references
-    up to eight."""
+class Usual(NamedTuple):
+    """What an attack supposes of the scores of non-members: mean and spread of the log odds, and the loss, [n] each."""
+
+    mean: np.ndarray
+    spread: np.ndarray
+    loss: np.ndarray
+
+
+def expected(
+    case: Case, target: int, counts: Sequence[int], held: bool = False
+) -> dict[tuple[str, int], Usual]:
+    """(attack, number of models that the attacker trains) -> what it supposes of the judged records, or of the held ones.
+
+    A regression supposes the loss of its mean, references the mean of their losses. References on public records were trained
+    on the held ones, of which they are not asked.
+    """
     part = case.split(target)
-    own, rows = case.margin[target], part.judged
-    score = own[rows]
-    found = {(MARGINAL, 0): score}
+    rows = part.held if held else part.judged
+    fitted, same = case.margin[target, part.fitted].astype(float), np.ones(len(rows))
+    found = {(MARGINAL, 0): Usual(fitted.mean() * same, fitted.std() * same, same)}
     for name in case.regressions:
-        mean, spread = case.predicted(name, target)
-        found[name, 1] = (score - mean) / spread
-    public = [
-        case.margin[target + 1, rows],
-        *([] if case.public is None else case.public[target // 2]),
-    ]
+        mean, spread = case.predicted(name, target, held)
+        found[name, 1] = Usual(mean, spread, loss_of(mean))
+    public = [] if held else [case.margin[target + 1, rows]]
+    if case.public is not None and not held:
+        public += list(case.public[target // 2])
     for n in range(1, len(public) + 1):
-        found[ONE, n] = baselines.lira_offline(
-            score, np.array(public[:n]), np.zeros((n, len(rows)), bool), True
-        )
+        found[ONE, n] = Usual(np.mean(public[:n], 0), same, loss_of(np.array(public[:n])).mean(0))
     for n in counts:
         others = case.game.references_of(target, n)
-        margin, inside = case.margin[others][:, rows], case.dealt[others][:, rows]
-        found[LIRA, n] = baselines.lira_offline(score, margin, inside, n < OWN_SPREADS)
-        if n == max([one for one in counts if one <= 8] or counts[:1]):
-            found[CALIBRATED, n] = calibration.calibrate(
-                -np.logaddexp(0, -score), -np.logaddexp(0, -margin), inside
-            )
-            found[RMIA, n] = baselines.rmia(
-                expit(score),
-                expit(margin),
-                inside,
-                expit(own[part.held]),
-                expit(case.margin[others][:, part.held]),
-                a=0.3,
-            )
+        margin = case.margin[others][:, rows]
+        inside = (case.bank.members if held else case.dealt)[others][:, rows]
+        middle, above = baselines.lira_threshold(margin, inside, [0.5, 0.99], n < OWN_SPREADS)
+        loss = np.average(loss_of(margin), 0, ~inside)
+        found[LIRA, n] = Usual(middle, (above - middle) / ndtri(0.99), loss)
     return found
+
+
+def scores_of(
+    case: Case, target: int, usual: Mapping[tuple[str, int], Usual]
+) -> dict[tuple[str, int, str], np.ndarray]:
+    """Scores [n] of the judged records by (attack, number of models, score), made of what each attack supposes.
+
+    `POSITION` is that among the Gaussians, `DIFFERENCE` has one spread for all records, `CALIBRATED` compares losses. The
+    regression's are made once more of the quarter alone that it predicts to be hardest; all other records lie behind.
+    """
+    own = case.margin[target, case.split(target).judged].astype(float)
+    found = {}
+    for key, (mean, spread, loss) in usual.items():
+        found[*key, POSITION] = (own - mean) / spread
+        if key[0] != MARGINAL:
+            found[*key, DIFFERENCE] = own - mean
+            found[*key, CALIBRATED] = loss - loss_of(own)
+        if key[0] == XY:
+            easy = mean >= np.quantile(case.predicted(XY, target, held=True)[0], 0.25)
+            found[*key, HARDEST] = found[*key, POSITION] - FAR * easy
+            found[*key, AS_IT_IS] = own - FAR * easy
+    return found
+
+
+def chosen(scores: Mapping[str, np.ndarray], members: np.ndarray, rate: float) -> np.ndarray:
+    """Scores [T, N] in the way, of several, that finds most members of another model: that of the next target, which stands
+    for one that the attacker trained and fitted a regression to."""
+    found = [metrics.tpr_at_fpr(each, members, rate) for each in scores.values()]
+    best = np.argmax(np.roll(found, -1, axis=1), 0)
+    return np.stack([list(scores.values())[k][t] for t, k in enumerate(best)])
 
 
 def attacks(
     case: Case, counts: Sequence[int], draws: int = 60
 ) -> tuple[pd.DataFrame, dict[tuple, np.ndarray], np.ndarray]:
-    """Study "attacks", by data and n, and "model", the targets' accuracy; with the scores [T, n]
-    and the members.
+    """Study "attacks", by data, n and score, and "model", the targets' accuracy; with the scores [T, n] and the members.
 
     Args:
         counts: of references, even.
@@ -254,33 +295,44 @@ def attacks(
             f"{case.data}: no number of references is left. Give one from 2 to {len(case.bank) - 2}, the models "
             "but the target and its partner."
         )
-    rows = [scores_of(case, target, counts) for target in case.targets]
-    scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     parts = [case.split(target) for target in case.targets]
+    rows = [scores_of(case, target, expected(case, target, counts)) for target in case.targets]
+    scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
     inside = np.stack([part.inside for part in parts])
     records = np.stack([part.judged for part in parts])
-    by_count: dict[int, dict] = {}
-    for (name, n), score in scores.items():
-        by_count.setdefault(n, {})[name] = score
+    where = {"data": case.data, "kind": case.kind}
+    groups: dict[tuple, dict] = {}
+    for (name, n, score), each in scores.items():
+        groups.setdefault((n, score, METRICS), {})[name] = each
+    of_regression = {score: scores.get((XY, 1, score)) for score in SCORES}
+    for metric, rate in zip(METRICS[1:], RATES, strict=True) if XY in case.regressions else ():
+        groups[1, CHOSEN, (metric,)] = {XY: chosen(of_regression, inside, rate)}
     frames = [
         by_target(
             some,
             inside,
-            METRICS,
+            names,
             draws=draws,
             records=records,
             study="attacks",
-            data=case.data,
-            kind=case.kind,
             n=n,
+            score=score,
+            **where,
         )
-        for n, some in by_count.items()
+        for (n, score, names), some in groups.items()
     ]
     right = case.bank.correct if "correct" in case.bank.arrays else case.margin > 0
     right = np.take_along_axis(right[list(case.targets)], records, 1)
     accuracy = {"members": right.mean(1, where=inside), "others": right.mean(1, where=~inside)}
     frames.append(by_repetition({"model": accuracy}, study="model", data=case.data))
     return pd.concat(frames, ignore_index=True), scores, inside
+
+
+def by_rate(frame: pd.DataFrame) -> pd.DataFrame:
+    """The true positive rates of a frame once more, as metric "tpr" with the rate in a column: for claims that are asked at
+    each rate."""
+    rate = frame["metric"].map(dict(zip(METRICS[1:], RATE_NAMES, strict=True)))
+    return frame[rate.notna()].assign(metric="tpr", rate=rate)
 
 
 def mismatched(
@@ -331,74 +383,43 @@ def mismatched(
 # ------------------------------------------------------------------------------------------------------- what lies behind it
 
 
-def expected(
-    case: Case, target: int, counts: Sequence[int], held: bool = False
-) -> dict[tuple, tuple[np.ndarray, np.ndarray]]:
-    """Mean and spread that each attack supposes for a non-member's score, [n] each, for the judged
-    or the held records."""
-    part = case.split(target)
-    rows = part.held if held else part.judged
-    fitted = case.margin[target, part.fitted].astype(float)
-    found = {(MARGINAL, 0): (np.full(len(rows), fitted.mean()), np.full(len(rows), fitted.std()))}
-    for name in case.regressions:
-        found[name, 1] = case.predicted(name, target, held)
-    for n in counts:
-        others = case.game.references_of(target, n)
-        margin = case.margin[others][:, rows]
-        inside = (case.bank.members if held else case.dealt)[others][:, rows]
-        middle, above = baselines.lira_threshold(margin, inside, [0.5, 0.99], n < OWN_SPREADS)
-        found[LIRA, n] = middle, (above - middle) / ndtri(0.99)
-    return found
-
-
 def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFrame:
     """Performance on the records after the pool of the thresholds mean + spread x Phi^-1(1 - rate),
     as fitted, and moved by a constant so that the held records have the rate.
 
-    Studies "rates", the false positive rate, and "pinball", the loss (column protocol for both), and "explained", the share of
-    the variance of non-members' scores that each attack's mean explains.
+    Studies "rates", the false positive rate, and "pinball", the loss; columns protocol and rate.
     """
     loss: dict[tuple, list] = {}
     called: dict[tuple, list] = {}
-    explained: dict[tuple, list] = {}
     for target in case.targets:
         part = case.split(target)
         own = case.margin[target].astype(float)
         fresh = own[part.judged[~part.inside]]
         judged, held = expected(case, target, counts), expected(case, target, counts, held=True)
-        for key, (mean, spread) in judged.items():
-            explained.setdefault(key, []).append(
-                1 - np.var(fresh - mean[~part.inside]) / np.var(fresh)
+        for key, rate in product(held, RATES):
+            bars, at_held = (
+                of.mean + ndtri(1 - rate) * of.spread for of in (judged[key], held[key])
             )
-            for rate in RATES:
-                level = ndtri(1 - rate)
-                fitted = (mean + level * spread)[~part.inside]
-                if key[0] == MARGINAL:  # the quantile itself
-                    fitted = np.full(len(fresh), np.quantile(own[part.fitted], 1 - rate))
-                at_held = fitted[:1] if key[0] == MARGINAL else held[key][0] + level * held[key][1]
-                moved = fitted + np.quantile(own[part.held] - at_held, 1 - rate)
-                for protocol, bar in (("as fitted", fitted), ("moved", moved)):
-                    loss.setdefault((*key, protocol, rate), []).append(
-                        metrics.pinball_loss(bar, fresh, 1 - rate)
-                    )
-                    called.setdefault((*key, protocol, rate), []).append(fresh >= bar)
-    frames = [
-        by_repetition(
-            {name: {"explained": np.array(values)}},
-            study="explained",
-            data=case.data,
-            kind=case.kind,
-            n=n,
-        )
-        for (name, n), values in explained.items()
-    ]
+            fitted = bars[~part.inside]
+            if key[0] == MARGINAL:  # the quantile itself
+                fitted, at_held = (
+                    np.full(len(of), np.quantile(own[part.fitted], 1 - rate))
+                    for of in (fresh, at_held)
+                )
+            moved = fitted + np.quantile(own[part.held] - at_held, 1 - rate)
+            for protocol, bar in (("as fitted", fitted), ("moved", moved)):
+                of_loss = metrics.pinball_loss(bar, fresh, 1 - rate)
+                loss.setdefault((*key, protocol, rate), []).append(of_loss)
+                called.setdefault((*key, protocol, rate), []).append(fresh >= bar)
+    frames = []
     for (name, n, protocol, rate), values in loss.items():
         where = {"data": case.data, "kind": case.kind, "n": n, "protocol": protocol}
+        where["rate"] = dict(zip(RATES, RATE_NAMES, strict=True))[rate]
         frames.append(
-            by_repetition({name: {f"pinball={rate:g}": np.array(values)}}, study="pinball", **where)
+            by_repetition({name: {"pinball": np.array(values)}}, study="pinball", **where)
         )
         share = np.array(called[name, n, protocol, rate])
-        frames.append(by_share(name, f"fpr={rate:g}", share, draws, study="rates", **where))
+        frames.append(by_share(name, "fpr", share, draws, study="rates", **where))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -416,82 +437,62 @@ def by_share(attack: str, metric: str, called: np.ndarray, draws: int, **columns
 
 def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
     """Study "pairs": over LiRA's numbers of references, the share of comparisons with the regression in which the lower
-    pinball loss goes with more members found; column protocol.
+    pinball loss goes with more members found; columns protocol and rate.
 
     Args:
         frame: of `attacks` and `thresholds`, of one case or several.
     """
-    found, some = [], frame[frame["attack"].isin([XY, LIRA])]
-    for (data, kind, protocol), losses in some[some["study"] == "pinball"].groupby(
-        ["data", "kind", "protocol"], sort=False
-    ):
-        if XY not in set(losses["attack"]):  # not measured
-            continue
-        ranked = some[(some["study"] == "attacks") & (some["data"] == data)]
-        for rate in RATES:
-            known = sorted(set(counts) & set(losses["n"]) & set(ranked["n"]))
-            agree = []
-            for n in known:
-                lead = [
-                    metrics.estimate(part, XY, metric, n=1).values
-                    - metrics.estimate(part, LIRA, metric, n=n).values
-                    for part, metric in (
-                        (losses, f"pinball={rate:g}"),
-                        (ranked, f"tpr_at_fpr={rate:g}"),
-                    )
-                ]
-                if not np.isnan(lead).any():  # a rate that is resolved
-                    agree.append(lead[0] * lead[1] < 0)
-            if agree:
-                found.append(
-                    by_repetition(
-                        {"pairs": {f"agreement={rate:g}": np.mean(agree, 0)}},
-                        study="pairs",
-                        data=data,
-                        kind=kind,
-                        protocol=protocol,
-                    )
-                )
-    return pd.concat(found, ignore_index=True) if found else some.iloc[:0]
-
-
-def quarters(case: Case) -> pd.DataFrame:
-    """Study "quarters": rates "tpr" and "fpr" of each attack in each `quarter` of the records, at
-    the one threshold that gives 1 % FPR over all. Records are sorted by their mean score under
-    models that count as left out, the hardest first. References that no attack uses here sort them:
-    those after the first eight, at most half of all."""
-    rows: dict[tuple, dict] = {}
-    n = min(8, (len(case.margin) - 2) // 4 * 2)
-    for target in case.targets:
-        part = case.split(target)
-        found = scores_of(case, target, [n])
-        others = case.game.references_of(target)[n:]
-        hardness = np.average(
-            case.margin[others][:, part.judged], 0, ~case.dealt[others][:, part.judged]
-        )
-        quarter = np.digitize(hardness, np.quantile(hardness[~part.inside], [0.25, 0.5, 0.75]))
-        for key in ((MARGINAL, 0), (XY, 1), (X, 1), (ONE, 1), (LIRA, n)):
-            if key not in found:
-                continue
-            score = found[key]
-            bar = np.quantile(score[~part.inside], 0.99, method="higher")
-            for q in range(4):
-                for metric, side in (("tpr", part.inside), ("fpr", ~part.inside)):
-                    called = score[side & (quarter == q)] > bar
-                    rows.setdefault((*key, q + 1), {}).setdefault(metric, []).append(called.mean())
-    return pd.concat(
-        [
-            by_repetition(
-                {name: {metric: np.array(values) for metric, values in one.items()}},
-                study="quarters",
-                data=case.data,
-                n=count,
-                quarter=q,
+    some = frame[frame["attack"].isin([XY, LIRA])]
+    ranked = by_rate(some[(some["study"] == "attacks") & (some["score"] == POSITION)])
+    some = some[some["study"] == "pinball"]
+    found = [some.iloc[:0]]
+    for where, losses in some.groupby(["data", "kind", "protocol", "rate"], sort=False):
+        names = dict(zip(("data", "kind", "protocol", "rate"), where, strict=True))
+        of_rate = ranked[(ranked["data"] == names["data"]) & (ranked["rate"] == names["rate"])]
+        agree = []
+        for n in sorted(set(counts) & set(losses["n"])) if XY in set(losses["attack"]) else ():
+            lower, more = (
+                metrics.estimate(part, XY, metric, n=1).values
+                - metrics.estimate(part, LIRA, metric, n=n).values
+                for part, metric in ((losses, "pinball"), (of_rate, "tpr"))
             )
-            for (name, count, q), one in rows.items()
-        ],
-        ignore_index=True,
-    )
+            agree.append(lower * more < 0)
+            if np.isnan(more).any():  # a rate that is not resolved
+                agree.pop()
+        if agree:
+            values = {"pairs": {"agreement": np.mean(agree, 0)}}
+            found.append(by_repetition(values, study="pairs", **names))
+    return pd.concat(found, ignore_index=True)
+
+
+def quarters(case: Case, scores: Mapping[tuple, np.ndarray], members: np.ndarray) -> pd.DataFrame:
+    """Study "quarters": rates "tpr" and "fpr" of the regression's scores in each `quarter` of the records, at the one
+    threshold that gives 1 % FPR over all. Records are sorted by the mean that is predicted, the hardest first.
+
+    Args:
+        scores, members: of `attacks`.
+    """
+    rows: dict[tuple, dict] = {}
+    for t, target in enumerate(case.targets if XY in case.regressions else ()):
+        mean, inside = case.predicted(XY, target)[0], members[t]
+        quarter = np.digitize(mean, np.quantile(mean[~inside], [0.25, 0.5, 0.75]))
+        for score, q in product((POSITION, CALIBRATED), range(4)):
+            own = scores[XY, 1, score][t]
+            bar = np.quantile(own[~inside], 0.99, method="higher")
+            for metric, side in (("tpr", inside), ("fpr", ~inside)):
+                share = (own[side & (quarter == q)] > bar).mean()
+                rows.setdefault((score, q + 1), {}).setdefault(metric, []).append(share)
+    frames = [
+        by_repetition(
+            {XY: {metric: np.array(values) for metric, values in one.items()}},
+            study="quarters",
+            data=case.data,
+            score=score,
+            quarter=q,
+        )
+        for (score, q), one in rows.items()
+    ]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def costs(case: Case, recipe: Mapping, regression: Mapping) -> pd.DataFrame:

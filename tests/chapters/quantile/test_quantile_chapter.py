@@ -6,8 +6,19 @@ import pytest
 from scipy.special import ndtri
 
 from mia_book.chapters.quantile import exhibits, measure, study
-from mia_book.chapters.quantile.study import LIRA, MARGINAL, ONE, XY, X
-from mia_lib import membership, metrics
+from mia_book.chapters.quantile.study import (
+    CALIBRATED,
+    CHOSEN,
+    DIFFERENCE,
+    HARDEST,
+    LIRA,
+    MARGINAL,
+    ONE,
+    POSITION,
+    XY,
+    X,
+)
+from mia_lib import membership, metrics, signals
 from mia_lib.errors import MiaError
 from mia_lib.published import Bank
 
@@ -41,10 +52,16 @@ def toy_case(gap, spread=1.0, count=24, targets=8, seed=0, name="toy"):
 
 CASE = toy_case(1.0, count=24)
 FRAME, SCORES, MEMBERS = study.attacks(CASE, [2, 8, 20], 20)
+FRAME = pd.concat([FRAME, study.by_rate(FRAME)], ignore_index=True)
 BEHIND = study.thresholds(CASE, [8, 20], 20)
 
 
-of = metrics.estimate
+def of(frame, attack, metric, **where):
+    """An estimate, of attacks by the paper's score and of thresholds at 1 %, where nothing else is said."""
+    for column, usual in (("score", POSITION), ("rate", "1 %")):
+        if column in frame and column not in where:
+            frame = frame[(frame[column] == usual) | frame[column].isna()]
+    return metrics.estimate(frame, attack, metric, **where)
 
 
 def test_records_are_dealt_as_the_paper_deals_them():
@@ -72,19 +89,26 @@ def test_counting_references_says_nothing_and_what_is_kept_is_near():
 
 
 def test_scores_are_those_of_a_plain_loop():
+    loss = signals.loss_of
     for t, target in enumerate(CASE.targets):
         part = CASE.split(target)
         assert (MEMBERS[t] == part.inside).all()
         for i in range(0, len(part.judged), 97):
             record, fitted = part.judged[i], CASE.regressions[XY]
-            own = CASE.margin[target, record]
-            assert SCORES[MARGINAL, 0][t, i] == own
-            wanted = (own - fitted.mean[t, i]) / np.exp(fitted.log_spread[t, i])
-            assert SCORES[XY, 1][t, i] == pytest.approx(wanted, rel=1e-6)
-    difference = CASE.margin[0, CASE.split(0).judged] - CASE.margin[1, CASE.split(0).judged]
-    order = np.argsort(difference, kind="stable")
-    # one reference: the difference of two scores
-    assert (np.diff(SCORES[ONE, 1][0][order]) >= 0).all()
+            own, mean = CASE.margin[target, record], fitted.mean[t, i]
+            wanted = (own - mean) / np.exp(fitted.log_spread[t, i])
+            assert SCORES[XY, 1, POSITION][t, i] == pytest.approx(wanted, rel=1e-6)
+            assert SCORES[XY, 1, DIFFERENCE][t, i] == pytest.approx(own - mean)
+            assert SCORES[XY, 1, CALIBRATED][t, i] == pytest.approx(loss(mean) - loss(own))
+            hard = mean < np.quantile(fitted.mean[t, -HELD:], 0.25)
+            assert (SCORES[XY, 1, HARDEST][t, i] > -1e5) == hard
+            out = [m for m in CASE.game.references_of(target, 8) if not CASE.dealt[m, record]]
+            wanted = loss(CASE.margin[out, record]).mean() - loss(own)
+            assert SCORES[LIRA, 8, CALIBRATED][t, i] == pytest.approx(wanted)
+    own, other = (CASE.margin[model, CASE.split(0).judged] for model in (0, 1))
+    assert SCORES[ONE, 1, POSITION][0] == pytest.approx(own - other)  # a difference of two scores
+    first = SCORES[MARGINAL, 0, POSITION][0]
+    assert (np.diff(first[np.argsort(own, kind="stable")]) >= 0).all()  # in the order of the scores
     for t, target in enumerate(CASE.targets):
         for which, side in (("members", MEMBERS[t]), ("others", ~MEMBERS[t])):
             found = of(FRAME[FRAME["study"] == "model"], "model", which).values[t]
@@ -93,18 +117,37 @@ def test_scores_are_those_of_a_plain_loop():
             )
 
 
+def test_references_differ_between_targets():
+    assert len({tuple(CASE.game.references_of(target, 2)) for target in CASE.targets}) == 8
+
+
 def test_one_reference_is_ahead_of_the_regression_and_many_of_one_but_not_where_nothing_leaks():
-    tpr = {
+    auc = {
         key: of(FRAME, key[0], "auc", n=key[1]).value
-        for key in SCORES
-        if key[0] in (MARGINAL, X, XY, ONE, LIRA)
+        for key in ((MARGINAL, 0), (X, 1), (XY, 1), (ONE, 1), (LIRA, 20))
     }
-    assert tpr[MARGINAL, 0] < tpr[XY, 1] < tpr[ONE, 1] < tpr[LIRA, 20]
-    assert tpr[X, 1] == pytest.approx(tpr[MARGINAL, 0], abs=1e-3)  # it knows nothing here
-    assert {n for name, n in SCORES if name == "RMIA, offline"} == {8}
+    assert auc[MARGINAL, 0] < auc[XY, 1] < auc[ONE, 1] < auc[LIRA, 20]
+    assert auc[X, 1] == pytest.approx(auc[MARGINAL, 0], abs=1e-3)  # it knows nothing here
     frame = study.attacks(toy_case(0.0, count=16), [2, 8], 20)[0]
-    auc = frame[frame["metric"] == "auc"].groupby(["attack", "n"])["value"].mean()
-    assert (abs(auc - 0.5) < 0.05).all(), auc
+    auc = frame[(frame["metric"] == "auc") & frame["score"].isin(study.SCORES)]
+    assert (abs(auc["value"] - 0.5) < 0.05).all(), auc
+
+
+def test_a_score_is_chosen_on_another_target():
+    """Of two targets each is scored in the way that is best against the other."""
+    members = np.tile(np.arange(400) < 200, (2, 1))
+    good, bad = np.where(members, 1.0, -1.0), np.where(members, -1.0, 1.0)
+    scores = {"one": np.stack([good[0], bad[1]]), "two": np.stack([bad[0], good[1]])}
+    assert (study.chosen(scores, members, 0.01) == np.stack([bad[0], bad[1]])).all()
+    assert of(FRAME, XY, "tpr_at_fpr=0.01", score=CHOSEN).value > 0
+
+
+def test_a_constant_prediction_makes_one_threshold_of_every_score():
+    blind = {score: SCORES[X, 1, score] for score in study.SCORES}
+    for score in blind.values():
+        assert metrics.auc(score, MEMBERS) == pytest.approx(
+            metrics.auc(SCORES[MARGINAL, 0, POSITION], MEMBERS)
+        )
 
 
 def test_loss_and_rate_of_a_threshold_by_hand():
@@ -115,78 +158,62 @@ def test_loss_and_rate_of_a_threshold_by_hand():
     fresh = ~part.inside
     pairs = zip(bar[:-HELD][fresh], score[:-HELD][fresh], strict=True)
     loss = np.mean([max(0.01 * (q - s), 0.99 * (s - q)) for q, s in pairs])
-    found = of(BEHIND, XY, "pinball=0.01", protocol="as fitted").values[3]
+    found = of(BEHIND, XY, "pinball", protocol="as fitted").values[3]
     assert found == pytest.approx(loss, rel=1e-6)
     rate = (score[:-HELD][fresh] >= bar[:-HELD][fresh]).mean()
-    assert of(BEHIND, XY, "fpr=0.01", protocol="as fitted").values[3] == pytest.approx(rate)
+    assert of(BEHIND, XY, "fpr", protocol="as fitted").values[3] == pytest.approx(rate)
     shift = np.quantile(score[-HELD:] - bar[-HELD:], 0.99)
     rate = (score[:-HELD][fresh] >= bar[:-HELD][fresh] + shift).mean()
-    assert of(BEHIND, XY, "fpr=0.01", protocol="moved").values[3] == pytest.approx(rate)
+    assert of(BEHIND, XY, "fpr", protocol="moved").values[3] == pytest.approx(rate)
 
 
-def test_moving_thresholds_mends_a_wrong_spread_and_explained_is_a_share_of_the_variance():
+def test_moving_thresholds_mends_a_wrong_spread():
     wrong = study.thresholds(toy_case(1.0, spread=0.5, count=24), [], 20)
-    rates = [
-        of(wrong, XY, "fpr=0.01", protocol=protocol).value for protocol in ("as fitted", "moved")
-    ]
+    rates = [of(wrong, XY, "fpr", protocol=protocol).value for protocol in ("as fitted", "moved")]
     losses = [
-        of(wrong, XY, "pinball=0.01", protocol=protocol).value
-        for protocol in ("as fitted", "moved")
+        of(wrong, XY, "pinball", protocol=protocol).value for protocol in ("as fitted", "moved")
     ]
     assert rates[0] > 0.05 and rates[1] < 0.03 and losses[1] < losses[0]
-    right = of(BEHIND, XY, "fpr=0.01", protocol="as fitted")
+    right = of(BEHIND, XY, "fpr", protocol="as fitted")
     assert 0.004 < right.value < 0.02 and right.interval().low < right.value < right.interval().high
-    shares = {
-        attack: of(BEHIND, attack, "explained", n=n).value
-        for attack, n in ((MARGINAL, 0), (X, 1), (XY, 1), (LIRA, 20))
-    }
-    assert abs(shares[MARGINAL]) + abs(shares[X]) < 1e-9 and 0.3 < shares[XY] < 0.6 < shares[LIRA]
 
 
 def test_the_lower_loss_goes_with_more_members_or_not():
     rows = []
+    where = {"data": "toy", "kind": "images"}
     for attack, n, loss, tpr in (
         (XY, 1, 0.5, 0.03),
         (LIRA, 4, 0.7, 0.02),
         (LIRA, 8, 0.4, 0.02),
         (LIRA, 16, 0.6, 0.05),
     ):
-        for study_of, metric, value, protocol in (
-            ("pinball", "pinball=0.01", loss, "as fitted"),
-            ("pinball", "pinball=0.001", loss, "as fitted"),
-            ("attacks", "tpr_at_fpr=0.01", tpr, None),
-            ("attacks", "tpr_at_fpr=0.001", np.nan, None),
-        ):
+        rates = {"tpr_at_fpr=0.01": np.full(8, tpr), "tpr_at_fpr=0.001": np.full(8, np.nan)}
+        rows.append(
+            metrics.by_repetition({attack: rates}, study="attacks", n=n, score=POSITION, **where)
+        )
+        for rate in study.RATE_NAMES:
+            values = {attack: {"pinball": np.full(8, loss)}}
             rows.append(
                 metrics.by_repetition(
-                    {attack: {metric: np.full(8, value)}},
-                    study=study_of,
-                    data="toy",
-                    kind="images",
-                    n=n,
-                    protocol=protocol,
+                    values, study="pinball", n=n, protocol="moved", rate=rate, **where
                 )
             )
-    found = study.pairs(pd.concat(rows, ignore_index=True), [4, 8, 16, 32])
+    frame = pd.concat(rows, ignore_index=True)
+    found = study.pairs(frame, [4, 8, 16, 32])
     # with the first alone
-    assert of(found, "pairs", "agreement=0.01").value == pytest.approx(1 / 3)
-    assert set(found["metric"]) == {"agreement=0.01"}  # of the other rate nothing is resolved
-    assert study.pairs(pd.concat(rows, ignore_index=True).query("attack != @XY"), [4]).empty
+    assert metrics.estimate(found, "pairs", "agreement").value == pytest.approx(1 / 3)
+    assert list(found["rate"]) == ["1 %"]  # of the other rate nothing is resolved
+    assert study.pairs(frame.query("attack != @XY"), [4]).empty
 
 
 def test_quarters_share_one_threshold():
-    frame = study.quarters(CASE)
+    frame = study.quarters(CASE, SCORES, MEMBERS)
     assert set(frame["quarter"]) == {1, 2, 3, 4}
-    assert frame.loc[frame["attack"] == LIRA, "n"].unique() == [8]
-    for attack in (MARGINAL, XY, LIRA):
-        rates = (
-            frame[(frame["attack"] == attack) & (frame["metric"] == "fpr")]
-            .groupby("quarter")["value"]
-            .mean()
-        )
-        assert rates.mean() == pytest.approx(0.01, abs=0.002)
-        if attack == MARGINAL:
-            assert rates.loc[1] == 0 and rates.loc[4] > 0.03  # it calls what is easy
+    rates = frame.pivot_table("value", "quarter", ["score", "metric"])
+    assert rates.xs("fpr", axis=1, level=1).mean().to_numpy() == pytest.approx(0.01, abs=0.002)
+    assert (rates[POSITION, "fpr"] < 0.02).all() and rates[CALIBRATED, "fpr"].loc[
+        1
+    ] > 0.02  # hard ones
 
 
 def test_references_of_another_architecture():
@@ -223,33 +250,39 @@ def test_too_many_targets_and_no_fitting_references_are_refused_and_a_regression
     assert study.where_measured("quantile/cifar10-small", 32, judged=77) is None
     case = study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {})
     assert {XY, X} <= set(case.regressions) and len(case.bank) == 4
+    again = study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {"seed": 0}, again=True)
+    assert again.data == "CIFAR-10, second bank" and XY in again.regressions
+    assert study.image_case("cifar10", 4, 2, 10_000, 2500, {}, {"seed": 77}, again=True) is None
 
 
 def test_precisions_of_the_paper_are_rates():
     assert exhibits.tpr_of(np.array([50.0, 80.0]), 0.01) == pytest.approx([0.01, 0.04])
-    rows = exhibits.printed("table1").set_index(["data", "attack", "n", "metric"])["value"]
-    assert rows["CIFAR-10, ResNet-9", XY, 1, "tpr_at_fpr=0.01"] == pytest.approx(1.699, abs=1e-3)
-    assert rows["ImageNet", LIRA, 8, "tpr_at_fpr=0.001"] == pytest.approx(7.77, abs=0.01)
-    assert exhibits.printed_pairs() == {0.01: (32, 32), 0.001: (28, 32)}
-    assert exhibits.table_2().shape == (8, 4)
+    rows = exhibits.printed("table1").set_index(["data", "attack", "n", "rate"])["value"]
+    assert rows["ResNet-9", XY, 1, "1 %"] == pytest.approx(1.699, abs=1e-3)
+    assert rows["ImageNet", LIRA, 8, "0.1 %"] == pytest.approx(7.77, abs=0.01)
+    # of six targets the loss at 0.1 % is that of the one threshold
+    assert exhibits.printed_pairs() == {"1 %": (32, 32, 0), "0.1 %": (4, 8, 24)}
+    table = exhibits.table_2(FRAME.assign(data="Adult"), ["Adult"])
+    assert table.shape == (9, 1) and float(table.loc[("OpenML 361057 (paper)", "1 %")].iloc[0]) > 5
+    assert list(exhibits.searched("table4", {"epochs": 10})["this run"])[-1] == "10"
 
 
 def test_tables_stand_beside_the_papers():
-    frame = FRAME.assign(data="CIFAR-10, small CNNs")
-    table = exhibits.table_1(frame, ["CIFAR-10, small CNNs"], [2, 8])
-    assert str(table.loc[("CIFAR-10, small CNNs", XY, 1), "TPR at 1 %, paper"]) == "1.7"
-    assert str(table.loc[("CIFAR-10, small CNNs", XY, 1), "TPR at 0.1 %"]) == "below resolution"
-    losses = exhibits.pinball_table(pd.concat([FRAME, BEHIND]), ["toy"], [8])
-    assert len(losses) == 4 and float(losses.iloc[0]["loss at 1 %, as fitted"]) > 0
+    frame = pd.concat([FRAME, BEHIND], ignore_index=True).assign(data="CIFAR-10")
+    table = exhibits.table_1(frame, ["CIFAR-10"], [2, 8])
+    assert str(table.loc[("CIFAR-10", XY, 1), "TPR at 1 %, paper"]) == "1.70"
+    assert str(table.loc[("CIFAR-10", XY, 1), "TPR at 0.1 %"]) == "below resolution"
+    losses = exhibits.pinball_table(frame, ["CIFAR-10"], [8], ["ResNet-50"])
+    assert losses.loc[("1 %", "CIFAR-10, ResNet-50 (paper)"), "LiRA, 8"].text == "0.1933 / 4.88"
+    assert float(losses.loc[("1 %", "CIFAR-10"), "q(x, y)"]) > 0
+    assert len(exhibits.pinball_table(frame, [], [2], ["ResNet-10", "ResNet-34"])) == 8
+    by_score = exhibits.scores_table(frame, ["CIFAR-10"], 8, "1 %", [*study.SCORES, HARDEST])
+    assert by_score.shape == (4, 3) and by_score.loc[("CIFAR-10", HARDEST), "8 references"] == "–"
     assert len(exhibits.rates_table(BEHIND)) == 5 and len(exhibits.table_3(frame)) > 0
-    told = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "", "toy", 8)
-    assert (
-        told[0][0]["large-xy-tpr"] == "an unknown share" and "large-explained" not in told[3][0]
-    ), "no ResNet-9 was attacked"
-    beside = exhibits.numbers(pd.concat([FRAME, BEHIND]), "toy", "toy", "toy", 8)
-    assert beside[0][0]["large-xy-tpr"] == beside[0][0]["xy-tpr"]
-    assert "large-explained" in beside[3][0]
+    frame = frame.assign(data="toy")
+    told = exhibits.numbers(frame, "toy", "", "toy", 8)
+    assert told[0][0]["large-xy-tpr"] == "an unknown share", "no ResNet-9 was attacked"
     named = {name: value for values, _ in told for name, value in values.items()}
     assert named["xy-tpr"].value == of(FRAME, XY, "tpr_at_fpr=0.01", n=1).value
-    assert named["most"] == 20
-    assert "hard-xy" not in named and "passes" not in named  # of studies that were not run
+    assert named["table-xy-tpr"] == named["xy-tpr"]
+    assert named["chosen-of"] == 8 and "passes" not in named  # of a study that was not run
