@@ -99,15 +99,15 @@ figures.show(
 #
 # ## What the auditor has
 #
-# In the [membership game](../book/game.md) a coin decides for each record whether it trains the model. The auditor sees the parameters, knows how the model
-# was trained, and has *every other* record with its membership ({term}`leave-one-out knowledge`). One bit is missing. A stranger does not know so much; a
+# In the [membership game](../book/game.md) a coin decides for each record whether it trains the model. The auditor has the parameters, the recipe,
+# and *every other* record with its membership ({term}`leave-one-out knowledge`). One bit is missing. A stranger does not know so much; a
 # company that checks its own model before a release does. So this is an **audit**. It needs no {term}`reference model`.
 
 # %% [markdown]
 # ## The idea: two minima
 #
-# Training ends near a minimum of the loss. With the record $z$ in the training set this minimum is at $w_1^*$, without it at $w_0^*$. Which one is the model
-# nearer to? Here are both for a linear regression with two parameters, on {ours}`idea-records` records of German credit:
+# Training ends near a minimum of the loss: with the record $z$ at $w_1^*$, without it at $w_0^*$. Which one is the model
+# nearer to? Here are both for a linear regression with two parameters, on {ours}`idea-records` records:
 
 # %% tags=["hide-input"]
 idea = exhibits.idea(data.load("german_credit"), (1, 12), seed=seed)
@@ -120,13 +120,13 @@ figures.show(
     alt="Two panels of elliptic contours: a cloud of dots about the minimum with the record, left, and about that without it, right; arrows to both minima.")
 
 # %% [markdown]
-# The distance to a minimum is a {term}`Newton step`, $w - w_i^* \approx H^{-1} \nabla L_i(w)$: the gradient says how steep it still is, and the inverse
-# Hessian turns that into a distance. So two gradients and a Hessian will do.
+# The distance to a minimum is a {term}`Newton step`, $w - w_i^* \approx H^{-1} \nabla L_i(w)$: the inverse
+# Hessian turns a gradient into a distance. So two gradients and a Hessian will do.
 #
 # ## One target by hand
 #
-# The next cell trains a small network on half of the German credit data and tests all records, with a Hessian {term}`damped <damping>` by $0.2$ as in the paper.
-# A *flag* says of a record that it was a member. The auditor is told the true flags of all records but the one under test; the cell
+# This cell trains a small network on half of the German credit data and tests all records, with a Hessian {term}`damped <damping>` by $0.2$.
+# A *flag* says of a record that it was a member. The auditor has the true flags of all other records; the cell
 # also tries flags that are drawn by lot (`flags`), and none.
 
 # %%
@@ -154,9 +154,9 @@ flags = np.random.default_rng(seed).permutation(inside)
  "nothing": round(metrics.auc(audit(0 * inside), inside), 3)}
 
 # %% [markdown]
-# These are three values of {term}`AUC`: of the test with true flags, of that with random flags, judged by whether it finds these, and of that with none, judged by
-# membership. Look at the argument `told`: the auditor adds up the gradients of the others. The code has that sum from all members, less the
-# record's own if its flag is set. So only `told` makes the sums of a member and of a non-member differ.
+# These are values of {term}`AUC`: with true flags, with random flags, judged by whether the test finds these, and with none, judged by
+# membership. Look at the argument `told`: the gradients of the others are the sum over all members, less the
+# record's own if its flag is set. Only `told` makes the sums of a member and of a non-member differ.
 #
 # ## The method
 #
@@ -179,7 +179,7 @@ flags = np.random.default_rng(seed).permutation(inside)
 #
 # *Why.* In each eigendirection SGD with momentum is an autoregression, $w_t = (1 + \mu - \lambda k) w_{t-1} - \mu w_{t-2} - \lambda\eta$, whose variance is
 # known. The noise of a batch is largest in steep directions, and just this cancels $H^{-1}$: **SGD wanders equally far in steep and in flat directions**,
-# where the Boltzmann law of the [first chapter](bayes.ipynb) wanders as $H^{-1}$. Under that law the loss alone is enough; under this one it is not.
+# where the Boltzmann law of the [first chapter](bayes.ipynb) wanders as $H^{-1}$.
 #
 # ````{prf:theorem} The law of the parameters (Theorem 3.1)
 # :label: iha-law
@@ -192,7 +192,7 @@ flags = np.random.default_rng(seed).permutation(inside)
 # $$ (iha-density)
 # ````
 #
-# This is the paper's answer to the question in its title: beside the loss $L(w)$ the distance to the minimum counts, and that takes gradients and a Hessian.
+# This answers the question in the paper's title: under Boltzmann's law the loss $L(w)$ is enough; here the distance to the minimum counts, too, which takes gradients and a Hessian.
 #
 # ````{prf:theorem} The optimal score for SGD (Theorem 3.2, Eq. 7)
 # :label: iha-score
@@ -220,8 +220,8 @@ flags = np.random.default_rng(seed).permutation(inside)
 # I_1 + I_2 = (1 - a\alpha) \Big[ 2 x_D^\top x \mp \tfrac1n \lVert x \rVert^2 \Big],
 # $$ (iha-identity)
 #
-# minus for members and plus for others. The second term is the signal, and its sign is what the auditor was told. The first is the same function of the
-# record for both kinds: noise, and the smaller the nearer training came to a minimum.
+# minus for members and plus for others. The second term is the signal; its sign is what the auditor was told. The first does not
+# depend on membership: noise, the smaller the nearer training came to a minimum.
 
 # %% tags=["hide-input"]
 figures.show(
@@ -237,9 +237,9 @@ figures.show(
 # Told random flags, the test confirms them as well as it finds members when it is told the truth ({numref}`iha-told`): on {ours}`last-name` with
 # {ours}`flags-last` against {ours}`iha-last`. Told nothing, it has {ours}`nothing-last`.
 #
-# That is no mistake of the test. A flag on a record that was not trained on describes the others as $D$ without it, and "nearer to the minimum of $D$" is the right
-# answer. So the AUC says how surely the model can be told from the minimum for one record less. It shows nothing that sets members apart from records
-# which the model never saw, other than being in $D$; this is the paper's own definition of membership.
+# A flag on a record that was not trained on describes the others as $D$ without it, and "nearer to the minimum of $D$" is the right
+# answer. So the AUC says how surely the model can be told from the minimum for one record less, be it one that the model never saw.
+# To be nearer to the minimum with the record *is* the paper's definition of membership.
 # :::
 #
 # The loss that was minimised includes the weight decay, so at a minimum it is $\nabla L_D + \alpha w$ that vanishes, and
@@ -253,7 +253,7 @@ figures.show(
 #
 # ## The paper's Table 2
 #
-# The paper attacks Purchase-100, MNIST-Odd and FashionMNIST. Purchase-100 cannot be had here; the published run has Location-30, a smaller table, in its place.
+# Purchase-100, which the paper attacks, too, cannot be had here; Location-30, a smaller table, stands in its place.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -277,24 +277,23 @@ for short, name in list(short_names.items())[:2]:
 # :::{finding}
 # :claims: C3 reproduced, C4 reproduced, C5 reproduced, A5 reproduced
 # IHA has the paper's AUC, on {ours}`first-name` {ours}`iha-first` ({printed}`table2 | MNIST-Odd | IHA (Exact) | auc` there) and on {ours}`last-name`
-# {ours}`iha-last` ({printed}`table2 | FashionMNIST | IHA (Exact) | auc`). SIF orders the records nearly as the loss does.
+# {ours}`iha-last` ({printed}`table2 | FashionMNIST | IHA (Exact) | auc`). SIF ranks nearly as the loss.
 #
 # **LiRA's column is explained.** LiRA has {ours}`lira-first` and {ours}`lira-last`, the paper's {printed}`table2 | MNIST-Odd | LiRA | auc` and
 # {printed}`table2 | FashionMNIST | LiRA | auc`. By the text no target is its own reference; in the released code the line that leaves it out is commented out.
 # With the target among its references LiRA has {ours}`self-first` and {ours}`self-last`. What this adds falls about as one over the root of their number: on {ours}`first-name`
 # from {ours}`lift-few-first` points with {ours}`fewest-references` to {ours}`lift-most-first` with {ours}`references`, where that law gives {ours}`lift-law-first` ({numref}`iha-self`).
 #
-# **The score is not the optimum.** If it were, LiRA could add nothing. A logistic regression of both scores, fitted on other targets (*IHA and LiRA*), has
-# {ours}`both-table:value` on {ours}`table-name`, where IHA has {ours}`iha-table:value`, and at one false alarm in a hundred it finds {ours}`both-tpr-table:value` in place of
-# {ours}`iha-tpr-table:value` of the members. On {ours}`last-name` it gains less, on {ours}`first-name` nothing that can be told.
+# **The score is not the optimum**, or LiRA could add nothing. A logistic regression of both, fitted on other targets (*IHA and LiRA*), finds
+# {ours}`both-tpr-table:value` of the members of {ours}`table-name` at one false alarm in a hundred, IHA {ours}`iha-tpr-table:value`. On {ours}`last-name` it gains less, on {ours}`first-name` nothing that can be told.
 #
-# IHA is ahead of LiRA on all three sets, but was told every other member, and LiRA nobody.
+# IHA is ahead of LiRA on all sets, but was told every other member, and LiRA nobody.
 # :::
 #
 # ## Constants that the auditor can learn
 #
-# The paper damps by $0.2$ and adds the loss. But an auditor can train models on other halves of the records, test these, and keep what finds most. We choose for each target what
-# does best on all other targets: a damping or a rank, with the loss added or left out.
+# The paper damps by $0.2$ and adds the loss. But an auditor can train models on other halves of the records and keep what finds most there. We choose for each target what
+# does best on all others: a damping or a rank, with the loss added or left out.
 
 # %% tags=["hide-input"]
 results.show_table(
@@ -306,14 +305,14 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: A8 reproduced, A3 reproduced, A4 depends, C9 contradicted, C13 reproduced, C13l contradicted
-# **Damping by 0.2 is an artefact of the added loss.** With more damping $I_1$ and $I_2$ shrink and the loss does not, so that it drowns them. Without the loss a damping of one is
+# **Damping by 0.2 is an artefact of the added loss**, which drowns $I_1$ and $I_2$ as these shrink with more damping. Without the loss a damping of one is
 # better on all sets ({numref}`iha-table-8`). Learned, the AUC on {ours}`last-name` rises from {ours}`released-last` to {ours}`learned-last`, on
 # {ours}`table-name` from {ours}`released-table` to {ours}`learned-table` ({ours}`choice-table`). On {ours}`first-name` the gain cannot be told from none.
 #
-# **The weight decay belongs into $I_2$.** With it IHA finds more on every set.
+# **The weight decay belongs into $I_2$.** With it IHA has a higher AUC on every set, and more after longer training ({numref}`iha-epochs`).
 #
-# **Is a Hessian needed?** On {ours}`table-name` hardly: there the gradient alone has {ours}`alone-table`, far more than IHA with the paper's damping, and no less than can be told from
-# IHA as learned. On {ours}`last-name` it has {ours}`alone-last`, and every inverse in the table does better.
+# **Is a Hessian needed?** On {ours}`table-name` hardly: the gradient alone has {ours}`alone-table`. On {ours}`last-name` it has
+# {ours}`alone-last`, and every inverse in the table does better.
 # :::
 
 # %% tags=["hide-input"]
@@ -331,16 +330,15 @@ figures.explore(
 #
 # :::{finding}
 # :claims: C6 reproduced, C7 reproduced, C8 reproduced, C8s reproduced, C9 contradicted, C10 not run, C11 depends, C12 reproduced, C15 reproduced, C16 depends, A4 depends
-# **What held.** IHA has the AUC that the paper prints on both image sets. Conjugate gradients give the scores of the exact inverse, $I_1$ and $I_2$
-# carry nearly all of the signal, and one Hessian costs less than the paper's 128 reference models, for one target. Who knows less finds less.
+# **What held.** IHA has the paper's AUC. Conjugate gradients give the scores of the exact inverse, $I_1$ and $I_2$
+# carry nearly all of the signal, and one Hessian costs less than 128 reference models. Who knows less finds less.
 #
-# **What did not.** LiRA's column comes from the target among its references. The loss, added with a plus sign, costs
-# a little. Neither 0.2 nor damping as such is best: on {ours}`table-name` a low rank is.
+# **What did not.** The added loss costs a little. On {ours}`table-name` a low rank is better than damping.
 #
-# **What depends.** More training data leak less by AUC, but from {ours}`members-fewest` to {ours}`members-middle` members IHA finds *more* at one false alarm in a hundred. Whether IHA finds other members than
-# attacks on losses do depends on the attack: it agrees with LiRA hardly more than by chance, and at many false alarms a good deal with the plain loss.
+# **What depends.** More training data leak less by AUC, but from {ours}`members-fewest` to {ours}`members-middle` members IHA finds *more* at one false alarm in a hundred. It agrees with LiRA hardly
+# more than by chance, at many false alarms more with the plain loss.
 #
-# **What is open.** Whether parameters say more than *losses* to those who know as much, the question of the paper's Section 4.4, takes thousands of networks a target and is not measured here.
+# **What is open.** Whether parameters say more than *losses* to those who know as much (Section 4.4) is not measured.
 # :::
 #
 # ## Exercises
@@ -427,22 +425,21 @@ results.show_table(
 # ### After more epochs
 
 # %%
+other_epochs = [first_epochs, second_epochs] + [[]] * len(cases)
 trained = study.concat_rows(
-    study.convergence(case, counts, make, draws, **recipe) for case, counts, recipe in
-    zip(cases, (first_epochs, second_epochs), recipes, strict=False))
+    study.convergence(case, counts, make, draws, **recipe)
+    for case, counts, recipe in zip(cases, other_epochs, recipes, strict=False))
 
 # %% tags=["hide-input"]
-if len(trained):
-    after = [trained[(trained["data"] == case.name) & (trained["told"] == "membership")] for case in (first, last)]
-    for rows, suffix in zip(after, ("", "-last"), strict=False):
-        for short, count in (("few", rows["epochs"].min()), ("many", rows["epochs"].max())) if len(rows) else ():
-            named = {"iha": "IHA", "decay": study.DECAY}
-            results.name({f"{short}-epochs{suffix}": int(count)} | {f"{key}-{short}{suffix}": number(rows, name, epochs=count) for key, name in named.items()})
-    figures.show(
-        exhibits.epochs_figure(trained), name="iha-epochs",
-        caption="AUC after so many epochs: of IHA told the true flags; of IHA told random flags, judged by these, by $I_1$ and $I_2$ alone; of IHA with the weight decay in $I_2$; of the "
-                "gradient alone; and of the loss. 95 % intervals. The learning rate falls along a cosine in each. IHA with the weight decay and the gradient alone are judged on fewer records. Dashed: guessing.",
-        alt="A panel for each data set: AUC against epochs on a logarithmic axis for five tests.")
+for suffix, case in (("", first), ("-last", last)):
+    rows = trained[trained["data"] == case.name]
+    for short, count in (("few", rows["epochs"].min()), ("many", rows["epochs"].max())):
+        results.name({f"{short}-epochs{suffix}": int(count), f"iha-{short}{suffix}": number(rows, "IHA", epochs=count), f"decay-{short}{suffix}": number(rows, study.DECAY, epochs=count)})
+figures.show(
+    exhibits.epochs_figure(trained), name="iha-epochs",
+    caption="AUC after so many epochs, on the same records: of IHA; of IHA told random flags, judged by these, by $I_1$ and $I_2$ alone; of IHA with the weight decay in $I_2$; of the "
+            "gradient alone; and of the loss. 95 % intervals. The learning rate falls along a cosine in each training. Dashed: guessing.",
+    alt="A panel for each data set: AUC against epochs on a logarithmic axis for five tests.")
 
 # %% [markdown]
 # :::{finding}

@@ -439,8 +439,8 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     """Study "conditioning": AUC by `way`, `epsilon` and `loss`, see `conditioned`: Table 8.
 
     Study "learned", by the metric: the audit as released, and with what has the highest metric against all other targets, the
-    auditor's own models; the `choice` that most targets have is in its rows. The audit with the weight decay in I2 and the
-    gradient alone stand beside it on the same records, each also as `rival`, with the name of what it is compared with.
+    auditor's own models, the `choice` that most targets have; beside it, on the same records, the audit with the weight decay
+    in I2, and the gradient alone.
     """
     by_way, frames = conditioned(case), []
     members = case.audit.members[:, : case.audit.swept_shift.shape[2]]
@@ -449,25 +449,22 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
         columns = {"study": "conditioning", "way": way, "epsilon": epsilon, "loss": loss}
         frames.append(by_target({IHA: score}, members, METRICS[:1], **where, **columns))
     first = first_records(case, members.shape[1])
+    released = scores(first, members)
     beside = {
-        IHA: scores(first, members),
         DECAY: scores(first, members, few=True, stationary=True),
         ALONE: gradient_alone(first),
     }
     ways = ["as released", *(f"{way} {epsilon:g}, loss {loss}" for way, epsilon, loss in by_way)]
-    stacked = np.stack([beside[IHA], *by_way.values()])
+    stacked = np.stack([released, *by_way.values()])
     for metric, judge in zip(METRICS, (auc, lambda *pair: tpr_at_fpr(*pair, 0.01)), strict=False):
         found = np.stack([judge(score, members) for score in stacked])  # [ways, T]
         chosen = []
         for t in range(len(members)):
             trials = [({"way": k}, [(one, t)]) for k, one in enumerate(found)]
             chosen.append(best_trial(trials, lambda one, t: np.delete(one, t).mean())["way"])
-        learned = {LEARNED: stacked[chosen, np.arange(len(members))], **beside}
+        learned = {IHA: released, LEARNED: stacked[chosen, np.arange(len(members))], **beside}
         rows = by_metric(by_target(learned, members, [metric], **where, study="learned"))
         frames.append(rows.assign(choice=ways[np.bincount(chosen).argmax()]))
-        for name in (DECAY, LEARNED):
-            rival = rows[rows["attack"].isin([name, ALONE])].replace({"attack": {name: IHA}})
-            frames.append(rival.assign(study="without a Hessian", rival=name))
     return concat_rows(frames)
 
 
@@ -486,8 +483,7 @@ def first_records(case: Case, count: int) -> Case:
 def convergence(
     case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "epochs", by `epochs`: the audit after more and less training, on the first 1,000
-    records; without a row where no other epochs are measured.
+    """Study "epochs", by `epochs`: the audit after more and less training, on the first records.
 
     Args:
         counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
@@ -498,21 +494,20 @@ def convergence(
         for count in counts
     ]
     cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
-    if len(cases) == 1:
-        return concat_rows([])
     frames = []
-    for case in sorted(cases, key=lambda each: each.audit.parameters["epochs"]):
-        epochs = case.audit.parameters["epochs"]
-        where = {"draws": draws, "study": "epochs", "data": case.name, "epochs": epochs}
-        members, few = case.audit.members, case.audit.squares.shape[1]
-        flags = random_flags(members)
-        decay = scores(case, members, few=True, stationary=True)
-        for told, truth, each in (
-            ("membership", members, {LOSS: -square(case.audit.loss), IHA: scores(case, members)}),
-            ("random flags", flags, {PAIR: scores(case, flags, TERMS[PAIR])}),
-            ("membership", members[:, :few], {ALONE: gradient_alone(case), DECAY: decay}),
-        ):
-            frames.append(by_target(each, truth, METRICS[:1], **where, told=told))
+    for each in sorted(cases, key=lambda one: one.audit.parameters["epochs"]):
+        members = each.audit.members[:, : each.audit.squares.shape[1]]
+        flags, count = random_flags(members), members.shape[1]
+        where = {"study": "epochs", "data": case.name, "epochs": each.audit.parameters["epochs"]}
+        found = {
+            LOSS: -square(each.audit.loss)[:, :count],
+            IHA: scores(each, members, few=True),
+            ALONE: gradient_alone(each),
+            DECAY: scores(each, members, few=True, stationary=True),
+        }
+        told = {FLAGS: scores(each, flags, TERMS[PAIR], few=True)}
+        for truth, of_truth in ((members, found), (flags, told)):
+            frames.append(by_target(of_truth, truth, METRICS[:1], draws=draws, **where))
     return concat_rows(frames)
 
 

@@ -314,7 +314,7 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
     assert study.measured(2, 6, make=False, **recipe) is None
     assert study.partial_knowledge(case, [0.5], False, **recipe).empty
     assert study.partial_knowledge(case, [], **recipe).empty
-    assert study.convergence(case, [9], False, **recipe).empty
+    assert study.convergence(case, [9], False, **recipe)["epochs"].unique().tolist() == [12]
     assert study.sizes(case, [40], 2, False, **recipe).empty
     asked = []
 
@@ -331,7 +331,13 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
     trained = study.convergence(case, [9, 2, 7], True, 10, **GAME, damping=2.0)
     assert trained["epochs"].unique().tolist() == [2, 9, 12]
     assert {models for _, models, _, _ in asked} == {0}
-    assert set(trained["told"].dropna()) == {"membership", "random flags"}
+    assert set(trained["attack"]) == {
+        "LOSS",
+        "IHA",
+        "gradient alone",
+        study.DECAY,
+        "IHA, random flags",
+    }
     sized = study.sizes(case, [40], 3, True, 10, **GAME, damping=2.0)
     assert asked[-1] == (3, 6, 40, 36) and sized["size"].unique().tolist() == [20, 60]
     assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA", "leak"}
