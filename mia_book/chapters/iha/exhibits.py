@@ -15,7 +15,6 @@ from mia_book.chapters.iha.study import (
     ALONE,
     BOTH,
     CG,
-    FIXED,
     FLAGS,
     IHA,
     LEARNED,
@@ -89,7 +88,7 @@ def table_2(frame: pd.DataFrame) -> pd.DataFrame:
         [
             rows[(rows["data"] == data) & (rows["attack"] == name)]
             for data in rows["data"].unique()
-            for name in (*PAPER, RMIA, FIXED, SELF, BOTH)
+            for name in (*PAPER, RMIA, SELF, BOTH)
         ]
     )
     columns = {(metric,): title for metric, title in TITLE_OF.items()}

@@ -29,7 +29,6 @@ from mia_lib.metrics import auc, by_repetition, by_target, tpr_at_fpr
 from mia_lib.published import Bank
 
 LOSS, SIF, LIRA, IHA = PAPER = "LOSS", "SIF", "LiRA", "IHA"
-FIXED = "LiRA, one spread"
 SELF = "LiRA, the target among its references"
 RMIA = "RMIA"
 ALONE = "gradient alone"
@@ -218,7 +217,6 @@ def lira_scores(case: Case) -> dict[str, np.ndarray]:
     return game_of(case).scores(
         {
             LIRA: "LiRA, own spreads",
-            FIXED: "LiRA",
             SELF: with_target_among_references,
             RMIA: lambda view: registry.score("RMIA", view, gamma=1.0, population=POPULATION),
         }
