@@ -13,26 +13,25 @@ from matplotlib.figure import Figure
 from mia_book.chapters.iha import study, theory
 from mia_book.chapters.iha.study import (
     ALONE,
+    BOTH,
     CG,
-    DECAY,
-    FIXED,
     FLAGS,
     IHA,
+    LEARNED,
     LIRA,
     LOSS,
     NOTHING,
-    PAIR,
     PAPER,
     RMIA,
     SELF,
     SIF,
+    TITLE_OF,
 )
 from mia_book.evidence import results
 from mia_lib import attacks, drawing, metrics
 from mia_lib.attacks import Needs, baselines, iha
 from mia_lib.data import Dataset
 
-TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.001": "TPR at 0.1 %"}
 METRIC_OF = {
     "auc": "auc",
     "tpr_at_fpr_1pct": "tpr_at_fpr=0.01",
@@ -89,7 +88,7 @@ def table_2(frame: pd.DataFrame) -> pd.DataFrame:
         [
             rows[(rows["data"] == data) & (rows["attack"] == name)]
             for data in rows["data"].unique()
-            for name in (*PAPER, RMIA, FIXED, SELF)
+            for name in (*PAPER, RMIA, SELF, BOTH)
         ]
     )
     columns = {(metric,): title for metric, title in TITLE_OF.items()}
@@ -115,57 +114,123 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
 def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 4: parts of the score on each data set, then scores that are no part of it, and the
     paper's on Purchase-100(S)."""
-    rows = frame[frame["study"] == "terms"]
+    rows, strict = (frame[frame["study"] == study] for study in ("terms", "parts"))
+    metric_of = {title: metric for metric, title in TITLE_OF.items()}
+    strict = strict.assign(metric=strict["by"].map(metric_of))
+    rows = pd.concat([rows, strict[strict["metric"] == study.METRICS[2]]])
     theirs = printed("table4")
     theirs = theirs.assign(
         attack=theirs["setting"].str.removeprefix("terms used: ").replace("All", "all")
     )
     columns = {
-        (data, metric): f"{data}: {TITLE_OF[metric]}"
+        (data, metric): f"{data}: {title}"
         for data in rows["data"].unique()
-        for metric in study.METRICS[:2]
+        for metric, title in TITLE_OF.items()
     }
     made = results.percent_table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
-    for metric in study.METRICS[:2]:
+    for metric, title in TITLE_OF.items():
         values = theirs[theirs["metric"] == metric].set_index("attack")["value"]
-        made[f"Purchase-100(S): {TITLE_OF[metric]}, paper"] = [
+        made[f"Purchase-100(S): {title}, paper"] = [
             results.cell(values[name], ".1f", "%") if name in values else results.DASH
             for name in made.index
         ]
     return made
 
 
+def table_5(frame: pd.DataFrame) -> pd.DataFrame:
+    """Table 5: by the rate of false alarms, on which share of the members two attacks make the same call beyond chance; on
+    Purchase-100(S) chance follows from the true positive rates that the paper prints."""
+    rows = frame[(frame["study"] == "agreement") & (frame["metric"] == "beyond chance")]
+    columns = {
+        (rate, data): f"{100 * rate:g} %: {data}"
+        for rate in study.RATES
+        for data in rows["data"].unique()
+    }
+    made = results.percent_table(rows, "attack", ("rate", "data"), columns)
+    theirs = results.paper("iha", "table5").query("metric == 'agreement_members'")
+    rates = theirs["setting"].str.extract(r"FPR ~ ([\d.]+)")[0].astype(float)
+    for rate, part in theirs.groupby(rates):
+        printed_of = part.set_index("attack")["value"].astype(float)
+        same, beyond = {}, {}
+        for pair, value in printed_of.items():
+            one, other = pair.split(" vs ")[:: -1 if pair.endswith(IHA) else 1]
+            if other != "GT":
+                a, b = printed_of[f"{one} vs GT"], printed_of[f"{other} vs GT"]
+                same[f"{one} and {other}"] = value
+                beyond[f"{one} and {other}"] = value - a * b - (1 - a) * (1 - b)
+        made = made.reindex([*made.index, *(pair for pair in same if pair not in made.index)])
+        for words, values in (("same call", same), ("beyond chance", beyond)):
+            made[f"{100 * rate:g} %: Purchase-100(S), {words}, paper"] = [
+                results.cell(100 * values[pair], ".1f", "%") if pair in values else np.nan
+                for pair in made.index
+            ]
+    return made.astype(object).where(made.notna(), results.DASH)
+
+
 def table_6(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 6, counted: operations in units of 10^12 of attacks on 1,000 records of one target; LiRA with 128 models."""
-    rows = frame[
-        (frame["study"] == "costs") & frame["metric"].isin(["once", "each", "1,000 records"])
-    ]
-    made = rows.pivot_table(index=["data", "attack"], columns="metric", values="value", sort=False)
-    return made.map(lambda value: results.cell(1e-12 * value, ".3g")).rename(
-        columns={"each": "each record"}
-    )
+    """Table 6, counted: operations in units of 10^12, once and for each record, with 128 models for LiRA; and the paper's
+    seconds and megabytes."""
+    rows = frame[(frame["study"] == "costs") & frame["metric"].isin(["once", "each"])]
+    made = rows.pivot_table(
+        index="attack", columns=["data", "metric"], values="value", sort=False
+    ).map(lambda value: results.cell(1e-12 * value, ".3g"))
+    words = {"once": "once", "each": "each record"}
+    made.columns = [f"{data}: {words[metric]}" for data, metric in made.columns]
+    theirs = results.paper("iha", "table6").replace({"attack": {"IHA (Approx)": CG}})
+    theirs = theirs.set_index(["attack", "metric"])["value"].astype(float)
+    for metric, word in (
+        ("time_precompute", "seconds once"),
+        ("time_per_sample", "seconds each record"),
+        ("memory_max", "MB"),
+    ):
+        made[f"Purchase-100: {word}, paper"] = [
+            results.cell(theirs[name, metric], ",g") for name in made.index
+        ]
+    return made
 
 
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 7: attacks by the number of members a network has, a row for each number and attack."""
-    rows = frame[frame["study"] == "sizes"]
-    titles = {(metric,): TITLE_OF[metric] for metric in study.METRICS[:2]}
-    rows = rows.assign(members=rows["size"].map("{:,.0f}".format))
-    return results.percent_table(rows, ["members", "attack"], ("metric",), titles)
+    """Table 7: attacks by the number of members a network has, and the paper's on two sizes of Purchase-100."""
+    rows = frame[frame["study"] == "sizes"].sort_values("metric", kind="stable")
+    columns = {(size,): f"{size:,.0f} members" for size in rows["size"].unique()}
+    made = results.percent_table(rows, ["metric", "attack"], ("size",), columns)
+    theirs = printed("table7").query("model == 'MLP-2 (32 hidden)'")
+    theirs = theirs.set_index(["data", "metric", "attack"])["value"]
+    for data, size in (("Purchase-100(S)", 25_000), ("Purchase-100", 80_000)):
+        made[f"{data}, {size:,} members, paper"] = [
+            results.cell(theirs[data, *key], ".1f", "%") for key in made.index
+        ]
+    return made.rename(index=TITLE_OF, level="metric")
+
+
+def learned_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The audit as released and as learned, with the weight decay, and without a Hessian, with the constants that most
+    targets have."""
+    rows = frame[frame["study"] == "learned"]
+    titles = list(TITLE_OF.values())[:2]
+    made = results.percent_table(
+        rows, ["data", "attack"], ("by",), {(title,): title for title in titles}
+    )
+    chosen = rows.drop_duplicates(["data", "by"]).set_index(["data", "by"])["choice"]
+    for title in titles:
+        made[f"learned for {title}"] = [
+            chosen[data, title] if name == LEARNED else results.DASH for data, name in made.index
+        ]
+    return made
 
 
 def table_8(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 8: AUC by conditioning, and that of the score without the loss."""
     rows = frame[frame["study"] == "conditioning"]
-    theirs = printed("table8")
+    theirs = printed("table8").assign(loss="added")
     how = theirs["setting"].str.extract(r"(low-rank|damping); eps = ([\d.]+)")
     theirs = theirs.assign(way=how[0].replace("low-rank", "low rank"), epsilon=how[1].astype(float))
     columns = {
-        (data, attack): f"{data}: {attack}"
+        (data, loss): f"{data}, loss {loss}"
         for data in rows["data"].unique()
-        for attack in rows["attack"].unique()
+        for loss in rows["loss"].unique()
     }
-    return results.percent_table(rows, ["way", "epsilon"], ("data", "attack"), columns, theirs)
+    return results.percent_table(rows, ["way", "epsilon"], ("data", "loss"), columns, theirs)
 
 
 def table_9(frame: pd.DataFrame) -> pd.DataFrame:
@@ -228,43 +293,57 @@ def self_figure(frame: pd.DataFrame) -> Figure:
     )
 
 
-def told_figure(frame: pd.DataFrame) -> Figure:
-    """AUC of IHA by the membership that it is told, and of LiRA, on each data set; the paper's as
-    hollow marks."""
-    rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]
-    rows = renamed(
-        rows,
-        ["told", "judged"],
-        {
-            ("membership", "membership"): IHA,
-            ("random flags", "flags"): FLAGS,
-            ("nothing", "membership"): NOTHING,
-        },
-    )
-    rows = pd.concat([rows, frame[(frame["study"] == "attacks") & (frame["attack"] == LIRA)]])
+def dots(rows: pd.DataFrame) -> Figure:
+    """AUC of attacks with intervals, a panel for each data set and a row for each attack; the paper's as hollow marks."""
     shown = metrics.summary(rows[rows["metric"] == "auc"], ["data", "attack", "metric"])
-    theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)[
-        ["data", "attack", "metric", "paper"]
-    ]
-    shown = shown.merge(theirs, "left", ["data", "attack", "metric"])
-    figure = drawing.lineplot(
-        shown, "data", "value", "attack", paper="paper", xlabel="", ylabel="AUC", chance=0.5
-    )
-    figure.axes[0].set_xlabel("")
-    for line in figure.axes[0].lines:
-        if line.get_marker() not in ("", "None", None):  # data sets are no sequence
-            line.set_linestyle("none")
+    theirs = printed("table2").assign(paper=lambda rows: rows["value"] / 100)
+    shown = shown.merge(theirs[["data", "attack", "metric", "paper"]], "left")
+    names = list(shown["attack"].unique())[::-1]
+    sets = list(shown["data"].unique())
+    figure, axes = drawing.panels(sets, 1.3 + 0.34 * len(names), sharey=True)
+    for axis, data in zip(axes, sets, strict=True):
+        for row in shown[shown["data"] == data].itertuples():
+            place = names.index(row.attack)
+            look = drawing.style_of(row.attack, place)
+            axis.plot([row.low, row.high], [place, place], color=look["color"], lw=1.6)
+            axis.plot(row.value, place, **look | {"linestyle": "none", "ms": 7})
+            axis.plot(row.paper, place - 0.3, marker="o", mec=look["color"], **drawing.HOLLOW)
+        axis.axvline(0.5, **drawing.CHANCE)
+        axis.set(xlabel="AUC", ylim=(-0.6, len(names) - 0.6))
+        drawing.ticks(axis.yaxis, range(len(names)), names)
     return figure
 
 
+def lead_figure(frame: pd.DataFrame) -> Figure:
+    """AUC of the loss, of LiRA, and of the audit as released and as learned."""
+    rows = frame[frame["study"].isin(["attacks"]) & frame["attack"].isin([LOSS, LIRA, IHA])]
+    learned = frame[(frame["study"] == "learned") & (frame["attack"] == LEARNED)]
+    learned = learned[learned["by"] == TITLE_OF["auc"]].assign(metric="auc")
+    return dots(pd.concat([rows, learned]))
+
+
+def told_figure(frame: pd.DataFrame) -> Figure:
+    """AUC of IHA by the membership that it is told."""
+    rows = frame[(frame["study"] == "told") & (frame["attack"] == IHA)]
+    words = {
+        ("membership", "membership"): IHA,
+        ("random flags", "flags"): FLAGS,
+        ("nothing", "membership"): NOTHING,
+    }
+    return dots(renamed(rows, ["told", "judged"], words))
+
+
 def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figure:
-    """Figure 1: ROC on logarithmic axes, the mean TPR over targets, a panel a data set. Axes begin where one record counts.
+    """Figure 1: ROC on logarithmic axes, the mean TPR over targets, a panel a data set; what Table 2 of the paper prints as
+    hollow marks. Axes begin where one record counts.
 
     Args:
         sets: data -> scores by attack [T, N], and members bool [T, N].
     """
     figure, axes = drawing.panels(list(sets), 3.6, "true positive rate (logarithmic)")
-    for axis, (scores, members) in zip(axes, sets.values(), strict=True):
+    theirs = printed("table2")
+    theirs["rate"] = theirs["metric"].str.partition("=")[2].replace("", "0").astype(float)
+    for axis, (data, (scores, members)) in zip(axes, sets.items(), strict=True):
         low = 1 / (~members).sum(1).min()
         grid = np.geomspace(low, 1, 300)
         for place, name in enumerate((*PAPER, RMIA)):
@@ -280,6 +359,9 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
                 **drawing.sparse_markers(place, len(grid)),
             )
         axis.plot([low, 1], [low, 1], label="chance", **drawing.CHANCE)
+        for row in theirs[(theirs["data"] == data) & theirs["rate"].gt(0)].itertuples():
+            look = drawing.style_of(row.attack)
+            axis.plot(row.rate, row.value / 100, marker="o", mec=look["color"], **drawing.HOLLOW)
         axis.set(
             xscale="log",
             yscale="log",
@@ -288,29 +370,15 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
             box_aspect=1,
             xlabel="false positive rate",
         )
-    drawing.legend(figure, 3)
+    drawing.legend(figure, 3, marks={drawing.PRINTED: drawing.hollow()})
     return figure
 
 
 def epochs_figure(frame: pd.DataFrame) -> Figure:
-    """AUC against the number of epochs, each along a whole cosine, a panel for each data set."""
-    rows = frame[(frame["study"] == "epochs") & (frame["metric"] == "auc")]
-    rows = renamed(
-        rows,
-        ["attack", "told"],
-        {
-            (IHA, "membership"): IHA,
-            (PAIR, "random flags"): FLAGS,
-            (ALONE, "membership"): ALONE,
-            (DECAY, "membership"): DECAY,
-            (LOSS, "membership"): LOSS,
-        },
-    )
-    shown = metrics.summary(rows, ["data", "epochs", "attack", "metric"]).sort_values(
-        "epochs", kind="stable"
-    )
+    """AUC against the number of epochs, each along a whole cosine, a panel for each data set with several."""
+    rows = frame[frame.groupby("data")["epochs"].transform("nunique") > 1]
     return drawing.lineplot(
-        shown.astype({"epochs": int}),
+        metrics.summary(rows, ["data", "epochs", "attack", "metric"]).astype({"epochs": int}),
         "epochs",
         "value",
         "attack",

@@ -462,7 +462,9 @@ odd = measurement("iha/odd", probe=ODD_PROBE | FEW, block=10, chunk=2, **SWEEP, 
 fashion = measurement(
     "iha/fashion", probe=PROBE | FEW, block=10, chunk=2, **FASHION, **SWEEP, solved=200
 )(audits)
-location = measurement("iha/location", probe=PROBE | FEW, block=10, chunk=2, **LOCATION)(audits)
+location = measurement("iha/location", probe=PROBE | FEW, block=10, chunk=2, **LOCATION, **SWEEP)(
+    audits
+)
 # The same after other epochs or at other rates, and of other sizes: fewer records.
 SHORT = {"judged": 1000, "inner": 500, "swept": 0}
 SHORT_PROBE = {"damping": 2.0, "inner": 20, "swept": 0}

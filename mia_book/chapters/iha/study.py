@@ -9,9 +9,9 @@ of the training set, by flags [J]: membership in the paper's game.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,12 @@ from mia_book.publishing.banks import config_of, where_measured
 from mia_lib import signals
 from mia_lib.attacks import baselines, iha, registry
 from mia_lib.data import sets
-from mia_lib.game import Game, View
-from mia_lib.metrics import auc, by_repetition, by_target
+from mia_lib.errors import MiaError
+from mia_lib.game import Game, View, best_trial
+from mia_lib.metrics import auc, by_repetition, by_target, tpr_at_fpr
 from mia_lib.published import Bank
 
 LOSS, SIF, LIRA, IHA = PAPER = "LOSS", "SIF", "LiRA", "IHA"
-FIXED = "LiRA, one spread"
 SELF = "LiRA, the target among its references"
 RMIA = "RMIA"
 ALONE = "gradient alone"
@@ -37,6 +37,8 @@ NOTHING = "IHA, told nothing"
 CG = "IHA (CG)"
 PAIR = "I1, I2"
 DECAY = "IHA with weight decay in I2"
+LEARNED = "IHA, learned"
+BOTH = "IHA and LiRA"
 # rows of Table 4
 TERMS = {
     "I1": ("I1",),
@@ -49,6 +51,8 @@ TERMS = {
     "all": ("loss", "I1", "I2", "I3", "I4"),
 }
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
+TITLE_OF = dict(zip(METRICS, ("AUC", "TPR at 1 %", "TPR at 0.1 %"), strict=True))
+RATES = (0.05, 0.3)  # false positive rates of Table 5
 # arrays with a column a record
 RECORDS = (
     "loss",
@@ -111,6 +115,27 @@ def kind_of(dataset: str, architecture: str) -> str:
 def name_of(dataset: str, architecture: str) -> str:
     """Name of a data set as it is written in tables, which is the paper's."""
     return sets.title(dataset) + "-Odd" * (kind_of(dataset, architecture) == "odd")
+
+
+def with_own_names(cases: Sequence[Case]) -> list[Case]:
+    """The cases, those of one name with the parameters in which they differ.
+
+    Raises:
+        MiaError: two cases that differ in nothing.
+    """
+    named = []
+    for case in cases:
+        others = [one for one in cases if one.name == case.name and one is not case]
+        differ = [
+            f"{name} {value:,}" if isinstance(value, int) else str(value)
+            for name in ("architecture", "records", "epochs", "batch_size")
+            for value in [case.audit.parameters[name]]
+            if any(one.audit.parameters[name] != value for one in others)
+        ]
+        named.append(replace(case, name=", ".join([case.name, *differ])))
+        if named[-1].name in {one.name for one in named[:-1]}:
+            raise MiaError(f"datasets: {named[-1].name} stands twice. Give each once.")
+    return named
 
 
 def measured(
@@ -192,7 +217,6 @@ def lira_scores(case: Case) -> dict[str, np.ndarray]:
     return game_of(case).scores(
         {
             LIRA: "LiRA, own spreads",
-            FIXED: "LiRA",
             SELF: with_target_among_references,
             RMIA: lambda view: registry.score("RMIA", view, gamma=1.0, population=POPULATION),
         }
@@ -245,9 +269,15 @@ def concat_rows(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     )
 
 
+def by_metric(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its metric as one more column, `by`, so that it can be a setting of a claim."""
+    return frame.assign(by=frame["metric"].map(TITLE_OF), metric="value").dropna(subset="by")
+
+
 def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
-    """Study "attacks": Table 2, on all J records; study "alike": rank correlation of SIF and LOSS
-    in each target; with the scores and the members."""
+    """Study "attacks": Table 2, on all J records; study "against LiRA": IHA and LiRA, by the metric and by whether the target
+    is among LiRA's references, `lira`; study "alike": rank correlation of SIF and LOSS in each target; study "agreement", see
+    `agreement`. With the scores and the members."""
     members = case.audit.members
     kind = "table" if case.audit.parameters["dataset"] == "location30" else "images"
     attacks = {
@@ -256,14 +286,81 @@ def table_2(case: Case, draws: int = 60) -> tuple[pd.DataFrame, dict[str, np.nda
         **lira_scores(case),
         IHA: scores(case, members),
     }
+    attacks[BOTH] = joined_scores(attacks, members)
     alike = np.array(
         [stats.spearmanr(*pair).statistic for pair in zip(attacks[SIF], attacks[LOSS], strict=True)]
     )
-    frame = by_target(
-        attacks, members, METRICS, draws=draws, study="attacks", data=case.name, kind=kind
-    )
+    where = {"data": case.name, "kind": kind}
+    frame = by_target(attacks, members, METRICS, draws=draws, study="attacks", **where)
+    rows, against = by_metric(frame), []
+    for words, name in (("by the text", LIRA), ("as released", SELF)):
+        both = rows[rows["attack"].isin([IHA, name])].replace({"attack": {name: LIRA}})
+        against.append(both.assign(study="against LiRA", lira=words))
     correlation = by_repetition({SIF: {"rank correlation": alike}}, study="alike", data=case.name)
-    return concat_rows([frame, correlation]), attacks, members
+    agreed = agreement(attacks, members, LIRA, (RMIA, LOSS), data=case.name)
+    return concat_rows([frame, *against, correlation, agreed]), attacks, members
+
+
+def joined_scores(attacks: Mapping[str, np.ndarray], members: np.ndarray) -> np.ndarray:
+    """Scores [T, J] of IHA and LiRA together, each by its normal quantile within a target, with the weights of a logistic
+    regression on all other targets: the auditor's own models."""
+    from sklearn.linear_model import LogisticRegression
+
+    ranks = [stats.rankdata(attacks[name], axis=1) - 0.5 for name in (IHA, LIRA)]
+    both = stats.norm.ppf(np.stack(ranks, -1) / members.shape[1])  # [T, J, 2]
+    found = []
+    for t in range(len(members)):
+        others = np.delete(np.arange(len(members)), t)
+        fit = LogisticRegression().fit(both[others].reshape(-1, 2), members[others].ravel())
+        found.append(fit.decision_function(both[t]))
+    return np.stack(found)
+
+
+def agreement(
+    attacks: Mapping[str, np.ndarray],
+    members: np.ndarray,
+    lira: str,
+    others: Sequence[str],
+    rates: Sequence[float] = RATES,
+    **where,
+) -> pd.DataFrame:
+    """Study "agreement", by `rate`: on which share of the members, beyond that of calls that are independent, two attacks make
+    the same call with so many false alarms (Table 5).
+
+    Study "kappa", the same as a share of what it can be at most, by `beside`, one of the `others`: of `lira` and this one, and
+    the mean of those of IHA with both.
+    """
+    frames = []
+    for rate in rates:
+        called = {
+            name: np.stack(
+                [
+                    row > np.sort(row[~inside])[::-1][int(rate * (~inside).sum() + 1e-9)]
+                    for row, inside in zip(attacks[name], members, strict=True)
+                ]
+            )
+            for name in (lira, *others, IHA)
+        }
+        tpr = {name: np.average(calls, 1, members) for name, calls in called.items()}
+        pairs = {}
+        for pair in [(lira, name) for name in others] + [(IHA, name) for name in (lira, *others)]:
+            one, other = (tpr[name] for name in pair)
+            same = np.average(called[pair[0]] == called[pair[1]], 1, members)
+            chance = one * other + (1 - one) * (1 - other)
+            kappa = (same - chance) / np.where(chance < 1, 1 - chance, np.nan)
+            pairs[pair] = {"beyond chance": same - chance, "kappa": kappa}
+        named = {f"{one} and {other}": found for (one, other), found in pairs.items()}
+        frames.append(by_repetition(named, study="agreement", rate=rate, **where))
+        for name in others:
+            kappas = {
+                "losses": {"kappa": pairs[lira, name]["kappa"]},
+                "IHA and losses": {
+                    "kappa": (pairs[IHA, lira]["kappa"] + pairs[IHA, name]["kappa"]) / 2
+                },
+                IHA: {"excess": tpr[IHA] - rate},
+            }
+            frames.append(by_repetition(kappas, study="kappa", rate=rate, beside=name, **where))
+    return concat_rows(frames)
 
 
 def control(case: Case, draws: int = 60) -> pd.DataFrame:
@@ -284,8 +381,9 @@ def control(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay
-    where it belongs, with nothing taken out, and without a Hessian, on the first records."""
+    """Study "terms": parts of the score, Table 4, and beside them the audit with the weight decay where it belongs, with
+    nothing taken out, and without a Hessian, on the first records. Study "parts": those without I3 and I4 on all records, by
+    the metric, `strict` where that is a rate at few false alarms."""
     members = case.audit.members[:, : case.audit.inverse.shape[1]]
     parts = {name: scores(case, members, terms, few=True) for name, terms in TERMS.items()}
     parts |= {
@@ -293,7 +391,15 @@ def table_4(case: Case, draws: int = 60) -> pd.DataFrame:
         NOTHING: scores(case, 0, few=True),
         ALONE: gradient_alone(case),
     }
-    return by_target(parts, members, METRICS[:2], draws=draws, study="terms", data=case.name)
+    where = {"draws": draws, "data": case.name}
+    whole = {
+        name: scores(case, case.audit.members, terms)
+        for name, terms in TERMS.items()
+        if "I3" not in terms
+    }
+    strict = by_metric(by_target(whole, case.audit.members, METRICS, **where, study="parts"))
+    strict = strict.assign(strict=strict["by"] != TITLE_OF["auc"])
+    return concat_rows([by_target(parts, members, METRICS[:2], **where, study="terms"), strict])
 
 
 def _joined(
@@ -308,9 +414,9 @@ def _joined(
     return loss / (1 + case.rates["momentum"]) - terms / case.rates["learning_rate"]
 
 
-def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
-    """Study "conditioning": AUC by `way` ("damping" or "low rank") and `epsilon`, Table 8, without
-    conditionings that leave a Hessian indefinite."""
+def conditioned(case: Case) -> dict[tuple[str, float, str], np.ndarray]:
+    """Scores [T, swept] of the first records by conditioning, "damping" or "low rank", by epsilon, and by whether the loss is
+    added, without those that leave a Hessian indefinite."""
     ways = [
         (way, epsilon)
         for way, name in (("damping", "dampings"), ("low rank", "thresholds"))
@@ -318,13 +424,45 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     ]
     shift, alignment = square(case.audit.swept_shift), square(case.audit.swept_alignment)
     count = shift.shape[2]
-    loss, members, frames = square(case.audit.loss)[:, :count], case.audit.members[:, :count], []
-    where = {"draws": draws, "study": "conditioning", "data": case.name}
-    for k, (way, epsilon) in enumerate(ways):
-        if np.isfinite(shift[:, k]).all():
-            terms = shift[:, k], alignment[:, k], members / case.n, case
-            both = {IHA: _joined(loss, *terms), "IHA without the loss": _joined(0, *terms)}
-            frames.append(by_target(both, members, METRICS[:1], **where, way=way, epsilon=epsilon))
+    loss, taken_out = square(case.audit.loss)[:, :count], case.audit.members[:, :count] / case.n
+    return {
+        (*way, words): _joined(added, shift[:, k], alignment[:, k], taken_out, case)
+        for k, way in enumerate(ways)
+        if np.isfinite(shift[:, k]).all()
+        for words, added in (("added", loss), ("left out", 0))
+    }
+
+
+def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
+    """Study "conditioning": AUC by `way`, `epsilon` and `loss`, see `conditioned`: Table 8.
+
+    Study "learned", by the metric: the audit as released, and with what has the highest metric against all other targets, the
+    auditor's own models, the `choice` that most targets have; beside it, on the same records, the audit with the weight decay
+    in I2, and the gradient alone.
+    """
+    by_way, frames = conditioned(case), []
+    members = case.audit.members[:, : case.audit.swept_shift.shape[2]]
+    where = {"draws": draws, "data": case.name}
+    for (way, epsilon, loss), score in by_way.items():
+        columns = {"study": "conditioning", "way": way, "epsilon": epsilon, "loss": loss}
+        frames.append(by_target({IHA: score}, members, METRICS[:1], **where, **columns))
+    first = first_records(case, members.shape[1])
+    released = scores(first, members)
+    beside = {
+        DECAY: scores(first, members, few=True, stationary=True),
+        ALONE: gradient_alone(first),
+    }
+    ways = ["as released", *(f"{way} {epsilon:g}, loss {loss}" for way, epsilon, loss in by_way)]
+    stacked = np.stack([released, *by_way.values()])
+    for metric, judge in zip(METRICS, (auc, lambda *pair: tpr_at_fpr(*pair, 0.01)), strict=False):
+        found = np.stack([judge(score, members) for score in stacked])  # [ways, T]
+        chosen = []
+        for t in range(len(members)):
+            trials = [({"way": k}, [(one, t)]) for k, one in enumerate(found)]
+            chosen.append(best_trial(trials, lambda one, t: np.delete(one, t).mean())["way"])
+        learned = {IHA: released, LEARNED: stacked[chosen, np.arange(len(members))], **beside}
+        rows = by_metric(by_target(learned, members, [metric], **where, study="learned"))
+        frames.append(rows.assign(choice=ways[np.bincount(chosen).argmax()]))
     return concat_rows(frames)
 
 
@@ -343,8 +481,7 @@ def first_records(case: Case, count: int) -> Case:
 def convergence(
     case: Case, counts: Sequence[int], make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "epochs", by `epochs`: the audit after more and less training, on the first 1,000
-    records; without a row where no other epochs are measured.
+    """Study "epochs", by `epochs`: the audit after more and less training, on the first records.
 
     Args:
         counts: other epochs. make: whether to measure what is not there, which is left out otherwise.
@@ -355,28 +492,28 @@ def convergence(
         for count in counts
     ]
     cases = [*filter(None, others), Case(case.name, first_records(case, 1000).audit)]
-    if len(cases) == 1:
-        return concat_rows([])
     frames = []
-    for case in sorted(cases, key=lambda each: each.audit.parameters["epochs"]):
-        epochs = case.audit.parameters["epochs"]
-        where = {"draws": draws, "study": "epochs", "data": case.name, "epochs": epochs}
-        members, few = case.audit.members, case.audit.squares.shape[1]
-        flags = random_flags(members)
-        decay = scores(case, members, few=True, stationary=True)
-        for told, truth, each in (
-            ("membership", members, {LOSS: -square(case.audit.loss), IHA: scores(case, members)}),
-            ("random flags", flags, {PAIR: scores(case, flags, TERMS[PAIR])}),
-            ("membership", members[:, :few], {ALONE: gradient_alone(case), DECAY: decay}),
-        ):
-            frames.append(by_target(each, truth, METRICS[:1], **where, told=told))
+    for each in sorted(cases, key=lambda one: one.audit.parameters["epochs"]):
+        members = each.audit.members[:, : each.audit.squares.shape[1]]
+        flags, count = random_flags(members), members.shape[1]
+        where = {"study": "epochs", "data": case.name, "epochs": each.audit.parameters["epochs"]}
+        found = {
+            LOSS: -square(each.audit.loss)[:, :count],
+            IHA: scores(each, members, few=True),
+            ALONE: gradient_alone(each),
+            DECAY: scores(each, members, few=True, stationary=True),
+        }
+        told = {FLAGS: scores(each, flags, TERMS[PAIR], few=True)}
+        for truth, of_truth in ((members, found), (flags, told)):
+            frames.append(by_target(of_truth, truth, METRICS[:1], draws=draws, **where))
     return concat_rows(frames)
 
 
 def sizes(
     case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7. Games of fewer records, whose models are
+    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7; study "leak": the same by each two sizes
+    that follow one another, `members`, the metric and the attack `of` which they are. Games of fewer records, whose models are
     trained for as many steps, and the case itself, each with so many targets and twice as many models, judged on its first
     1,000 records; without a row where no other size is measured.
 
@@ -403,6 +540,10 @@ def sizes(
         }
         where = {"study": "sizes", "data": case.name, "size": game.n}
         frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, **where))
+    for few, many in pairwise(frames):
+        rows = by_metric(concat_rows([few, many])).rename(columns={"attack": "of"})
+        ends = "{:,} to {:,}".format(*rows["size"].unique())
+        frames = [*frames, rows.assign(study="leak", attack="leak", members=ends)]
     return concat_rows(frames)
 
 
@@ -470,50 +611,32 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
 
 
 def left_out(case: Case, references: Bank) -> pd.DataFrame:
-    """Study "left out": attacks that know all other records, on the same records (section 4.4); and
-    kappa, by how much they agree on the members that they call at 30 % FPR (Table 5): means over
-    pairs of attacks on "losses" and over pairs of one of these with IHA."""
-    from sklearn.metrics import cohen_kappa_score
-
-    by_losses, rows, whole = (LIRA, "L-attack", "LiRA-L"), [], scores(case, case.audit.members)
-    game = game_of(case)
-    for t, (place, members) in enumerate(zip(references.place, references.members, strict=True)):
+    """Study "left out": attacks that know all other records, on the same records (section 4.4); and by how much they agree,
+    see `agreement`."""
+    whole, game = scores(case, case.audit.members), game_of(case)
+    members, played = references.members, []
+    for t, place in enumerate(references.place):
         own, others = (
             array[t].astype(float) for array in (references.margin, references.reference_margin)
         )
         nobody = np.zeros(others.shape, bool)
-        few = {
-            LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
-            "L-attack": baselines.attack_r(signals.loss_of(own), signals.loss_of(others), nobody),
-            "LiRA-L": baselines.lira_offline(own, others, nobody),
-            IHA: whole[t, place],
-        }
-        called = {
-            name: score > np.sort(score[~members])[::-1][int(0.3 * (~members).sum() + 1e-9)]
-            for name, score in few.items()
-        }
-        rows.append(
+        played.append(
             {
-                name: {"auc": auc(score, members), "tpr_at_fpr=0.3": called[name][members].mean()}
-                for name, score in few.items()
+                LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
+                "L-attack": baselines.attack_r(
+                    signals.loss_of(own), signals.loss_of(others), nobody
+                ),
+                "LiRA-L": baselines.lira_offline(own, others, nobody),
+                IHA: whole[t, place],
             }
         )
-        for kind, pairs in (
-            ("losses", combinations(by_losses, 2)),
-            ("IHA and losses", [(IHA, name) for name in by_losses]),
-        ):
-            rows[-1][kind] = {
-                "kappa": np.mean(
-                    [cohen_kappa_score(called[a][members], called[b][members]) for a, b in pairs]
-                )
-            }
-    return by_repetition(
-        {
-            name: {metric: np.array([row[name][metric] for row in rows]) for metric in of_attack}
-            for name, of_attack in rows[0].items()
-        },
-        study="left out",
-        data=case.name,
+    each = {name: np.stack([one[name] for one in played]) for name in played[0]}
+    areas = {name: {"auc": auc(score, members)} for name, score in each.items()}
+    return concat_rows(
+        [
+            by_repetition(areas, study="left out", data=case.name),
+            agreement(each, members, LIRA, ("L-attack", "LiRA-L"), RATES[1:], data=case.name),
+        ]
     )
 
 
