@@ -34,6 +34,7 @@ TITLES = {
 }
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
 RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
+LOW_RECALLS = np.geomspace(0.001, 1, 120)  # on a logarithmic axis
 PRINTED_METRICS = {
     "auc": "auc",
     "attack_accuracy": "accuracy",
@@ -89,21 +90,20 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
 
 
 def today(frame: pd.DataFrame) -> pd.DataFrame:
-    """The calibrated loss, LiRA and RMIA, offline, with the same reference, a row for each set."""
-    attacks = {
-        "Cal.": "Cal.",
-        "LiRA, offline": "LiRA",
-        "RMIA, offline": "RMIA",
-        "RMIA, offline, a = 0.3": "RMIA, a = 0.3",
-    }
+    """The calibrated loss and gradient norm, LiRA and RMIA, offline, with the same references: a row for each, columns by how
+    many references, of `study.in_plays`."""
+    frame = frame[(frame["score"] == "loss") | (frame["score"] == "gradient norm")]
+    names = frame["score"] + ", calibrated"
+    names = names.where(frame["attack"] == "Cal.", frame["attack"])
+    counts = frame["references"].unique()
     return results.percent_table(
-        frame[frame["score"] == "loss"],
-        "data",
-        ("attack", "metric"),
+        frame.assign(attack=names),
+        "attack",
+        ("references", "metric"),
         {
-            (attack, metric): f"{name}, {title}"
+            (count, metric): f"{title}, {count:g} reference" + ("s" if count > 1 else "")
             for metric, title in TITLE_OF.items()
-            for attack, name in attacks.items()
+            for count in counts
         },
     )
 
@@ -120,25 +120,24 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_stop(frame: pd.DataFrame) -> Figure:
-    """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score; the paper's on
-    the right."""
-    frame = frame[(frame["study"] == "stopped") & (frame["metric"] == "auc")]
+    """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score, the paper's on
+    the right; and the spread of difficulty and the noise of training of such references."""
+    frame = frame[frame["study"] == "stopped"]
     theirs = printed("table2").query("metric == 'auc' and data == 'CIFAR-10'")
-    figure, axes = drawing.panels(["Loss", "Gradient norm"], height=3.9, ylabel="AUC")
-    for axis, (score, rows) in zip(axes, frame.groupby("score", sort=False), strict=False):
+    names = [*(name for name in frame["stopped"].unique() if name != "at its best"), "at its best"]
+    places = range(len(names))
+    figure, (*axes, spread) = drawing.panels(
+        ["AUC, loss", "AUC, gradient norm", "Spread (nats)"], 3.9
+    )
+    by_score = frame[frame["metric"] == "auc"].groupby("score", sort=False)
+    for axis, (score, rows) in zip(axes, by_score, strict=False):
         found = metrics.summary(rows, ["attack", "stopped", "metric"])
-        names = [
-            *(name for name in found["stopped"].unique() if name != "at its best"),
-            "at its best",
-        ]
-        for attack, look in (
-            ("Orig", drawing.style_of("Orig")),
-            ("Cal.", drawing.style_of("Cal.")),
-        ):
+        for attack in ATTACKS[:2]:
+            look = drawing.style_of(attack)
             each = found[found["attack"] == attack].set_index("stopped").loc[names]
-            axis.plot(range(len(names)), each["value"], label=attack, **look)
+            axis.plot(places, each["value"], label=attack, **look)
             axis.fill_between(
-                range(len(names)), each["low"], each["high"], color=look["color"], alpha=0.15, lw=0
+                places, each["low"], each["high"], color=look["color"], alpha=0.15, lw=0
             )
             paper = theirs[(theirs["attack"] == attack) & (theirs["score"] == score)]["value"] / 100
             if len(paper):
@@ -150,8 +149,16 @@ def by_stop(frame: pd.DataFrame) -> Figure:
                     **drawing.HOLLOW,
                 )
         drawing.ticks(axis.xaxis, range(len(names) + 1), [*names[:-1], "best", "paper"])
+        axis.tick_params(axis="x", rotation=60)
+    law = frame[frame["attack"] == "law"].pivot(index="stopped", columns="metric", values="value")
+    for place, name in enumerate(("difficulty", "noise")):
+        spread.plot(places, law.loc[names, name], label=name, **drawing.style_of(name, place + 1))
+    drawing.ticks(spread.xaxis, places, [*names[:-1], "best"])
+    spread.tick_params(axis="x", rotation=60)
+    spread.set_ylim(0)
+    for axis in figure.axes:
         axis.set_xlabel("epochs of the reference")
-    drawing.legend(figure, 2)
+    drawing.legend(figure, 4)
     return figure
 
 
@@ -321,7 +328,10 @@ def figure_1(plays: Bank) -> Figure:
     ):
         values = scores["loss", attack].ravel()
         panel[title] = np.clip(values, *np.quantile(values, [0.01, 0.99])), plays.members.ravel()
-    return drawing.histograms(panel, xlabel="score in nats, ends clipped")
+    figure = drawing.histograms(panel, xlabel="score in nats, ends clipped")
+    for axis in figure.axes:
+        axis.set_yscale("log")  # nearly all scores are near zero
+    return figure
 
 
 def figure_2(plays: Bank) -> Figure:
@@ -337,11 +347,10 @@ def figure_2(plays: Bank) -> Figure:
             ls=look["linestyle"],
             label=attack,
         )
-        called = score >= study.best_thresholds(score, members)[:, None]
-        tpr, fpr = ((called & side).sum(1) / side.sum(1) for side in (members, ~members))
+        [(fpr, tpr)] = study.best_points({attack: score}, members)[attack]
         axis.plot(
-            tpr.mean(),
-            np.mean(metrics.precision(tpr, fpr, 0.5)),
+            tpr,
+            metrics.precision(tpr, fpr, 0.5),
             "o",
             ms=9,
             mfc="none",
@@ -360,11 +369,15 @@ def figure_2(plays: Bank) -> Figure:
 
 
 def figure_3(frame: pd.DataFrame) -> Figure:
-    """Figure 3: AUC and accuracy of the loss against the size of the training set."""
-    rows = metrics.summary(frame, ["attack", "metric", "n"])
-    rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"}))
+    """Figure 3: AUC and accuracy of the loss against the size of the training set, a row of panels for what is equal."""
+    rows = metrics.summary(frame, ["equal", "attack", "metric", "n"])
+    known = rows["metric"] == "train_accuracy"
+    rows.loc[known, ["attack", "metric"]] = "target on its members", "auc"
+    title = (
+        "equal " + rows["equal"] + ": " + rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"})
+    )
     return drawing.lineplot(
-        rows,
+        rows.assign(panel=title)[title.notna()],
         "n",
         "value",
         by="attack",
@@ -374,32 +387,44 @@ def figure_3(frame: pd.DataFrame) -> Figure:
         chance=0.5,
         xlabel="training records",
         ylabel="rate",
+        rows=frame["equal"].nunique(),
     )
 
 
 def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
-    """Figure 4: precision of the loss against recall with several non-members to each member, by the formula."""
+    """Figure 4: accuracy of the loss against the number of non-members to a member, with the best threshold at each ratio and,
+    dotted, with the one for one to one; and precision against recall at some `ratios`, by the formulas."""
     scores = study.scores(plays)
-    figure, axes = drawing.panels(
-        [f"1 member : {ratio}" for ratio in ratios], 3.6, "precision", sharey=True
-    )
-    for axis, ratio in zip(axes, ratios, strict=True):
-        for attack in ATTACKS[:2]:
+    titles = ["accuracy", *(f"precision, 1 member : {ratio}" for ratio in ratios)]
+    figure, (first, *axes) = drawing.panels(titles, 6.4, rows=2)
+    share = 1 / (1 + np.geomspace(1, max(ratios), 25))
+    for attack in ATTACKS[:2]:
+        look = {**drawing.style_of(attack), "marker": "none"}
+        rates = [
+            metrics.roc_curve(*play)[:2]
+            for play in zip(scores["loss", attack], plays.members, strict=True)
+        ]
+        right = [np.stack([pi * tpr + (1 - pi) * (1 - fpr) for pi in share]) for fpr, tpr in rates]
+        first.plot(1 / share - 1, np.mean([each.max(1) for each in right], 0), label=attack, **look)
+        kept = np.mean([each[:, each[0].argmax()] for each in right], 0)
+        first.plot(1 / share - 1, kept, color=look["color"], ls=":", lw=1.4)
+        for axis, ratio in zip(axes, ratios, strict=False):
             precision = study.precision_at_recall(
-                scores["loss", attack], plays.members, ratio, RECALLS
-            ).mean(0)
-            look = drawing.style_of(attack)
-            axis.plot(RECALLS, precision, color=look["color"], ls=look["linestyle"], label=attack)
+                scores["loss", attack], plays.members, ratio, LOW_RECALLS
+            )
+            axis.plot(LOW_RECALLS, precision.mean(0), label=attack, **look)
+    first.plot(1 / share - 1, 1 - share, label="calling nobody", **drawing.CHANCE)
+    first.set(xscale="log", xlabel="non-members to a member")
+    for axis, ratio in zip(axes, ratios, strict=False):
         axis.axhline(1 / (1 + ratio), **drawing.CHANCE)
-        axis.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall")
-    drawing.legend(figure, 2)
+        axis.set(xscale="log", ylim=(0, 1.02), xlabel="recall")
+    drawing.legend(figure, 3)
     return figure
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """AUC and TPR at 1 % FPR of the calibrated loss and of today's attacks against the number of
-    references, a row of panels for each bank."""
-    frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
+    """AUC and TPR at 1 % FPR of the calibrated loss and of today's attacks against the number of references, a row of
+    panels for each bank of study "settings"."""
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
     title = rows["metric"].map(TITLE_OF)
     return drawing.lineplot(
@@ -415,3 +440,28 @@ def figure_5(frame: pd.DataFrame) -> Figure:
         sharey=False,
         rows=rows["data"].nunique(),
     )
+
+
+def constants(frame: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+    """The constant of offline RMIA that is chosen most often for the rate at 1 % FPR, and that rate with it and with its
+    authors', a row for each bank and number of references. Arguments are what `settings.attack_banks` returns."""
+    rate, by = "tpr_at_fpr=0.01", ["data", "references"]
+    most = (
+        chosen[chosen["metric"] == rate]
+        .groupby(by, sort=False)["value"]
+        .agg(lambda each: each.mode()[0])
+    )
+    rates = results.percent_table(
+        frame[frame["metric"] == rate],
+        by,
+        ("attack",),
+        {
+            ("RMIA, offline",): "learned",
+            ("RMIA, offline, a = 0.3",): "the authors'",
+            ("Cal.",): "Cal.",
+        },
+    )
+    rates.insert(
+        0, "constant", [f"{most[key]:g}" if key in most else results.DASH for key in rates.index]
+    )
+    return rates
