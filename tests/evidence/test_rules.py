@@ -92,7 +92,6 @@ STRENGTH = {
     "MATT": 1.7,
     "Eq. 39": 1.7,
     "MAST (softmin)": 1.7,
-    "MAST (softmin), T = 1": 0.9,
     "best rule": 1.0,
     "Orig": 1.1,
     "Cal.": 2.0,
@@ -183,7 +182,6 @@ WEAKER = {
     "shift": 0.55,
     "crop": 0.2,
     5.0: 0.4,
-    "small bank": 0.4,  # what a setting leaves of it
     "confidence": 0.4,
     "CIFAR-10 (aug.)": 0.6,
     2: 0.8,
@@ -242,7 +240,6 @@ RECORDS = {"curvature": 2000, "quantile": 2000}
 BANKS = (
     "settings",
     "table 2",
-    "small bank",
     "shadow models",
     "table 3",
     "bank",
