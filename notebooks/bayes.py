@@ -72,8 +72,8 @@ results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for at
               for name, metric in (("accuracy", "accuracy"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
 figures.show(
     drawing.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
-    caption="So many training images two attacks find (true positive rate) at each rate of false alarms (false positive rate); the axes are logarithmic, "
-            "so that low rates can be read. MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
+    caption="Training images that are found (true positive rate) against false alarms (false positive rate), on logarithmic axes. "
+            "MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
             "networks, with a band from the lowest to the highest; dashed: guessing.",
     alt="ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the members and MAST "
         "{ours}`mast-tpr:value`; the dashed line of guessing is at one percent there.")
@@ -102,9 +102,8 @@ results.name({"told-apart": float(exhibits.told_apart(losses, threshold).mean())
 figures.explore(
     exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea",
     instructions="Move the one threshold. Which images does it tell apart? Point at a dot for its losses under single networks.",
-    caption="Training on an image lowers its loss: {ours}`below-diagonal` of the images lie below the dashed diagonal. The solid lines are one threshold for "
-            "all images. It tells those in the lower right quarter apart, {ours}`told-apart` of all: their mean loss is above it without training and below "
-            "it with. Lower losses are drawn at 0.0001.",
+    caption="Mean loss with training on an image against mean loss without; {ours}`below-diagonal` of the images lie below the dashed diagonal. Solid lines: one threshold for "
+            "all images. It tells those in the lower right quarter apart, {ours}`told-apart` of all. Lower losses are drawn at 0.0001.",
     alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. Two lines at the same loss cut it into "
         "quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
 
@@ -402,7 +401,7 @@ results.show_table(
     errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e"),
     caption="Each theorem errs by at most this against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
             "before the model is seen. Last two columns: how far apart the posteriors of one record are under two models with the same loss on *it*, "
-            "and under two with the same loss on *all* records. So where the other records are unknown, one loss is not enough, and all losses are.")
+            "and under two with the same loss on *all* records.")
 
 # %% [markdown]
 # ### What privacy buys

@@ -99,9 +99,8 @@ results.name({f"called-{name}": share for name, share in exhibits.called_in_idea
 figures.explore(
     exhibits.idea_chart(images), exhibits.idea(images), name="calibration-idea",
     instructions="Move the number of images that are called members. Which rule finds more members among the images that it calls first?",
-    caption="An attacker who may call one image in ten takes those below the line by the loss; {ours}`called-loss` of these are members. The "
-            "calibrated loss picks other images, those with rings, for which the loss of the target lies furthest below that of the reference; "
-            "{ours}`called-calibrated` of these are members. One play on {param}`image_dataset:title`.",
+    caption="Below the line: the tenth of the images with the lowest loss, of which {ours}`called-loss` are members. Rings: the tenth with the lowest "
+            "calibrated loss, of which {ours}`called-calibrated` are members. One play on {param}`image_dataset:title`.",
     alt="Scatter plot of ranks, loss under the target against loss under the reference. Images with the lowest calibrated loss are ringed and lie "
         "below the diagonal. Of the images below the line {ours}`called-loss:value` are members, of the ringed ones {ours}`called-calibrated:value`.")
 
@@ -244,7 +243,7 @@ results.name({"first-stop": stops[0]})
 figures.show(
     exhibits.by_stop(frame), name="calibration-stops",
     caption="AUC before (Orig) and after calibration (Cal.) by one reference that is stopped after so many epochs, or kept at its best validation "
-            "accuracy (best), on {param}`image_dataset:title`; bands are 95 % intervals over {param}`image_plays` plays. Hollow: Table 2 of the paper. Right: "
+            "accuracy (best), on {param}`image_dataset:title`; bars are 95 % intervals over {param}`image_plays` plays. Hollow: Table 2 of the paper. Right: "
             "the spread of difficulty over images, and the noise of training, of the losses under such references.",
     alt="Three panels against the epochs of the reference: AUC of the loss and of the gradient norm before and after calibration, and two spreads. After {ours}`middle-stop` epochs calibration gains "
         "{ours}`loss-early` and {ours}`norm-early` points, at the best validation accuracy {ours}`loss-late` and {ours}`norm-late`. Difficulty is {ours}`ratio-first` times the noise after "
@@ -461,15 +460,15 @@ results.name({"slip": 100 * (slip[0] - slip[1]).interval(), "slip-set": exhibits
 results.show_table(
     exhibits.table_1(plays_frame), name="calibration-table-1",
     caption="**Table 1 of the paper**: accuracy of the targets in percent, with 95 % intervals over plays. The paper prints one row a set; its CIFAR rows "
-            "are the augmented targets, for $\\tfrac12(1 + .946 - .740) = .603$ is the gap attack of the augmented row.")
+            "are the augmented targets, for $\\tfrac12(1 + .946 - .740) = .603$ is the gap attack of the augmented row, and stand in a row of their own.")
 results.show_table(
     exhibits.table_2(plays_frame, "accuracy"), name="calibration-table-3",
     caption="**Table 3 of the paper**: accuracy in percent with the threshold that is best on the very records judged, as in the paper, with 95 % intervals over plays. The gap attack has no threshold, "
             "so its accuracy is its AUC. The paper's AUC and accuracy of the gap attack differ on tables of records, where they must be equal.")
 results.show_table(
     exhibits.table_4(labelled), name="calibration-table-4",
-    caption="**Table 4 of the paper**: the label-only attack, in percent, with 95 % intervals over plays, or networks of a bank and images. A record "
-            "that is classified wrongly has distance 0 as it is. In the calibrated score it has a negative distance: how far it must move to get its label. "
+    caption="**Table 4 of the paper**: the label-only attack, in percent, with 95 % intervals over plays, or networks of a bank and images. Orig gives a "
+            "record that is classified wrongly the distance 0, the calibrated scores a negative one: how far it must move to get its label. "
             "*Bank*: small networks that generalise better, each calibrated by one, 1,000 queries a record.")
 
 # %% [markdown]

@@ -149,7 +149,7 @@ def attack(
                     known[key] = registry.score(how.name, view, **options)
                 scores = known[key]
                 if metric == "accuracy":
-                    scores = (scores >= _threshold(how.name, view, **options)).astype(float)
+                    scores = (scores >= threshold(how.name, view, **options)).astype(float)
                 played.setdefault((name, metric), []).append(scores)
     # metrics of the same scores come from the same resamples
     of_scores: dict[tuple, tuple[np.ndarray, list[str]]] = {}
@@ -218,10 +218,10 @@ def _judged(metric: str) -> Callable[[np.ndarray, np.ndarray], float]:
     )
 
 
-def _threshold(name: str, view: View, **options) -> float:
-    """The threshold that is best against the attacker's own models."""
+def threshold(attack: str | Callable, view: View, **options) -> float:
+    """The threshold of an attack, as of `registry.score`, that is best against the attacker's own models."""
     own = [
-        (registry.score(name, rehearsal, **options), members)
+        (registry.score(attack, rehearsal, **options), members)
         for rehearsal, members in view.rehearsals(REHEARSALS)
     ]
     return metrics.best_threshold(*map(np.concatenate, zip(*own, strict=True)))

@@ -21,7 +21,6 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
-REHEARSALS = 2  # of the attacker's own models, on which a threshold is found
 PAPER_AUGMENTATIONS = ("none", "shift", "crop")  # of Table 3, from weak to strong
 
 
@@ -147,7 +146,7 @@ ATTACKS = {
     "MAST (mean out)": partial(registry.by_names, bayes.mast, estimator="mean_out"),
     "MAST (softmin), T = 1": "MAST (softmin)",
     "MAST (softmin)": lambda view: registry.score(
-        "MAST (softmin)", view, **view.rehearse("MAST (softmin)", REHEARSALS)
+        "MAST (softmin)", view, **view.rehearse("MAST (softmin)", settings.REHEARSALS)
     ),
     "LiRA": "LiRA",
 }
@@ -160,8 +159,7 @@ IN_SETTINGS = {
 
 
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
-    """The threshold against each target that is best against the attacker's own models, [T], see
-    `View.rehearsals`.
+    """The threshold against each target that is best against the attacker's own models, [T].
 
     Raises:
         MiaError: no pair of references is left to rehearse on.
@@ -170,12 +168,7 @@ def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
         raise MiaError(
             f"{game.references} references leave none to rehearse with: at least 4 are needed."
         )
-    found = []
-    for view in game:
-        own, members = zip(*view.rehearsals(REHEARSALS), strict=True)
-        scores = [registry.score(attack, rehearsal) for rehearsal in own]
-        found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
-    return np.array(found)
+    return np.array([settings.threshold(attack, view) for view in game])
 
 
 def attack_bank(

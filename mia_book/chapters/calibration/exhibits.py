@@ -63,11 +63,18 @@ def printed(table: str) -> pd.DataFrame:
 
 
 def table_1(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: accuracies of the targets, a row for each data set."""
+    """Table 1: accuracies of the targets, a row for each data set; the paper's augmented ones have a row of their own."""
     columns = {("model", "train_accuracy"): "on members", ("model", "test_accuracy"): "on others"}
-    return results.percent_table(
-        frame[frame["attack"] == "model"], "data", ("attack", "metric"), columns, printed("table1")
-    )
+    paper = printed("table1").replace({"data": {"CIFAR-10": "CIFAR-10 (aug.)"}})
+    frame = frame[frame["attack"] == "model"]
+    table = results.percent_table(frame, "data", ("attack", "metric"), columns, paper)
+    for (_, metric), title in columns.items():
+        theirs = paper[(paper["data"] == "CIFAR-10 (aug.)") & (paper["metric"] == metric)]
+        table.loc["CIFAR-10 (aug.)", [title, f"{title}, paper"]] = [
+            results.DASH,
+            results.cell(theirs["value"].item(), ".1f", "%"),
+        ]
+    return table.fillna(results.DASH)
 
 
 def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
@@ -122,44 +129,33 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
 def by_stop(frame: pd.DataFrame) -> Figure:
     """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score, the paper's on
     the right; and the spread of difficulty and the noise of training of such references."""
-    frame = frame[frame["study"] == "stopped"]
-    theirs = printed("table2").query("metric == 'auc' and data == 'CIFAR-10'")
-    names = [*(name for name in frame["stopped"].unique() if name != "at its best"), "at its best"]
-    places = range(len(names))
-    figure, (*axes, spread) = drawing.panels(
-        ["AUC, loss", "AUC, gradient norm", "Spread (nats)"], 3.9
+    rows = frame[(frame["study"] == "stopped") & (frame["attack"] != "model")]
+    rows = metrics.summary(rows, ["score", "attack", "stopped", "metric"])
+    rows["panel"] = "AUC, " + rows["score"]
+    law = rows["attack"] == "law"
+    rows.loc[law, "attack"], rows.loc[law, "panel"] = rows["metric"], "spread (nats)"
+    rows.loc[law, ["low", "high"]] = np.nan
+    theirs = printed("table2").query(
+        "metric == 'auc' and data == 'CIFAR-10' and attack != 'Cal.-F'"
     )
-    by_score = frame[frame["metric"] == "auc"].groupby("score", sort=False)
-    for axis, (score, rows) in zip(axes, by_score, strict=False):
-        found = metrics.summary(rows, ["attack", "stopped", "metric"])
-        for attack in ATTACKS[:2]:
-            look = drawing.style_of(attack)
-            each = found[found["attack"] == attack].set_index("stopped").loc[names]
-            axis.plot(places, each["value"], label=attack, **look)
-            axis.fill_between(
-                places, each["low"], each["high"], color=look["color"], alpha=0.15, lw=0
-            )
-            paper = theirs[(theirs["attack"] == attack) & (theirs["score"] == score)]["value"] / 100
-            if len(paper):
-                axis.plot(
-                    len(names),
-                    paper.iloc[0],
-                    mec=look["color"],
-                    marker=look["marker"],
-                    **drawing.HOLLOW,
-                )
-        drawing.ticks(axis.xaxis, range(len(names) + 1), [*names[:-1], "best", "paper"])
-        axis.tick_params(axis="x", rotation=60)
-    law = frame[frame["attack"] == "law"].pivot(index="stopped", columns="metric", values="value")
-    for place, name in enumerate(("difficulty", "noise")):
-        spread.plot(places, law.loc[names, name], label=name, **drawing.style_of(name, place + 1))
-    drawing.ticks(spread.xaxis, places, [*names[:-1], "best"])
-    spread.tick_params(axis="x", rotation=60)
-    spread.set_ylim(0)
-    for axis in figure.axes:
-        axis.set_xlabel("epochs of the reference")
-    drawing.legend(figure, 4)
-    return figure
+    theirs = theirs.assign(
+        panel="AUC, " + theirs["score"], stopped="paper", paper=theirs["value"] / 100
+    )
+    theirs = theirs[theirs["panel"].isin(rows["panel"])].drop(columns="value")
+    rows = pd.concat([rows[rows["metric"] == "auc"], theirs, rows[law]])
+    last = {"at its best": "best", "paper": "\npaper"}  # after numbers of epochs
+    rows = rows.sort_values("stopped", key=lambda stops: stops.isin(last), kind="stable")
+    return drawing.lineplot(
+        rows.replace({"stopped": last}),
+        "stopped",
+        "value",
+        by="attack",
+        paper="paper",
+        panel="panel",
+        xlabel="epochs of the reference",
+        ylabel=" ",
+        sharey=False,
+    )
 
 
 def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:

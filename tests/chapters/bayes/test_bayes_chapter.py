@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mia_book.chapters.bayes import exhibits, measure, study, theory
+from mia_book.evidence import settings
 from mia_lib import membership, metrics, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
@@ -171,7 +172,7 @@ def test_the_frame_of_table_two_has_what_the_functions_of_the_page_say():
     loss, members = signals.loss_of(bank.margin[:, trained]), bank.members[:, trained]
     assert set(scores) == {"0-1", *study.ATTACKS} and scores["MALT"].shape == (4, 400)
     assert_allclose(scores["MALT"][1], bayes.malt(loss[2]))
-    learned = game.view(2).rehearse("MAST (softmin)", study.REHEARSALS)
+    learned = game.view(2).rehearse("MAST (softmin)", settings.REHEARSALS)
     for attack, how, options in (
         ("MAST", "best_split", {}),
         ("MAST (mean out)", "mean_out", {}),
