@@ -436,28 +436,3 @@ def figure_5(frame: pd.DataFrame) -> Figure:
         sharey=False,
         rows=rows["data"].nunique(),
     )
-
-
-def constants(frame: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """The constant of offline RMIA that is chosen most often for the rate at 1 % FPR, and that rate with it and with its
-    authors', a row for each bank and number of references. Arguments are what `settings.attack_banks` returns."""
-    rate, by = "tpr_at_fpr=0.01", ["data", "references"]
-    most = (
-        chosen[chosen["metric"] == rate]
-        .groupby(by, sort=False)["value"]
-        .agg(lambda each: each.mode()[0])
-    )
-    rates = results.percent_table(
-        frame[frame["metric"] == rate],
-        by,
-        ("attack",),
-        {
-            ("RMIA, offline",): "learned",
-            ("RMIA, offline, a = 0.3",): "the authors'",
-            ("Cal.",): "Cal.",
-        },
-    )
-    rates.insert(
-        0, "constant", [f"{most[key]:g}" if key in most else results.DASH for key in rates.index]
-    )
-    return rates
