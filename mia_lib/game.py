@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -269,6 +270,11 @@ class View:
         """Membership of the judged records in each reference's training set, bool [R, N]."""
         return self.game.members[self.models][:, self._rows]
 
+    @cached_property
+    def _read(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Signals of the references that were asked for, which many attacks and constants read."""
+        return {}
+
     @property
     def _values(self) -> Mapping[str, np.ndarray]:
         values = self.game.values
@@ -284,8 +290,10 @@ class View:
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """Signal of all references for each judged record, [R, N], and their `reference_members`,
         bool [R, N]."""
-        values = registry.read_signal("game.values", self._values, signal, self.models)
-        return values[:, self._rows], self.reference_members
+        if signal not in self._read:
+            values = registry.read_signal("game.values", self._values, signal, self.models)
+            self._read[signal] = values[:, self._rows], self.reference_members
+        return self._read[signal]
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """Signal of the target for the first `most` public records, or all when None, [Q]."""

@@ -131,36 +131,40 @@ def attack(
         records: judged, the first so many that models were trained on; all when None.
 
     Returns:
-        the tidy frame of `metrics.by_target`; and a row for each target and
-        constant that was chosen: attack, metric, constant, value.
+        the tidy frame of `metrics.by_target`, without attacks whose constants too few references teach; and a row for each
+        target and constant that was chosen: attack, metric, constant, value.
     """
     game = Game.of(bank, targets, references, records)
-    scores: dict[str, dict[str, list]] = {
-        metric: {name: [] for name in attacks} for metric in names
-    }
+    played: dict[tuple[str, str], list[np.ndarray]] = {}
     chosen = []
     for view in game:
         for name, how in attacks.items():
             known: dict[tuple, np.ndarray] = {}
             trials = view.trials(how.name, REHEARSALS, STEP, **how.options) if how.learned else []
-            for metric in names:
+            for metric in names if trials or not how.learned else ():
                 constants = best_trial(trials, _judged(metric))
                 chosen += [(name, metric, *one) for one in constants.items()]
-                key = tuple(constants.values()), metric == "accuracy"
+                options, key = {**how.options, **constants}, tuple(constants.values())
                 if key not in known:
-                    options = {**how.options, **constants}
-                    known[key] = (_called if key[1] else registry.score)(how.name, view, **options)
-                scores[metric][name].append(known[key])
-    frames = [
-        by_target(
-            {name: np.stack(each) for name, each in of_metric.items()},
+                    known[key] = registry.score(how.name, view, **options)
+                scores = known[key]
+                if metric == "accuracy":
+                    scores = (scores >= threshold(how.name, view, **options)).astype(float)
+                played.setdefault((name, metric), []).append(scores)
+    # metrics of the same scores come from the same resamples
+    of_scores: dict[tuple, tuple[np.ndarray, list[str]]] = {}
+    for (name, metric), each in played.items():
+        of_scores.setdefault((name, *map(id, each)), (np.stack(each), []))[1].append(metric)
+    frames = []
+    for (name, *_), (scores, of_name) in of_scores.items():
+        frame = by_target(
+            {name: scores},
             game.target_members,
-            ("auc" if metric == "accuracy" else metric,),
+            ["auc" if metric == "accuracy" else metric for metric in of_name],
             draws=draws,
             **columns,
-        ).assign(metric=metric)
-        for metric, of_metric in scores.items()
-    ]
+        )
+        frames.append(frame.assign(metric=of_name))
     table = pd.DataFrame(chosen, columns=["attack", "metric", "constant", "value"]).assign(
         **columns
     )
@@ -214,14 +218,13 @@ def _judged(metric: str) -> Callable[[np.ndarray, np.ndarray], float]:
     )
 
 
-def _called(name: str, view: View, **options) -> np.ndarray:
-    """Calls [N] as numbers, with the threshold that is best against the attacker's own models."""
+def threshold(attack: str | Callable, view: View, **options) -> float:
+    """The threshold of an attack, as of `registry.score`, that is best against the attacker's own models."""
     own = [
-        (registry.score(name, rehearsal, **options), members)
+        (registry.score(attack, rehearsal, **options), members)
         for rehearsal, members in view.rehearsals(REHEARSALS)
     ]
-    threshold = metrics.best_threshold(*map(np.concatenate, zip(*own, strict=True)))
-    return (registry.score(name, view, **options) >= threshold).astype(float)
+    return metrics.best_threshold(*map(np.concatenate, zip(*own, strict=True)))
 
 
 # ------------------------------------------------------------------------------------------------------------------- a figure

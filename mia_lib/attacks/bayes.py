@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, logit
 
 from mia_lib.attacks import (
     check_direction,
@@ -97,8 +97,10 @@ def mast(
         return (mean_out(losses, ~inside) + mean_out(losses, inside)) / 2
 
     def softmin(losses, inside):
-        scaled = np.where(inside, -np.inf, -losses.astype(np.float64) / temperature)
-        return -temperature * (logsumexp(scaled, 0) - np.log((~inside).sum(0)))
+        out = np.where(inside, np.inf, losses.astype(np.float64))
+        least = out.min(0)  # taken out, so that no exponential is too small
+        shares = np.exp((least - out) / temperature).sum(0)
+        return least - temperature * np.log(shares / (~inside).sum(0))
 
     if estimator == "best_split":
         return best_split(reference_loss, reference_members) - loss

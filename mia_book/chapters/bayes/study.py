@@ -20,8 +20,7 @@ from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
-METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "conformal_tpr_at_fpr=0.01")
-REHEARSALS = 2  # of the attacker's own models, on which a threshold is found
+METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 PAPER_AUGMENTATIONS = ("none", "shift", "crop")  # of Table 3, from weak to strong
 
 
@@ -70,10 +69,10 @@ def table_1(
             if attack in ("MALT", "MATT"):
                 names += ["balanced_accuracy", "average_precision", "average_precision_non_members"]
                 values[attack] = {"rehearsed_accuracy": metrics.rehearsed_accuracy(score, members)}
-                if n == max(fits):
-                    values[attack]["cross_validated_accuracy"] = cross_validated_accuracy(
-                        score, members
-                    )
+            if attack == "MATT" and n == max(fits):
+                values[attack]["cross_validated_accuracy"] = cross_validated_accuracy(
+                    score, members
+                )
             frames.append(
                 by_target({attack: score}, members, names, shared=False, study="table 1", n=n)
             )
@@ -147,22 +146,20 @@ ATTACKS = {
     "MAST (mean out)": partial(registry.by_names, bayes.mast, estimator="mean_out"),
     "MAST (softmin), T = 1": "MAST (softmin)",
     "MAST (softmin)": lambda view: registry.score(
-        "MAST (softmin)", view, **view.rehearse("MAST (softmin)", REHEARSALS)
+        "MAST (softmin)", view, **view.rehearse("MAST (softmin)", settings.REHEARSALS)
     ),
     "LiRA": "LiRA",
 }
 IN_SETTINGS = {
     "MALT": Attack("MALT"),
     "MAST": Attack("MAST (best split)"),
-    "MAST (softmin), T = 1": Attack("MAST (softmin)"),
     "MAST (softmin)": Attack("MAST (softmin)", learned=True),
     "LiRA": Attack("LiRA"),
 }
 
 
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
-    """The threshold against each target that is best against the attacker's own models, [T], see
-    `View.rehearsals`.
+    """The threshold against each target that is best against the attacker's own models, [T].
 
     Raises:
         MiaError: no pair of references is left to rehearse on.
@@ -171,16 +168,11 @@ def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
         raise MiaError(
             f"{game.references} references leave none to rehearse with: at least 4 are needed."
         )
-    found = []
-    for view in game:
-        own, members = zip(*view.rehearsals(REHEARSALS), strict=True)
-        scores = [registry.score(attack, rehearsal) for rehearsal in own]
-        found.append(metrics.best_threshold(np.concatenate(scores), np.concatenate(members)))
-    return np.array(found)
+    return np.array([settings.threshold(attack, view) for view in game])
 
 
 def attack_bank(
-    bank: Bank, targets: int, references: int, study: str = "table 2", draws: int = 100
+    bank: Bank, targets: int, references: int, draws: int = 100
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """The attacks of Table 2 on the first models of complementary pairs, on the records that models were trained on.
 
@@ -201,14 +193,14 @@ def attack_bank(
         called[name] = scores[name] >= thresholds(game, attack)[:, None]
     gap = {"0-1": baselines.gap(called["0-1"])}
     frames = [
-        by_target(scores, inside, METRICS, draws=draws, study=study),
-        by_target(gap, inside, ("auc",), draws=draws, study=study),
+        by_target(scores, inside, METRICS, draws=draws, study="table 2"),
+        by_target(gap, inside, ("auc",), draws=draws, study="table 2"),
         by_target(
             {name: calls.astype(float) for name, calls in called.items()},
             inside,
             ("auc",),
             draws=draws,
-            study=study,
+            study="table 2",
         ).assign(metric="accuracy"),
         by_repetition(
             {
@@ -217,7 +209,7 @@ def attack_bank(
                     "other_accuracy": correct[~members].mean(),
                 }
             },
-            study=study,
+            study="table 2",
         ),
     ]
     return pd.concat(frames, ignore_index=True), gap | scores

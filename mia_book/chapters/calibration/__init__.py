@@ -1,3 +1,3 @@
 """Difficulty calibration (Watson et al. 2022): measurements, study, exhibits."""
 
-CLASS_RUN = "mia run calibration -p counts 2,8,30"  # with something to predict
+CLASS_RUN = "mia run calibration -p setting_references 2,8,30"  # with something to predict

@@ -34,6 +34,7 @@ TITLES = {
 }
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
 RECALLS = np.linspace(0.005, 1, 200)  # at which precision is drawn
+LOW_RECALLS = np.geomspace(0.001, 1, 120)  # on a logarithmic axis
 PRINTED_METRICS = {
     "auc": "auc",
     "attack_accuracy": "accuracy",
@@ -62,11 +63,18 @@ def printed(table: str) -> pd.DataFrame:
 
 
 def table_1(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: accuracies of the targets, a row for each data set."""
+    """Table 1: accuracies of the targets, a row for each data set; the paper's augmented ones have a row of their own."""
     columns = {("model", "train_accuracy"): "on members", ("model", "test_accuracy"): "on others"}
-    return results.percent_table(
-        frame[frame["attack"] == "model"], "data", ("attack", "metric"), columns, printed("table1")
-    )
+    paper = printed("table1").replace({"data": {"CIFAR-10": "CIFAR-10 (aug.)"}})
+    frame = frame[frame["attack"] == "model"]
+    table = results.percent_table(frame, "data", ("attack", "metric"), columns, paper)
+    for (_, metric), title in columns.items():
+        theirs = paper[(paper["data"] == "CIFAR-10 (aug.)") & (paper["metric"] == metric)]
+        table.loc["CIFAR-10 (aug.)", [title, f"{title}, paper"]] = [
+            results.DASH,
+            results.cell(theirs["value"].item(), ".1f", "%"),
+        ]
+    return table.fillna(results.DASH)
 
 
 def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
@@ -89,21 +97,20 @@ def table_2(frame: pd.DataFrame, metric: str = "auc") -> pd.DataFrame:
 
 
 def today(frame: pd.DataFrame) -> pd.DataFrame:
-    """The calibrated loss, LiRA and RMIA, offline, with the same reference, a row for each set."""
-    attacks = {
-        "Cal.": "Cal.",
-        "LiRA, offline": "LiRA",
-        "RMIA, offline": "RMIA",
-        "RMIA, offline, a = 0.3": "RMIA, a = 0.3",
-    }
+    """The calibrated loss and gradient norm, LiRA and RMIA, offline, with the same references: a row for each, columns by how
+    many references, of `study.in_plays`."""
+    frame = frame[(frame["score"] == "loss") | (frame["score"] == "gradient norm")]
+    names = frame["score"] + ", calibrated"
+    names = names.where(frame["attack"] == "Cal.", frame["attack"])
+    counts = frame["references"].unique()
     return results.percent_table(
-        frame[frame["score"] == "loss"],
-        "data",
-        ("attack", "metric"),
+        frame.assign(attack=names),
+        "attack",
+        ("references", "metric"),
         {
-            (attack, metric): f"{name}, {title}"
+            (count, metric): f"{title}, {count:g} reference" + ("s" if count > 1 else "")
             for metric, title in TITLE_OF.items()
-            for attack, name in attacks.items()
+            for count in counts
         },
     )
 
@@ -120,39 +127,35 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_stop(frame: pd.DataFrame) -> Figure:
-    """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score; the paper's on
-    the right."""
-    frame = frame[(frame["study"] == "stopped") & (frame["metric"] == "auc")]
-    theirs = printed("table2").query("metric == 'auc' and data == 'CIFAR-10'")
-    figure, axes = drawing.panels(["Loss", "Gradient norm"], height=3.9, ylabel="AUC")
-    for axis, (score, rows) in zip(axes, frame.groupby("score", sort=False), strict=False):
-        found = metrics.summary(rows, ["attack", "stopped", "metric"])
-        names = [
-            *(name for name in found["stopped"].unique() if name != "at its best"),
-            "at its best",
-        ]
-        for attack, look in (
-            ("Orig", drawing.style_of("Orig")),
-            ("Cal.", drawing.style_of("Cal.")),
-        ):
-            each = found[found["attack"] == attack].set_index("stopped").loc[names]
-            axis.plot(range(len(names)), each["value"], label=attack, **look)
-            axis.fill_between(
-                range(len(names)), each["low"], each["high"], color=look["color"], alpha=0.15, lw=0
-            )
-            paper = theirs[(theirs["attack"] == attack) & (theirs["score"] == score)]["value"] / 100
-            if len(paper):
-                axis.plot(
-                    len(names),
-                    paper.iloc[0],
-                    mec=look["color"],
-                    marker=look["marker"],
-                    **drawing.HOLLOW,
-                )
-        drawing.ticks(axis.xaxis, range(len(names) + 1), [*names[:-1], "best", "paper"])
-        axis.set_xlabel("epochs of the reference")
-    drawing.legend(figure, 2)
-    return figure
+    """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score, the paper's on
+    the right; and the spread of difficulty and the noise of training of such references."""
+    rows = frame[(frame["study"] == "stopped") & (frame["attack"] != "model")]
+    rows = metrics.summary(rows, ["score", "attack", "stopped", "metric"])
+    rows["panel"] = "AUC, " + rows["score"]
+    law = rows["attack"] == "law"
+    rows.loc[law, "attack"], rows.loc[law, "panel"] = rows["metric"], "spread (nats)"
+    rows.loc[law, ["low", "high"]] = np.nan
+    theirs = printed("table2").query(
+        "metric == 'auc' and data == 'CIFAR-10' and attack != 'Cal.-F'"
+    )
+    theirs = theirs.assign(
+        panel="AUC, " + theirs["score"], stopped="paper", paper=theirs["value"] / 100
+    )
+    theirs = theirs[theirs["panel"].isin(rows["panel"])].drop(columns="value")
+    rows = pd.concat([rows[rows["metric"] == "auc"], theirs, rows[law]])
+    last = {"at its best": "best", "paper": "\npaper"}  # after numbers of epochs
+    rows = rows.sort_values("stopped", key=lambda stops: stops.isin(last), kind="stable")
+    return drawing.lineplot(
+        rows.replace({"stopped": last}),
+        "stopped",
+        "value",
+        by="attack",
+        paper="paper",
+        panel="panel",
+        xlabel="epochs of the reference",
+        ylabel=" ",
+        sharey=False,
+    )
 
 
 def never_stopped(frame: pd.DataFrame) -> pd.DataFrame:
@@ -321,7 +324,10 @@ def figure_1(plays: Bank) -> Figure:
     ):
         values = scores["loss", attack].ravel()
         panel[title] = np.clip(values, *np.quantile(values, [0.01, 0.99])), plays.members.ravel()
-    return drawing.histograms(panel, xlabel="score in nats, ends clipped")
+    figure = drawing.histograms(panel, xlabel="score in nats, ends clipped")
+    for axis in figure.axes:
+        axis.set_yscale("log")  # nearly all scores are near zero
+    return figure
 
 
 def figure_2(plays: Bank) -> Figure:
@@ -337,11 +343,10 @@ def figure_2(plays: Bank) -> Figure:
             ls=look["linestyle"],
             label=attack,
         )
-        called = score >= study.best_thresholds(score, members)[:, None]
-        tpr, fpr = ((called & side).sum(1) / side.sum(1) for side in (members, ~members))
+        [(fpr, tpr)] = study.best_points({attack: score}, members)[attack]
         axis.plot(
-            tpr.mean(),
-            np.mean(metrics.precision(tpr, fpr, 0.5)),
+            tpr,
+            metrics.precision(tpr, fpr, 0.5),
             "o",
             ms=9,
             mfc="none",
@@ -360,11 +365,15 @@ def figure_2(plays: Bank) -> Figure:
 
 
 def figure_3(frame: pd.DataFrame) -> Figure:
-    """Figure 3: AUC and accuracy of the loss against the size of the training set."""
-    rows = metrics.summary(frame, ["attack", "metric", "n"])
-    rows = rows.assign(panel=rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"}))
+    """Figure 3: AUC and accuracy of the loss against the size of the training set, a row of panels for what is equal."""
+    rows = metrics.summary(frame, ["equal", "attack", "metric", "n"])
+    known = rows["metric"] == "train_accuracy"
+    rows.loc[known, ["attack", "metric"]] = "target on its members", "auc"
+    title = (
+        "equal " + rows["equal"] + ": " + rows["metric"].map({"auc": "AUC", "accuracy": "accuracy"})
+    )
     return drawing.lineplot(
-        rows,
+        rows.assign(panel=title)[title.notna()],
         "n",
         "value",
         by="attack",
@@ -374,32 +383,44 @@ def figure_3(frame: pd.DataFrame) -> Figure:
         chance=0.5,
         xlabel="training records",
         ylabel="rate",
+        rows=frame["equal"].nunique(),
     )
 
 
 def figure_4(plays: Bank, ratios: Sequence[int]) -> Figure:
-    """Figure 4: precision of the loss against recall with several non-members to each member, by the formula."""
+    """Figure 4: accuracy of the loss against the number of non-members to a member, with the best threshold at each ratio and,
+    dotted, with the one for one to one; and precision against recall at some `ratios`, by the formulas."""
     scores = study.scores(plays)
-    figure, axes = drawing.panels(
-        [f"1 member : {ratio}" for ratio in ratios], 3.6, "precision", sharey=True
-    )
-    for axis, ratio in zip(axes, ratios, strict=True):
-        for attack in ATTACKS[:2]:
+    titles = ["accuracy", *(f"precision, 1 member : {ratio}" for ratio in ratios)]
+    figure, (first, *axes) = drawing.panels(titles, 6.4, rows=2)
+    share = 1 / (1 + np.geomspace(1, max(ratios), 25))
+    for attack in ATTACKS[:2]:
+        look = {**drawing.style_of(attack), "marker": "none"}
+        rates = [
+            metrics.roc_curve(*play)[:2]
+            for play in zip(scores["loss", attack], plays.members, strict=True)
+        ]
+        right = [np.stack([pi * tpr + (1 - pi) * (1 - fpr) for pi in share]) for fpr, tpr in rates]
+        first.plot(1 / share - 1, np.mean([each.max(1) for each in right], 0), label=attack, **look)
+        kept = np.mean([each[:, each[0].argmax()] for each in right], 0)
+        first.plot(1 / share - 1, kept, color=look["color"], ls=":", lw=1.4)
+        for axis, ratio in zip(axes, ratios, strict=False):
             precision = study.precision_at_recall(
-                scores["loss", attack], plays.members, ratio, RECALLS
-            ).mean(0)
-            look = drawing.style_of(attack)
-            axis.plot(RECALLS, precision, color=look["color"], ls=look["linestyle"], label=attack)
+                scores["loss", attack], plays.members, ratio, LOW_RECALLS
+            )
+            axis.plot(LOW_RECALLS, precision.mean(0), label=attack, **look)
+    first.plot(1 / share - 1, 1 - share, label="calling nobody", **drawing.CHANCE)
+    first.set(xscale="log", xlabel="non-members to a member")
+    for axis, ratio in zip(axes, ratios, strict=False):
         axis.axhline(1 / (1 + ratio), **drawing.CHANCE)
-        axis.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall")
-    drawing.legend(figure, 2)
+        axis.set(xscale="log", ylim=(0, 1.02), xlabel="recall")
+    drawing.legend(figure, 3)
     return figure
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """AUC and TPR at 1 % FPR of the calibrated loss and of today's attacks against the number of
-    references, a row of panels for each bank."""
-    frame = frame[(frame["score"] == "loss") & frame["references"].notna()]
+    """AUC and TPR at 1 % FPR of the calibrated loss and of today's attacks against the number of references, a row of
+    panels for each bank of study "settings"."""
     rows = metrics.summary(frame, ["data", "metric", "attack", "references"])
     title = rows["metric"].map(TITLE_OF)
     return drawing.lineplot(

@@ -7,17 +7,16 @@ reference from random weights gives, "Cal.-F" less what a copy of the target giv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from mia_book.evidence.settings import Attack
 from mia_lib import metrics
 from mia_lib.attacks import baselines, calibration, registry
 from mia_lib.errors import MiaError
-from mia_lib.game import Game, View
+from mia_lib.game import Game
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 from mia_lib.signals import loss_of
@@ -70,43 +69,72 @@ def scores(plays: Bank, prefix: str = "") -> dict[tuple[str, str], np.ndarray]:
     return by_attack
 
 
-def with_one_reference(plays: Bank) -> dict[str, np.ndarray]:
-    """Scores of today's attacks with the very reference that "Cal." has: attack -> [T, N].
+def of_records(private: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values [T, N'] of the private records of plays, bool [T, N], at their places among all records, [T, N]; 0 elsewhere."""
+    placed = np.zeros(private.shape)
+    placed[private] = values.ravel()
+    return placed
 
-    RMIA has the constant that is best at 1 % false alarms in the attacker's own game, where that was played, and once that
-    of its authors for CIFAR-10. Its population is the judged records: its score is a rank among them, so that which they are
-    moves no rank."""
 
-    def view(own: np.ndarray, others: np.ndarray) -> registry.ArraySignals:
-        odds = {registry.LOG_ODDS: np.vstack([own, others]).astype(np.float64)}
-        return registry.ArraySignals(odds, np.zeros(others.shape, bool), odds)
+def left_out_mean(private: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Mean [T, N'] of the values [T, N'] by the references of all plays in which a record was private, which left it out."""
+    means = of_records(private, values).sum(0) / np.maximum(private.sum(0), 1)
+    return np.stack([means[row] for row in private])
 
-    def rmia(played: registry.ArraySignals, share: float) -> np.ndarray:
-        return registry.score("RMIA, offline", played, gamma=1.0, population=None, a=share)
 
-    targets = list(map(view, plays.target_margin, plays.scratch_margin))
-    shares = [registry.OFFLINE_A] * len(targets)
-    if "rehearsal_members" in plays.arrays:
-        own_games = zip(
-            plays.rehearsal_target_margin,
-            plays.rehearsal_scratch_margin,
-            plays.rehearsal_members,
-            strict=True,
+def with_references(plays: Bank, several: bool = False) -> dict[tuple[str, str], np.ndarray]:
+    """Scores by the very references that "Cal." has: (score, attack) -> [T, N].
+
+    With one reference, or with the means over several, LiRA ranks as the difference of log odds and RMIA as a ratio of
+    probabilities. RMIA's constant is the one with which it finds most at 1 % false alarms in the next two plays.
+
+    Args:
+        plays: of `measure`. several: whether references of other plays serve, too, in which a record was private.
+    """
+    found = {}
+
+    def usual(values: np.ndarray) -> np.ndarray:
+        return left_out_mean(plays.private, values) if several else values
+
+    for name, signal in SIGNALS.items():
+        own, others = (
+            score(name, plays.arrays[f"{kind}_{signal}"]) for kind in ("target", "scratch")
         )
-        shares = [
-            max(
-                registry.SHARES,
-                key=lambda share: metrics.tpr_at_fpr(rmia(played, share), members, 0.01),
-            )
-            for played, members in (
-                (view(own, others), inside) for own, others, inside in own_games
-            )
-        ]
-    return {
-        "LiRA, offline": np.stack([registry.score("LiRA, offline", one) for one in targets]),
-        "RMIA, offline": np.stack(list(map(rmia, targets, shares))),
-        "RMIA, offline, a = 0.3": np.stack([rmia(one, registry.OFFLINE_A) for one in targets]),
-    }
+        found[name, "Cal."] = own - usual(others[:, 0])
+    odds, others = plays.target_margin.astype(float), plays.scratch_margin[:, 0].astype(float)
+    found["loss", "LiRA, offline"] = odds - usual(others)
+    own, typical = expit(odds), usual(expit(others))
+    tiny = np.finfo(float).tiny  # for a record to which references give probability 0
+    ratio = np.stack([own / np.maximum((1 + a) * typical + 1 - a, tiny) for a in registry.SHARES])
+    rates = np.stack([metrics.tpr_at_fpr(each, plays.members, 0.01) for each in ratio])
+    elsewhere = sum(np.roll(rates, -step, 1) for step in range(1, min(3, len(plays))))
+    best = np.take_along_axis(ratio, elsewhere.argmax(0)[None, :, None], 0)
+    found["loss", "RMIA, offline"] = best[0]
+    return found
+
+
+def in_plays(
+    plays: Bank, data: str, several: bool, names: Sequence[str] = METRICS, own: bool = False
+) -> pd.DataFrame:
+    """Study "settings": scores of `with_references` on plays, by the columns data, references (how many left a record out, on
+    average), own (whether it is the paper's own regime) and score; `names` are of metrics."""
+    found, count = with_references(plays, several), 1.0
+    if several:
+        left_out = plays.private.sum(0)
+        count = round(float(np.average(left_out, weights=left_out)), 1)
+    where = {"study": "settings", "data": data, "references": count, "own": own}
+    frames = [
+        by_target(
+            {attack: each for (of, attack), each in found.items() if of == name},
+            plays.members,
+            names,
+            shared=False,
+            score=name,
+            **where,
+        )
+        for name in SIGNALS
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 def attack_plays(plays: Bank, data: str) -> pd.DataFrame:
@@ -121,12 +149,8 @@ def attack_plays(plays: Bank, data: str) -> pd.DataFrame:
     """
     members, where = plays.members, {"study": "plays", "data": data}
     by_attack, frames = scores(plays), []
-    ranked = {
-        **by_attack,
-        **{("loss", attack): each for attack, each in with_one_reference(plays).items()},
-    }
     for name in SIGNALS:
-        of_score = {attack: each for (of, attack), each in ranked.items() if of == name}
+        of_score = {attack: each for (of, attack), each in by_attack.items() if of == name}
         frames.append(by_target(of_score, members, METRICS, shared=False, score=name, **where))
     frames.append(
         by_target(
@@ -152,20 +176,36 @@ def attack_plays(plays: Bank, data: str) -> pd.DataFrame:
             thresholds = best_thresholds(rehearsed[name, attack], plays.rehearsal_members)
             values["rehearsed accuracy"] = metrics.auc(each >= thresholds[:, None], members)
         frames.append(by_repetition({attack: values}, score=name, **where))
-    fit = {
-        f"{part}_accuracy": (plays.correct & side).sum(1) / side.sum(1)
-        for part, side in (("train", members), ("test", ~members))
-    }
     frames += [
-        by_repetition({"model": fit}, score="none", **where),
+        by_repetition({"model": fit(plays)}, score="none", **where),
         by_repetition(best_of_both(by_attack, plays), score="any", **where),
     ]
     return pd.concat(frames, ignore_index=True)
 
 
+def fit(plays: Bank) -> dict[str, np.ndarray]:
+    """Accuracy [T] of the targets on their members and on others."""
+    return {
+        f"{part}_accuracy": (plays.correct & side).sum(1) / side.sum(1)
+        for part, side in (("train", plays.members), ("test", ~plays.members))
+    }
+
+
 def best_thresholds(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
     """The threshold of best accuracy in each of T games, [T]."""
     return np.array([metrics.best_threshold(*game) for game in zip(scores, members, strict=True)])
+
+
+def best_points(
+    scores: Mapping[str, np.ndarray], members: np.ndarray
+) -> dict[str, list[tuple[float, float]]]:
+    """Attack -> the mean FPR and TPR over games at the threshold of best accuracy, in a list of its own."""
+    points = {}
+    for attack, each in scores.items():
+        called = each >= best_thresholds(each, members)[:, None]
+        fpr, tpr = ((called & side).sum(1) / side.sum(1) for side in (~members, members))
+        points[attack] = [(float(fpr.mean()), float(tpr.mean()))]
+    return points
 
 
 def precision_at_recall(
@@ -210,12 +250,11 @@ def never_stopped(plays: Bank, data: str) -> pd.DataFrame:
         "Cal.": calibrated(own, score("loss", plays.scratch_margin)),
         "Cal., never stopped": calibrated(own, others[:, :1]),
     }
-    law = dict(zip(("difficulty", "noise"), difficulty_and_noise(others), strict=True))
     where = {"study": "stopping", "data": data, "score": "loss"}
     return pd.concat(
         [
             by_target(stopped, plays.members, ("auc",), shared=False, **where),
-            by_repetition({"law": law}, **where),
+            by_repetition({"law": difficulty_and_noise(others)}, **where),
         ],
         ignore_index=True,
     )
@@ -229,56 +268,46 @@ def by_stop(plays: Bank, stopped: Bank, data: str) -> pd.DataFrame:
 
     Returns:
         "Orig" and "Cal." by the columns score and stopped: "at its best" or a number of epochs; attack "model" has the
-        accuracy of a reference on its own records and on others.
+        accuracy of a reference on its own records and on others, "law" the spread of difficulty and the noise of training.
     """
-    stops, frames = [str(stop) for stop in stopped.parameters["stops"]], []
+    stops, frames = ["at its best", *map(str, stopped.parameters["stops"])], []
+    where = {"study": "stopped", "data": data}
     for name in ("loss", "gradient norm"):
         own = score(name, plays.arrays[f"target_{SIGNALS[name]}"])
-        others = np.moveaxis(score(name, stopped.arrays[f"stopped_{SIGNALS[name]}"]), 1, 0)
-        by = {"at its best": calibrated(own, score(name, plays.arrays[f"scratch_{SIGNALS[name]}"]))}
-        by |= {
-            stop: calibrated(own, each[:, None]) for stop, each in zip(stops, others, strict=True)
-        }
-        frames += [
-            by_target(
-                {"Orig": own, "Cal.": each},
-                plays.members,
-                METRICS,
-                shared=False,
-                study="stopped",
-                data=data,
-                score=name,
-                stopped=stop,
-            )
-            for stop, each in by.items()
-        ]
-    frames += [
-        by_repetition(
-            {"model": dict(zip(("train_accuracy", "test_accuracy"), right, strict=True))},
-            study="stopped",
-            data=data,
-            score="none",
-            stopped=stop,
-        )
-        for stop, right in zip(stops, np.moveaxis(stopped.accuracy, (1, 2), (0, 1)), strict=True)
-    ]
+        kept = plays.arrays[f"scratch_{SIGNALS[name]}"][:, :1]
+        others = score(name, np.hstack([kept, stopped.arrays[f"stopped_{SIGNALS[name]}"]]))
+        for stop, each in zip(stops, np.moveaxis(others, 1, 0), strict=True):
+            by = {"Orig": own, "Cal.": own - each}
+            at = where | {"score": name, "stopped": stop}
+            frames.append(by_target(by, plays.members, METRICS, shared=False, **at))
+            if name == "loss":
+                law = difficulty_and_noise(of_records(plays.private, each)[None], plays.private)
+                frames.append(by_repetition({"law": law}, **at))
+    for stop, right in zip(stops[1:], np.moveaxis(stopped.accuracy, (1, 2), (0, 1)), strict=True):
+        fit = dict(zip(("train_accuracy", "test_accuracy"), right, strict=True))
+        frames.append(by_repetition({"model": fit}, score="none", stopped=stop, **where))
     return pd.concat(frames, ignore_index=True)
 
 
-def difficulty_and_noise(scores: np.ndarray) -> tuple[float, float]:
-    """Standard deviations of difficulty over records and of the noise of training, from scores of references [T, R, N].
+def difficulty_and_noise(scores: np.ndarray, known: np.ndarray | None = None) -> dict[str, float]:
+    """Standard deviations of the "difficulty" over records and of the "noise" of training, from scores of references
+    [T, R, N], of which those at `known`, bool [R, N], are there; all when None.
 
     Raises:
-        MiaError: fewer than two references, of which the noise could be told.
+        MiaError: fewer than two references of each record, of which the noise could be told.
     """
-    references = scores.shape[1]
-    if references < 2:
+    known = np.ones(scores.shape[1:], bool) if known is None else known
+    count = known.sum(0)
+    if count.max() < 2:
         raise MiaError(
-            f"{references} reference tells nothing of the noise of training: at least 2 are needed."
+            f"{count.max()} reference tells nothing of the noise of training: at least 2 are needed."
         )
-    noise = scores.var(1, ddof=1).mean()
-    spread = scores.mean(1).var(1, ddof=1).mean() - noise / references
-    return float(np.sqrt(max(spread, 0.0))), float(np.sqrt(noise))
+    scores, known, count = (each[..., count > 0] for each in (scores, known, count))
+    means = (scores * known).sum(1) / count
+    squares = ((scores - means[:, None]) ** 2 * known).sum()
+    noise = squares / (len(scores) * (count - 1).sum())
+    spread = means.var(1, ddof=1).mean() - noise * np.mean(1 / count)
+    return {"difficulty": float(np.sqrt(max(spread, 0.0))), "noise": float(np.sqrt(noise))}
 
 
 # ---------------------------------------------------------------------------------------------------------- label-only attacks
@@ -327,14 +356,14 @@ def label_only(plays: Bank, data: str) -> pd.DataFrame:
 
 
 def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100) -> pd.DataFrame:
-    """Study "label-only" for models of a bank. Each is calibrated by all others that were not
-    trained on the record, its complement put aside; without a rehearsal there is no accuracy."""
+    """Study "label-only, bank", for models of a bank. Each is calibrated by the one of the next pair that was not trained on
+    the record; without a rehearsal there is no accuracy."""
     game = Game(
         further.members,
         {"distance": further.distance.astype(np.float64)},
         {},
         range(0, 2 * targets, 2),
-        len(further) - 2,
+        references=2,
     )
     own = np.stack([view.own("distance") for view in game])
     usual = np.stack(
@@ -359,67 +388,14 @@ def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100)
     )
 
 
-# ---------------------------------------------------------------------------------------------------- many references: a bank
-
-
-def attack_bank(
-    bank: Bank, further: Bank, data: str, targets: int, counts: Sequence[int], draws: int = 100
-) -> pd.DataFrame:
-    """Calibrated scores and today's attacks with the same references, study "bank": models of a bank, column `references`.
-
-    Args:
-        bank: log odds of all records. further: `measure.further` of the same models, on the first records; those are judged.
-        data: what to call them. targets: models that are attacked, one a complementary pair. counts: references, even
-            numbers; half of them were not trained on a record, and these calibrate.
-
-    Returns:
-        attacks "Orig"; "Cal.", "LiRA, offline", "RMIA, offline" from references without the record; "LiRA", "RMIA" from all.
-
-    Raises:
-        MiaError: more targets than pairs, or more references than other pairs have.
-    """
-    judged = np.arange(further.members.shape[1])
-    game = Game.on(bank, judged, bank.untrained, range(0, 2 * targets, 2), max(counts))
-    signal = {
-        "loss": bank.margin[:, judged],
-        "gradient norm": further.gradient,
-        "confidence": further.top,
-    }
-    game = replace(
-        game,
-        values=game.values
-        | {f"{name} score": score(name, of_name) for name, of_name in signal.items()},
-    )
-    where, metrics_of = {"study": "bank", "data": data}, {"names": METRICS, "draws": draws}
-    frames = [
-        game.frame(
-            {"Orig": lambda view, name=name: view.own(f"{name} score")},
-            **metrics_of,
-            score=name,
-            **where,
-        )
-        for name in SIGNALS
-    ]
-
-    def usual(view: View, name: str) -> np.ndarray:
-        return calibration.calibrate(view.own(f"{name} score"), *view.references(f"{name} score"))
-
-    for count in counts:
-        few = replace(game, references=count)
-        of_count = {"references": count, **metrics_of, **where}
-        for name in SIGNALS:
-            frames.append(few.frame({"Cal.": partial(usual, name=name)}, score=name, **of_count))
-        today = ("LiRA, offline", "RMIA, offline", *(("LiRA", "RMIA") if count > 2 else ()))
-        frames.append(few.frame(today, score="loss", **of_count))
-    return pd.concat(frames, ignore_index=True)
-
-
-def by_size(plays: Mapping[int, Bank]) -> pd.DataFrame:
-    """Study "sizes" (Figure 3): column n is the number of training records. Accuracy has the
-    threshold of the other plays."""
+def by_size(plays: Mapping[int, Bank | None], equal: str) -> pd.DataFrame:
+    """Study "sizes" (Figure 3): column n is the number of training records, of plays that are there, column `equal` what is
+    the same at all sizes. Accuracy has the threshold of other plays; attack "model" has the accuracy of targets."""
     frames = []
     for n, each in plays.items():
-        where = {"study": "sizes", "score": "loss", "n": n}
+        if each is None:  # not measured
+            continue
+        where = {"study": "sizes", "equal": equal, "score": "loss", "n": n}
         loss = {
             attack: of_attack
             for (name, attack), of_attack in scores(each).items()
@@ -437,7 +413,8 @@ def by_size(plays: Mapping[int, Bank]) -> pd.DataFrame:
                 {
                     attack: {"accuracy": metrics.rehearsed_accuracy(of_attack, each.members)}
                     for attack, of_attack in loss.items()
-                },
+                }
+                | {"model": fit(each)},
                 **where,
             ),
         ]
