@@ -18,6 +18,7 @@ from mia_book.chapters.curvature import theory
 from mia_book.chapters.curvature.measure import FLOOR, KINDS
 from mia_book.evidence.settings import REHEARSALS
 from mia_book.publishing import catalogue
+from mia_book.publishing.banks import where_measured
 from mia_lib import metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
@@ -50,8 +51,8 @@ STEP = 2  # one record in so many is looked at where forms are chosen: rates are
 QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
-# further banks, of which those that are published are settings of claims
-BANKS = {"CIFAR-100": "curvature/cifar100-small", "ResNet-18": "curvature/cifar100"}
+# further banks and their models, settings of claims as soon as they are published
+BANKS = {"CIFAR-100": ("curvature/cifar100-small", 32), "ResNet-18": ("curvature/cifar100", 18)}
 
 
 def measured(dataset: str, models: int, asked: int, **recipe) -> Bank:
@@ -74,25 +75,18 @@ def measured(dataset: str, models: int, asked: int, **recipe) -> Bank:
 
 def other_banks(models: int) -> dict[str, Bank]:
     """Those of `BANKS` that are published, with at most so many models."""
-    found = {}
-    for name, piece in BANKS.items():
-        measurement = catalogue()[piece]
-        there = [k for k in range(models) if not measurement.lacking([k], measurement.usual())]
-        if there:
-            found[name] = measurement(len(there) - len(there) % 2)
-    return found
+    found = {
+        name: where_measured(piece, min(models, count)) for name, (piece, count) in BANKS.items()
+    }
+    return {name: bank for name, bank in found.items() if bank is not None}
 
 
 def many_queries(dataset: str, models: int, **recipe) -> Bank | None:
     """The log odds of 18 views under the same models, if they are published; arguments as for `measured`."""
-    name = "memorised" if dataset == MEMORISED else f"{dataset}-small"
-    measurement = catalogue().get(f"curvature/{name}-queries")
-    if measurement is None:
-        return None
-    given = {} if dataset == MEMORISED else {"dataset": dataset, **recipe}
-    if measurement.lacking(range(models), measurement.complete(given)):
-        return None
-    return measurement(models, **given)
+    if dataset == MEMORISED:
+        return where_measured("curvature/memorised-queries", models)
+    name = f"curvature/{dataset}-small-queries"
+    return where_measured(name, models, dataset=dataset, **recipe)
 
 
 def of_other_sizes(
@@ -423,7 +417,9 @@ def sizes(
             )
         )
 
-    game = Game(references.members, {}, {}, range(0, len(references) // 2, 2), len(references) - 2)
+    count = len(references)
+    own = [*range(0, count, 2), *range(1, count, 2)][:8]  # as many as of each other size
+    game = Game(references.members, {}, {}, own, count - 2)
     attack_all(
         [references], [(view.target, view.models) for view in game], kind="random", size=half
     )
