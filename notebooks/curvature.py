@@ -177,7 +177,8 @@ for name in [*[study.MEMORISED] * memorised, *datasets]:
     title = exhibits.name_of(name)
     curved[title] = study.measured(name, models, asked, **recipe)
     views = study.many_queries(name, models, **recipe)
-    played[title] = study.attack_bank(title, curved[title], targets, counts, draws, views)
+    played[title] = study.attack_bank(title, curved[title], targets, counts,
+                                      draws, views)
 for title, bank in (study.other_banks(models) if others else {}).items():
     curved[title] = bank
     played[title] = study.attack_bank(title, bank, targets, counts, draws)
