@@ -67,7 +67,6 @@ VARIANTS = {  # that only a chapter knows, and what is no attack
     "MATT": "green - D",
     "Cal.-F": "green dashes D",
     "LiRA, as released": "sky : h",
-    "LiRA, true class": "sky -- p",
     "LiRA, one spread": "blue long h",
     "IHA, told nothing": "black -- X",
     "IHA, random flags": "green -. *",

@@ -28,13 +28,23 @@ TITLE_OF = {
 }
 
 
+ROWS = {
+    "Yeom": "loss",
+    "MAST": "MAST",
+    study.RATIO: "curvature",
+    study.LIRA: "LiRA",
+    study.BOTH: "LiRA + curvature",
+}
+
+
 def name_of(data: str) -> str:
-    """Name of a data set as it is written in tables."""
-    return "4,000 images of CIFAR-100" if data == study.MEMORISED else sets.title(data)
+    """Name of a set as it is written in tables and in settings."""
+    return "by heart" if data == study.MEMORISED else sets.title(data)
 
 
 def printed(*tables: str) -> pd.DataFrame:
-    """Numbers of the paper's tables in our terms: columns attack, data, metric, protocol, value."""
+    """Numbers of the paper's tables in our terms: columns attack, data, metric, views, value; those of CIFAR-100 once more
+    beside the networks that know some of its images by heart."""
     rows = pd.concat([results.paper("curvature", table) for table in tables], ignore_index=True)
     renamed = {
         "auroc": "auc",
@@ -42,97 +52,132 @@ def printed(*tables: str) -> pd.DataFrame:
         "tpr_at_fpr_0.01pct": "tpr_at_fpr=0.0001",
     }
     single = rows["setting"].str.startswith("1 augmentation")
-    return rows.assign(
+    rows = rows.assign(
         attack=rows["attack"].map(OURS),
-        data=rows["dataset"].map(SETS),
+        data=rows["dataset"].map(SETS).map(name_of),
         metric=rows["metric"].replace(renamed),
-        protocol=np.where(single, "one view", "as released"),
+        views=np.where(single, "1 view", "2 views"),
     )
+    by_heart = rows[rows["data"] == "CIFAR-100"].assign(data=name_of(study.MEMORISED))
+    return pd.concat([rows, by_heart], ignore_index=True)
 
 
-def stand_in(paper: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers, in which those of CIFAR-100 are renamed to stand beside the networks
-    that know 2,000 of its images by heart, if `rows` have no others on it."""
-    names = set(rows["data"])
-    if study.MEMORISED not in names or "cifar100" in names:
-        return paper
-    return paper.replace({"data": {"cifar100": study.MEMORISED}})
+def of_most(frame: pd.DataFrame, **where) -> pd.DataFrame:
+    """The rows of study "attacks" with most references, and with these values of columns."""
+    rows = frame[frame["study"] == "attacks"]
+    rows = rows[rows["references"] == rows["references"].iloc[-1]]
+    for column, values in where.items():
+        rows = rows[rows[column].isin(values)]
+    return rows
 
 
 def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], str]:
     """Titles of columns: (data, metric) -> title."""
     return {
-        (data, metric): f"{name_of(data)}: {TITLE_OF[metric]}"
+        (data, metric): f"{data}: {TITLE_OF[metric]}"
         for data in frame["data"].dropna().unique()
         for metric in measures
     }
 
 
+def five_methods(frame: pd.DataFrame) -> pd.DataFrame:
+    """AUC and TPR at 1 % of the methods of `ROWS` from the image alone, with the queries that each takes."""
+    rows = of_most(frame, views=["1 view"], attack=list(ROWS))
+    made = results.percent_table(
+        rows, "attack", ("data", "metric"), by_data(rows, ("auc", "tpr_at_fpr=0.01"))
+    ).loc[list(ROWS)]
+    asked = [
+        4 * study.ITERATIONS * ("curvature" in name) + ("curvature" != name)
+        for name in ROWS.values()
+    ]
+    made.index = pd.MultiIndex.from_arrays(
+        [list(ROWS.values()), asked], names=["attack", "queries"]
+    )
+    return made
+
+
 def figure_4(scores: Mapping[str, np.ndarray], members: np.ndarray) -> Figure:
-    """Figure 4: ROC of all eight methods as released and of LiRA as in its own paper, with the points of Table 5."""
-    theirs = printed("table5").query("protocol == 'as released' and metric == 'tpr_at_fpr=0.001'")
+    """Figure 4: ROC of six of the paper's methods as released and of LiRA, with the points of Table 5."""
+    names = [study.LR, study.NLL, study.RELEASED, "MAST", "Yeom", study.LIRA]
+    theirs = printed("table5").query(
+        "views == '2 views' and metric == 'tpr_at_fpr=0.001' and data == 'CIFAR-100'"
+    )
     points = {
-        row.attack: [(0.001, row.value / 100)]
-        for row in theirs.itertuples()
-        if row.attack in drawing.STYLE
+        row.attack: [(0.001, row.value / 100)] for row in theirs.itertuples() if row.attack in names
     }
     return drawing.roc(
-        {name: scores[name] for name in (*study.PAPER, study.FIXED)},
-        members,
-        points,
-        "paper, TPR at 0.1 %",
-        band=False,
+        {name: scores[name] for name in names}, members, points, "paper, TPR at 0.1 %", band=False
     )
 
 
 def table_one(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: the paper's eight methods, then ours, AUC and balanced accuracy at the best
-    threshold, a row for each data set and attack."""
-    rows = frame[(frame["study"] == "methods") & (frame["protocol"] == "as released")]
+    """Table 1: the paper's eight methods, AUC and balanced accuracy at the best threshold, a row for each data set and attack.
+    A bank without mirror images stands beside the paper's numbers from one view, as far as there are such."""
+    rows = of_most(frame, attack=list(study.PAPER))
+    most = rows.groupby("data")["views"].transform("max")
+    rows = rows[rows["views"] == most]
     columns = {(metric,): TITLE_OF[metric] for metric in ("auc", "balanced_accuracy")}
-    rows = rows[rows["attack"] != study.CURVATURE]
-    made = results.percent_table(
-        rows, ["data", "attack"], ("metric",), columns, stand_in(printed("table1"), rows)
+    theirs = printed("table1", "table3", "table4")
+    once = theirs["attack"].isin([study.NLL, study.LR, study.RELEASED])
+    theirs = pd.concat([theirs, theirs[~once].assign(views="1 view")]).drop_duplicates(
+        ["data", "attack", "views", "metric"]
     )
-    return made.rename(index=name_of, level="data")
+    made = results.percent_table(rows, ["data", "views", "attack"], ("metric",), columns, theirs)
+    return made.droplevel("views")
 
 
 def views_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Tables 2 to 4: AUC with one view and with two, a row for each data set and attack."""
-    rows = frame[(frame["study"] == "methods") & (frame["metric"] == "auc")]
-    rows = rows[rows["attack"].isin([study.NLL, study.LR, study.RELEASED, study.RATIO, study.TRUE])]
-    titles = {("one view",): "one view", ("as released",): "two views"}
-    theirs = stand_in(printed("table2", "table3", "table4"), rows)
-    made = results.percent_table(
-        rows, ["data", "attack"], ("protocol",), titles, theirs[theirs["metric"] == "auc"]
+    """Tables 3 and 4: AUC and peak balanced accuracy with one view and with two, a row for each data set and attack."""
+    rows = of_most(
+        frame, attack=[study.NLL, study.LR, study.RELEASED, study.LIRA], views=["1 view", "2 views"]
     )
-    return made.rename(index=name_of, level="data")
+    titles = {
+        (views, metric): f"{TITLE_OF[metric]}, {views}"
+        for metric in ("auc", "balanced_accuracy")
+        for views in ("1 view", "2 views")
+    }
+    return results.percent_table(
+        rows, ["data", "attack"], ("views", "metric"), titles, printed("table3", "table4")
+    )
+
+
+def imagenet() -> pd.DataFrame:
+    """What the paper prints of ImageNet in Tables 1 and 2, which was not run: a row an attack."""
+    one, two = (
+        results.paper("curvature", table).query("dataset == 'ImageNet'")
+        for table in ("table1", "table2")
+    )
+    single = two[two["setting"].str.startswith("1 augmentation")].assign(seen=", one view")
+    rows = pd.concat([one.assign(seen=""), single])
+    title = rows["metric"].map({"auroc": "AUC", "balanced_accuracy": "accuracy"}) + rows["seen"]
+    rows = rows.assign(title=title)
+    made = rows.pivot(index="attack", columns="title", values="value")
+    made = made.loc[rows["attack"].unique(), rows["title"].unique()].rename_axis(columns=None)
+    return made.map(lambda value: results.DASH if np.isnan(value) else f"{value:.2f}").reset_index()
 
 
 def table_five(frame: pd.DataFrame, data: str) -> pd.DataFrame:
-    """Table 5 on one data set: TPR at low FPR, as released; the paper's with two views."""
-    rows = frame[
-        (frame["study"] == "methods")
-        & (frame["data"] == data)
-        & (frame["protocol"] == "as released")
-    ]
-    theirs = printed("table5").query("protocol == 'as released'")
-    columns = {(metric,): TITLE_OF[metric] for metric in study.METRICS if metric.startswith("tpr")}
-    return results.percent_table(
-        rows[rows["attack"] != study.CURVATURE], "attack", ("metric",), columns, theirs
-    )
+    """Table 5 on one data set: TPR at low FPR, with one view and with two."""
+    rows = of_most(frame, data=[data], attack=[*study.PAPER, study.LIRA])
+    columns = {
+        (views, metric): f"{TITLE_OF[metric]}, {views}"
+        for metric in ("tpr_at_fpr=0.001", "tpr_at_fpr=0.0001")
+        for views in ("1 view", "2 views")
+    }
+    return results.percent_table(rows, "attack", ("views", "metric"), columns, printed("table5"))
 
 
 def queries_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Table of attacks by the number of queries about a record, from few queries to many."""
-    rows = (
-        frame[frame["study"] == "queries"]
-        .sort_values("queries", kind="stable")
-        .astype({"queries": int})
-    )
+    rows = of_most(frame, attack=["Yeom", "MAST", study.LIRA, study.RATIO, study.LR])
+    views = rows["views"].str.extract(r"(\d+)")[0].astype(int)
+    bent = rows["attack"].isin([study.RATIO, study.LR])
+    rows = rows.assign(queries=np.where(bent, 4 * study.ITERATIONS * views, views))
+    rows = rows[(views == 1) | ~rows["attack"].isin(["Yeom", "MAST"])]
+    rows = rows.sort_values("queries", kind="stable")
     return results.percent_table(
-        rows, ["queries", "attack"], ("data", "metric"), by_data(rows, study.FEW)
-    )
+        rows, ["queries", "attack"], ("data", "metric"), by_data(rows, list(study.JUDGES)[1:])
+    ).rename(index=ROWS | {study.LR: study.LR}, level="attack")
 
 
 def signals_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -166,36 +211,35 @@ def notebooks() -> pd.DataFrame:
     return printed[["kind", "size", "attack", "metric", "paper"]]
 
 
-def sizes_figure(frame: pd.DataFrame, figure: int) -> Figure:
-    """Figure 6, AUC of attacks against the size of random training sets, or Figure 7, NLL on random
-    sets and on coresets. Numbers in the authors' notebooks are hollow marks; for sizes that we did
-    not train they stand alone."""
+CROSSINGS = {study.NLL: 10_000, study.LR: 20_000}  # beyond which the paper has them ahead
+
+
+def sizes_figure(frame: pd.DataFrame, figure: int, epochs: Mapping[int, int]) -> Figure:
+    """Figure 6, AUC of attacks against the size of random training sets, a panel each, or Figure 7, NLL on random sets and on
+    coresets. Numbers in the authors' notebooks are hollow marks; for sizes that we did not train they stand alone. `epochs` of
+    each size stand below it, and where the paper has NLL and LR get ahead is marked."""
     key = ["kind", "size", "attack", "metric"]
     ours = metrics.summary(frame[frame["study"] == "sizes"], key).astype({"size": int})
     rows = ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
-    how = {
-        "x": "size",
-        "y": "value",
-        "paper": "paper",
-        "log": True,
-        "xlabel": "training records",
-        "chance": 0.5,
-    }
+    how = {"paper": "paper", "log": True, "xlabel": "training records, epochs", "chance": 0.5}
+    shown = [study.NLL, study.LR, study.RELEASED, "Yeom"] if figure == 6 else [study.NLL]
+    rows = rows[rows["attack"].isin(shown) & rows["metric"].isin(["auc", "balanced_accuracy"])]
     if figure == 6:
-        rows = rows[
-            (rows["kind"] == "random")
-            & (rows["metric"] == "auc")
-            & rows["attack"].isin([study.NLL, study.LR, study.RELEASED, "Yeom"])
-        ]
-        drawn = drawing.lineplot(rows, by="attack", ylabel="AUC", **how)
+        rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc")]
+        rows = rows.sort_values("attack", key=lambda each: each.map(shown.index), kind="stable")
+        rows = rows.assign(panel=rows["attack"])
+        drawn = drawing.lineplot(
+            rows, "size", "value", "attack", panel="panel", ylabel="AUC", rows=2, **how
+        )
     else:
-        rows = rows[
-            (rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])
-        ]
         rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
-        drawn = drawing.lineplot(rows, by="kind", panel="panel", ylabel="NLL", **how)
+        drawn = drawing.lineplot(rows, "size", "value", "kind", panel="panel", ylabel="NLL", **how)
     for axis in drawn.axes:
-        drawing.ticks(axis.xaxis, [500, 2000, 10_000, 45_000], ["500", "2k", "10k", "45k"])
+        drawing.ticks(
+            axis.xaxis, list(epochs), [f"{n // 1000}k\n{count}" for n, count in epochs.items()]
+        )
+        if axis.get_title() in CROSSINGS:
+            axis.axvline(CROSSINGS[axis.get_title()], color=drawing.FAINT, lw=1)
     for text in [
         text
         for legend in drawn.legends
@@ -217,17 +261,19 @@ def extremes(records: Dataset, curvature: np.ndarray) -> Figure:
     )
 
 
-def figure_2(curved: Mapping[str, Bank], targets: Sequence[int]) -> Figure:
-    """Log curvature of members and of non-members, all targets and images together, a panel a data set (Figure 2).
+def figure_2(curved: Mapping[str, Bank]) -> Figure:
+    """Log curvature of members and of non-members, all models and images together, a panel a data set (Figure 2).
 
     Args:
         curved: name of a data set -> bank of `study.measured`.
     """
     return drawing.histograms(
         {
-            name_of(name): (
-                bank.precise[targets, :, 0].astype(float).ravel(),
-                bank.members[targets, : bank.precise.shape[1]].ravel(),
+            name: (
+                (log := bank.precise if bank.precise.size else bank.released)[:, :, 0]
+                .astype(float)
+                .ravel(),
+                bank.members[:, : log.shape[1]].ravel(),
             )
             for name, bank in curved.items()
         },
@@ -272,6 +318,20 @@ def figure_3(curved: Bank) -> Figure:
         axis.set_xlabel("log curvature")
         axis.grid(False)
     drawing.legend(figure, 2)
+    return figure
+
+
+POINTS = ("x", "x + hv + hu", "x - hv + hu", "x + hv - hu", "x - hv - hu")
+
+
+def four_losses(points: np.ndarray, losses: np.ndarray) -> Figure:
+    """The image and the four points around it, [5, H, W], each with its loss."""
+    figure, axes = drawing.panels(list(POINTS), 2.1)
+    for axis, image, loss in zip(axes, points, losses, strict=True):
+        axis.imshow(image, cmap="gray", vmin=-1, vmax=1)
+        axis.set_title(axis.get_title(), fontsize=9)
+        axis.set(xticks=[], yticks=[], xlabel=f"loss {loss:.3f}")
+        axis.grid(False)
     return figure
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from mia_book.publishing import catalogue, measurement
-from mia_book.publishing.banks import RECIPE, RESNET, evaluations, models_of
+from mia_book.publishing.banks import RECIPE, RESNET, evaluations, models_of, queries
 from mia_lib.errors import check_choice, check_range, check_whole
 
 # The released code steps h = 1e-3 in images divided by their spread, .2667 on average; here they run from -1 to 1.
@@ -244,6 +244,11 @@ SMALL_PROBE = PROBE | {"augmentation": "none", "exactly": 5}
 SETS_PROBE = {
     name: value for name, value in SMALL_PROBE.items() if name not in ("precisely", "exactly")
 }
+QUERIES_PROBE = {
+    name: value
+    for name, value in SMALL_PROBE.items()
+    if name not in ("asked", "precisely", "exactly", "iterations", "h")
+} | {"viewed": 30}
 RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "asked"}
 
 
@@ -298,22 +303,36 @@ cifar100_small = measurement(
     views=1,
 )(curvatures)
 # Networks that know their 2,000 members by heart, as the paper's do; flips in training, so that the mirror image is a view.
+BY_HEART = {
+    "dataset": "cifar100",
+    "architecture": "strided_cnn:8,16,64",
+    "records": 4000,
+    "epochs": 60,
+    "batch_size": 64,
+    "learning_rate": 0.05,
+    "weight_decay": 1e-4,
+    "schedule": "cosine",
+    "augmentation": "flip",
+}
 memorised = measurement(
     "curvature/memorised",
     probe=SMALL_PROBE,
     chunk=4,
     cost=_query_cost,
-    dataset="cifar100",
-    architecture="strided_cnn:8,16,64",
-    records=4000,
-    epochs=60,
-    batch_size=64,
-    learning_rate=0.05,
-    weight_decay=1e-4,
-    schedule="cosine",
-    augmentation="flip",
+    **BY_HEART,
     **SMALL | {"precisely": 4000},
 )(curvatures)
+# The 18 views of LiRA's own paper, each by itself.
+cifar10_small_queries = measurement(
+    "curvature/cifar10-small-queries",
+    probe=QUERIES_PROBE,
+    dataset="cifar10",
+    weights="bank/cifar10-small-weights",
+    viewed=4000,
+)(queries)
+memorised_queries = measurement(
+    "curvature/memorised-queries", probe=QUERIES_PROBE, viewed=4000, **BY_HEART
+)(queries)
 ranking = measurement(
     "curvature/everywhere",
     probe=RANKING_PROBE,

@@ -1,35 +1,34 @@
 """Results of the chapter on input loss curvature (Ravikumar et al. 2024, section 6): tidy frames of what was measured.
 
-A row is an attack, a metric and a target. Signals are arrays [M, N] or, with A views of each record, [M, N, A]; the target's
-partner, which was trained on the other half of the records, is never among its references.
+A row is an attack, a metric and a target. Signals are arrays [M, N] or, with A views of each record, [M, N, A]. Every model of
+a bank is attacked; its partner, which was trained on the other half of the records, is never among its references.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from mia_book.chapters.curvature import theory
-from mia_book.chapters.curvature.measure import FLOOR, KINDS, SHIFTED_MEANS
+from mia_book.chapters.curvature.measure import FLOOR, KINDS
+from mia_book.evidence.settings import REHEARSALS
 from mia_book.publishing import catalogue
-from mia_lib import signals
+from mia_book.publishing.banks import where_measured
+from mia_lib import metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration
 from mia_lib.attacks import curvature as attack
-from mia_lib.errors import MiaError
-from mia_lib.game import Game
+from mia_lib.attacks.registry import LOG_ODDS
+from mia_lib.game import Game, View, best_trial
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
-NLL, LR, RATIO, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "Curv, log ratio", "log curvature"
-RELEASED = "LiRA, as released"
-TRUE = "LiRA, true class"
-FIXED = "LiRA, one spread"
-EVEN = "Curv, one spread"
-TIED = "Curv, tied"  # one variance for both hypotheses, of each record
+NLL, LR, CURVATURE = "Curv ZO NLL", "Curv ZO LR", "log curvature"
+RELEASED, LIRA, RATIO, BOTH = "LiRA, as released", "LiRA", "Curv, log ratio", "LiRA + curvature"
 PAPER = {
     NLL: NLL,
     LR: LR,
@@ -41,49 +40,53 @@ PAPER = {
     "Song and Mittal": "Song and Mittal (2021)",
 }
 METRICS = ("auc", "balanced_accuracy", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001", "tpr_at_fpr=0.0001")
-FEW = ("auc", "tpr_at_fpr=0.01")
-# -> views of curvature and LiRA; the other attacks see the image alone
-PROTOCOLS = {"one view": 1, "as released": 2}
+MEASURES = {"auc": "AUC", "tpr_at_fpr=0.01": "1 %", "tpr_at_fpr=0.001": "0.1 %"}
+JUDGES = {  # a metric that is shown -> by which the attacker chooses
+    "auc": metrics.auc,
+    "tpr_at_fpr=0.01": partial(metrics.tpr_at_fpr, fpr=0.01),
+    "tpr_at_fpr=0.001": partial(metrics.tpr_at_fpr, fpr=0.001),
+}
+WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0)  # of the curvature's log ratio beside LiRA's
+STEP = 2  # one record in so many is looked at where forms are chosen: rates are low
 QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
-POPULATION = 2000  # records that no model was trained on, with which RMIA compares, at most
+# further banks and their models, settings of claims as soon as they are published
+BANKS = {"CIFAR-100": ("curvature/cifar100-small", 32), "ResNet-18": ("curvature/cifar100", 18)}
 
 
-def measured(dataset: str, models: int, asked: int, **recipe) -> tuple[Bank, Bank | None]:
-    """The curvature of records under the models of a small bank, and the bank: the log odds of all records.
+def measured(dataset: str, models: int, asked: int, **recipe) -> Bank:
+    """The curvature of records under the models of a small bank.
 
     Args:
-        dataset: of a published bank, or any set, whose models are then trained; or `MEMORISED`, which has no bank.
+        dataset: of a published bank, or any set, whose models are then trained; or `MEMORISED`.
         models: how many.
         asked: records, as for `measure.curvatures`; half of them in float64, too, and of a quarter the Hessian.
         recipe: of the models, as for `papers.banks.models_of`.
     """
+    known = catalogue()
     if dataset == MEMORISED:
-        return catalogue()["curvature/memorised"](models), None
-    name, known = dataset if dataset in ("cifar10", "cifar100") else "cifar100", catalogue()
-    how = {
-        "asked": asked,
-        "precisely": asked // 2,
-        "exactly": asked // 4,
-        "views": 2,
-        "shifted": True,
+        return known["curvature/memorised"](models)
+    how = {"asked": asked, "precisely": asked // 2, "exactly": asked // 4}
+    name = dataset if dataset in ("cifar10", "cifar100") else "cifar100"
+    measurement = known[f"curvature/{name}-small"]
+    return measurement(models, dataset=dataset, views=2, shifted=True, **how, **recipe)
+
+
+def other_banks(models: int) -> dict[str, Bank]:
+    """Those of `BANKS` that are published, with at most so many models."""
+    found = {
+        name: where_measured(piece, min(models, count)) for name, (piece, count) in BANKS.items()
     }
-    curved = known[f"curvature/{name}-small"](models, dataset=dataset, **how, **recipe)
-    return curved, known[f"bank/{name}-small"](models, dataset=dataset, **recipe)
+    return {name: bank for name, bank in found.items() if bank is not None}
 
 
-def attacked(curved: Bank, targets: int, references: int) -> Game:
-    """The first models of pairs, each with the first models of other pairs as references.
-
-    Raises:
-        MiaError: more targets than pairs; fewer than 4 references, an odd number, or more than models of other pairs.
-    """
-    if references < 4 or references % 2:
-        raise MiaError(
-            f"references = {references}: an even number of them is needed, 4 at least, for two values of each kind."
-        )
-    return Game(curved.members, {}, {}, range(0, 2 * targets, 2), references, "first")
+def many_queries(dataset: str, models: int, **recipe) -> Bank | None:
+    """The log odds of 18 views under the same models, if they are published; arguments as for `measured`."""
+    if dataset == MEMORISED:
+        return where_measured("curvature/memorised-queries", models)
+    name = f"curvature/{dataset}-small-queries"
+    return where_measured(name, models, dataset=dataset, **recipe)
 
 
 def of_other_sizes(
@@ -109,181 +112,210 @@ def of_other_sizes(
     )
 
 
-def pairs(game: Game) -> list[tuple[int, np.ndarray]]:
-    """Number of each target and of its references."""
-    return [(view.target, view.models) for view in game]
+def attacked(curved: Bank, targets: int, references: int, views: int = 1) -> Game:
+    """The game on the first `targets` models, with the first views of each record: the log curvature in float32, "released",
+    and in float64 where all records have it, "precise"."""
+    whole = curved.precise.shape[1] == curved.members.shape[1]
+    values = {
+        "precise": curved.precise if whole else curved.released,
+        "released": curved.released,
+        LOG_ODDS: curved.true,
+        "top": curved.top,
+    }
+    values = {name: array[..., :views] for name, array in values.items()}
+    values |= {
+        "loss": signals.loss_of(curved.true[..., 0]),
+        "entropy": -curved.entropy.astype(float),
+    }
+    return Game(curved.members, values, {}, range(min(targets, len(curved))), references)
 
 
-def against(
-    games: Iterable[tuple[int, np.ndarray]], members: np.ndarray, score
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Scores [T, N] of attacks by name, and the targets' members, bool [T, N].
-
-    Args:
-        games: target and references, such as `pairs` of a game. members: bool [M, N].
-        score: (target, references, members of these [R, N]) -> name -> [N].
-    """
-    games = list(games)
-    rows = [score(target, references, members[references]) for target, references in games]
-    attacked_members = members[[target for target, _ in games]]
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}, attacked_members
+def seen(view: View, signal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A signal of the target and of its references, and the references' members."""
+    return view.own(signal), *view.references(signal)
 
 
-def released_ratio(
-    signal: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray
-) -> np.ndarray:
-    """Score [N] of the rule that the released code calls LR, from log curvature, or from log odds
-    for its LiRA, [M, N] or [M, N, A]."""
-    return attack.likelihood_ratio(signal[target], signal[references], inside, "released_code")
-
-
-def curvature_attacks(
-    log: np.ndarray, target: int, references: np.ndarray, inside: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Scores [N] of log curvature [M, N, A]: both released rules, and log-likelihood ratio."""
-    nll, ratio = (
-        attack.nll(log[target], log[references], inside, variant)
-        for variant in ("released_code", "paper")
-    )
-    return {NLL: nll, LR: released_ratio(log, target, references, inside), RATIO: ratio}
-
-
-def lira(
-    log_odds: np.ndarray,
-    target: int,
-    references: np.ndarray,
-    inside: np.ndarray,
-    one_spread: bool = False,
-) -> np.ndarray:
-    """LiRA's score [N] of log odds [M, N] or [M, N, A]."""
-    return baselines.lira_online(log_odds[target], log_odds[references], inside, one_spread)
-
-
-def methods(
-    curved: Bank, game: Game, views: int, bank: Bank | None = None
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Scores [T, N] of all attacks, with the curvature in float32 as it is released, and the
-    targets' members. RMIA is among them with a `bank` that has records which no model was trained
-    on."""
-    log, true, top = (array[..., :views] for array in (curved.released, curved.true, curved.top))
-    loss = signals.loss_of(curved.true[..., 0])
-
-    def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
-        of_curvature = curvature_attacks(log, t, others, inside)
-        return {
-            NLL: of_curvature[NLL],
-            LR: of_curvature[LR],
-            RELEASED: released_ratio(top, t, others, inside),
-            "Yeom": bayes.malt(loss[t]),
-            "MAST": bayes.mast(loss[t], loss[others], inside, "middle"),
-            "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
-            "Attack R": baselines.attack_r(loss[t], loss[others], inside, QUANTILE),
-            "Song and Mittal": -curved.entropy[t].astype(float),
-            RATIO: of_curvature[RATIO],
-            "LiRA, largest class": lira(top, t, others, inside),
-            "LiRA, released rule": released_ratio(true, t, others, inside),
-            TRUE: lira(true, t, others, inside),
-            FIXED: lira(true, t, others, inside, one_spread=True),
-            **rmia(bank, t, others, loss.shape[1]),
-            CURVATURE: -log[t, :, 0].astype(float),
-        }
-
-    return against(pairs(game), curved.members, score)
-
-
-def rmia(
-    bank: Bank | None, target: int, references: np.ndarray, asked: int
-) -> dict[str, np.ndarray]:
-    """RMIA's score of the first `asked` records; empty if all records trained some model."""
-    outside = [] if bank is None else bank.untrained[:POPULATION]
-    if bank is None or not len(outside):
-        return {}
-    both = [target, *references]
-    p, elsewhere = (
-        np.exp(-signals.loss_of(bank.margin[both][:, rows])) for rows in (slice(asked), outside)
-    )
+def released(view: View) -> dict[str, np.ndarray]:
+    """Scores [N] of the paper's eight methods by its code; curvature and LiRA have all views, the others the image alone."""
+    bent, loss = seen(view, "released"), seen(view, "loss")
     return {
-        "RMIA": baselines.rmia(
-            p[0], p[1:], bank.members[references, :asked], elsewhere[0], elsewhere[1:]
-        )
+        NLL: attack.nll(*bent, "released_code"),
+        LR: attack.likelihood_ratio(*bent, "released_code"),
+        RELEASED: attack.likelihood_ratio(*seen(view, "top"), "released_code"),
+        "Yeom": bayes.malt(loss[0]),
+        "MAST": bayes.mast(*loss, "middle"),
+        "Watson": calibration.calibrate(-loss[0], -loss[1], loss[2]),
+        "Attack R": baselines.attack_r(*loss, QUANTILE),
+        "Song and Mittal": view.own("entropy"),
+        CURVATURE: -view.own("released")[:, 0].astype(float),
     }
 
 
-def table_1(
-    data: str, curved: Bank, bank: Bank | None, game: Game, draws: int = 100
-) -> tuple[pd.DataFrame, dict[str, np.ndarray], np.ndarray]:
-    """Study "methods", for Tables 1 to 5, by data and protocol of `PROTOCOLS`; scores as released;
-    and the targets' members."""
-    frames = []
-    for protocol, views in PROTOCOLS.items():
-        scores, members = methods(curved, game, views, bank)
-        frames.append(
-            by_target(
-                scores, members, METRICS, draws=draws, study="methods", data=data, protocol=protocol
-            )
-        )
-    return pd.concat(frames, ignore_index=True), scores, members
+# Which variances the Gaussians have, is for the attacker to choose; the first where there are too few references to try.
+FORMS = {
+    LIRA: {
+        "one of all images": lambda view: baselines.lira_online(*seen(view, LOG_ODDS), True),
+        "two of each image": lambda view: baselines.lira_online(*seen(view, LOG_ODDS)),
+    },
+    RATIO: {
+        "one of each image": lambda view: attack.nll(*seen(view, "precise"), tied=True),
+        "two of each image": lambda view: attack.nll(*seen(view, "precise")),
+    },
+}
 
 
-def queries(
-    data: str, curved: Bank, bank: Bank | None, game: Game, draws: int = 100
-) -> pd.DataFrame:
-    """Study "queries", with a column of that name: attacks on the records whose curvature is known in float64."""
-    log, members = curved.precise, curved.members[:, : curved.precise.shape[1]]
-    true, shifted = (array[:, : members.shape[1]] for array in (curved.true, curved.shifted))
-    loss = signals.loss_of(true[..., 0])
+def choose(view: View, names: Sequence[str] = tuple(FORMS)) -> dict[str, dict]:
+    """What the attacker chose on its own models, by each metric of `JUDGES`: attack -> its form, and `BOTH` -> the weight.
 
-    def score(t: int, others: np.ndarray, inside: np.ndarray) -> dict[tuple[str, int], np.ndarray]:
-        scores = {("Yeom", 1): bayes.malt(loss[t])}
-        for views in range(1, log.shape[-1] + 1):
-            seen, count = log[..., :views], 4 * ITERATIONS * views
-            scores |= {
-                (name, count): values
-                for name, values in curvature_attacks(seen, t, others, inside).items()
-            }
-            scores[TIED, count] = attack.nll(seen[t], seen[others], inside, tied=True)
-            scores[EVEN, count] = lira(seen, t, others, inside, one_spread=True)
-        of_views = {views: true[..., :views] for views in range(1, true.shape[-1] + 1)}
-        of_views |= {count: shifted[..., place] for place, count in enumerate(SHIFTED_MEANS)}
-        for count, log_odds in of_views.items():
-            scores |= {
-                (name, count): lira(log_odds, t, others, inside, name == FIXED)
-                for name in (TRUE, FIXED)
-            }
-        return scores | {
-            (name, 1): values for name, values in rmia(bank, t, others, members.shape[1]).items()
+    Args:
+        names: of `FORMS`; for the weight all of them.
+    """
+    rows = np.arange(view.game.members.shape[1])[::STEP]
+    own = view.on(rows).rehearsals(REHEARSALS) if len(view.models) > 4 else []
+    played = {
+        (name, form): [(score(each), inside) for each, inside in own]
+        for name in names
+        for form, score in FORMS[name].items()
+    }
+    chosen: dict[str, dict] = {}
+    for metric, judge in JUDGES.items():
+        best = chosen[metric] = {}
+        for name in names:
+            trials = [({"form": form}, played[name, form]) for form in FORMS[name]] if own else []
+            best[name] = best_trial(trials, judge).get("form", next(iter(FORMS[name])))
+        if len(names) == len(FORMS):
+            pairs = list(zip(played[LIRA, best[LIRA]], played[RATIO, best[RATIO]], strict=True))
+            trials = [
+                (
+                    {"weight": weight},
+                    [(one + weight * bent, inside) for (one, inside), (bent, _) in pairs],
+                )
+                for weight in WEIGHTS
+            ]
+            best[BOTH] = best_trial(trials if own else [], judge).get("weight", 0.0)
+    return chosen
+
+
+def log_ratios(view: View, chosen: Mapping[str, Mapping]) -> dict[str, dict[str, np.ndarray]]:
+    """Log-likelihood ratios [N] as they were chosen, metric -> attack -> score: LiRA's, the curvature's, and the first plus so
+    much of the second."""
+    needed = {(name, best[name]) for best in chosen.values() for name in best if name in FORMS}
+    ratios = {(name, form): FORMS[name][form](view) for name, form in needed}
+    found = {}
+    for metric, best in chosen.items():
+        of_metric = found[metric] = {
+            name: ratios[name, best[name]] for name in best if name in FORMS
         }
-
-    scores, inside = against(pairs(game), members, score)
-    return pd.concat(
-        [
-            by_target(
-                {name: values}, inside, FEW, draws=draws, study="queries", data=data, queries=count
-            )
-            for (name, count), values in scores.items()
-        ],
-        ignore_index=True,
-    )
+        if BOTH in best:
+            of_metric[BOTH] = of_metric[LIRA] + best[BOTH] * of_metric[RATIO]
+    return found
 
 
-def precisions(data: str, curved: Bank, game: Game, draws: int = 100) -> pd.DataFrame:
-    """Study "precision": the curvature attacks in float32 and in float64 on the same records, two
-    views; "zero" is the share of curvatures of each target that are exactly zero."""
-    frames, asked = [], curved.precise.shape[1]
-    for precision, log in (("float32", curved.released[:, :asked]), ("float64", curved.precise)):
-        scores, members = against(
-            pairs(game),
-            curved.members[:, :asked],
-            lambda t, others, inside, log=log: curvature_attacks(log, t, others, inside),
+def attack_bank(
+    data: str,
+    curved: Bank,
+    targets: int,
+    references: Sequence[int],
+    draws: int = 20,
+    queries: Bank | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, np.ndarray]]:
+    """Study "attacks": all attacks on a bank, with each number of references that it has, from one view and from two.
+
+    Args:
+        data: what to call the bank. queries: log odds of the same records in many views, for LiRA.
+
+    Returns:
+        the tidy frame, with columns data, views and references in words, and once more as study "measures", metric "found",
+        with a column for the metric; what was chosen, by these columns; and the scores [T, N] of the last setting.
+    """
+    games = {
+        (count, views): attacked(curved, targets, count, views)
+        for count in references
+        if count <= len(curved) - 2
+        for views in range(1, curved.true.shape[-1] + 1)
+    }
+    usual = dict.fromkeys(games)
+    if queries is not None:
+        most = max(count for count, _ in games)
+        values = {LOG_ODDS: queries.queries}
+        games[most, queries.queries.shape[-1]] = Game(
+            queries.members, values, {}, games[most, 1].targets, most
         )
-        nothing = (log[list(game.targets)] < np.log(FLOOR) + 0.5).mean((1, 2))
+    frames, choices = [], []
+    for (count, views), game in games.items():
+        where = {
+            "study": "attacks",
+            "data": data,
+            "views": f"{views} view{'s' * (views > 1)}",
+            "references": f"{count} references",
+        }
+        names = tuple(FORMS) if (count, views) in usual else (LIRA,)
+        judged = partial(by_target, members=game.target_members, draws=draws, **where)
+        # a pair has the same references, and so the same models to try on
+        chosen = {view.target // 2: choose(view, names) for view in game if not view.target % 2}
+        played = [log_ratios(view, chosen[view.target // 2]) for view in game]
+        for metric in JUDGES:
+            scores = {
+                name: np.stack([one[metric][name] for one in played]) for name in played[0][metric]
+            }
+            frames.append(judged(scores, metrics=(metric,)))
+        table = [
+            (name, metric, f"{one:g}" if name == BOTH else one)
+            for of_pair in chosen.values()
+            for metric, best in of_pair.items()
+            for name, one in best.items()
+        ]
+        choices.append(pd.DataFrame(table, columns=["attack", "metric", "choice"]).assign(**where))
+        if (count, views) in usual:
+            usual_scores = against(game, released)
+            frames.append(judged(usual_scores, metrics=METRICS))
+            last = usual_scores | scores  # the last of `JUDGES`, by the lowest rate
+    frame = pd.concat(frames, ignore_index=True)
+    measured_by = frame[frame["metric"].isin(MEASURES)]
+    measured_by = measured_by.assign(
+        study="measures", measure=measured_by["metric"].map(MEASURES), metric="found"
+    )
+    return pd.concat([frame, measured_by], ignore_index=True), pd.concat(choices), last
+
+
+def against(game: Game, score) -> dict[str, np.ndarray]:
+    """Scores [T, N] by name of a function that gives them, [N], of a view."""
+    rows = [score(view) for view in game]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def on_signals(
+    curved: Bank, arrays: Mapping[str, np.ndarray], targets: int, references: int
+) -> Game:
+    """The game on the first records, of which all these signals are known."""
+    asked = min(array.shape[1] for array in arrays.values())
+    values = {name: array[:, :asked] for name, array in arrays.items()}
+    return Game(curved.members[:, :asked], values, {}, range(min(targets, len(curved))), references)
+
+
+def precisions(
+    data: str, curved: Bank, targets: int, references: int, draws: int = 20
+) -> pd.DataFrame:
+    """Study "precision": the released scores in float32 and in float64 on the same records, all views; "zero" is the share of
+    curvatures of each target that are exactly zero."""
+    frames = []
+    game = on_signals(
+        curved, {"float32": curved.released, "float64": curved.precise}, targets, references
+    )
+    for precision in game.values:
+        scores = against(
+            game,
+            lambda view, name=precision: {
+                NLL: attack.nll(*seen(view, name), "released_code"),
+                LR: attack.likelihood_ratio(*seen(view, name), "released_code"),
+            },
+        )
+        where = {"study": "precision", "data": data, "precision": precision}
+        log = game.values[precision][list(game.targets)]
+        nothing = (log < np.log(FLOOR) + 0.5).mean((1, 2))
         frames += [
-            by_target(
-                scores, members, FEW, draws=draws, study="precision", data=data, precision=precision
-            ),
-            by_repetition(
-                {CURVATURE: {"zero": nothing}}, study="precision", data=data, precision=precision
-            ),
+            by_target(scores, game.target_members, ("tpr_at_fpr=0.01",), draws=draws, **where),
+            by_repetition({CURVATURE: {"zero": nothing}}, **where),
         ]
     return pd.concat(frames, ignore_index=True)
 
@@ -297,89 +329,60 @@ SIGNALS = {
 }
 
 
-def estimators(data: str, curved: Bank, game: Game, draws: int = 100) -> pd.DataFrame:
+def estimators(
+    data: str, curved: Bank, targets: int, references: int, draws: int = 20
+) -> pd.DataFrame:
     """Study "signals": the log-likelihood ratio of the signals of `SIGNALS`, image alone, on the records whose Hessian is
     known."""
-    asked = curved.exact.shape[1]
-    arrays = {name: getattr(curved, array)[:, :asked] for name, (array, _) in SIGNALS.items()}
+    arrays = {name: getattr(curved, array) for name, (array, _) in SIGNALS.items()}
     arrays = {name: array[..., 0] if array.ndim == 3 else array for name, array in arrays.items()}
-    scores, members = against(
-        pairs(game),
-        curved.members[:, :asked],
-        lambda t, others, inside: {
-            name: attack.nll(array[t], array[others], inside) for name, array in arrays.items()
-        },
-    )
-    return by_target(scores, members, FEW, draws=draws, study="signals", data=data)
+    game = on_signals(curved, arrays, targets, references)
+    scores = against(game, lambda view: {name: attack.nll(*seen(view, name)) for name in arrays})
+    return by_target(scores, game.target_members, ("auc",), draws=draws, study="signals", data=data)
 
 
-def by_references(
-    data: str, curved: Bank, game: Game, draws: int = 100, few: int = 8
-) -> pd.DataFrame:
-    """Study "references": LR and LiRA, as released, with the first `few` references and all."""
-    frames, metric, most = [], "conformal_tpr_at_fpr=0.001", game.references
-    for count in sorted({min(few, most), most}):
-        fewer = pairs(replace(game, references=count))
-        scores, members = against(
-            fewer,
-            curved.members,
-            lambda *one: {
-                LR: released_ratio(curved.released, *one),
-                RELEASED: released_ratio(curved.top, *one),
-            },
-        )
-        frames.append(
-            by_target(
-                scores,
-                members,
-                (metric,),
-                draws=draws,
-                study="references",
-                data=data,
-                references=count,
-            )
-        )
-    return pd.concat(frames, ignore_index=True)
-
-
-def gaussian(data: str, curved: Bank, game: Game) -> pd.DataFrame:
-    """Study "gaussian": how far log curvature, in float64, is from what the references' Gaussians predict of the target.
+def gaussian(data: str, curved: Bank, targets: int, references: int) -> pd.DataFrame:
+    """Study "gaussian": how far the log curvature, and the log odds of the true class, are from what the references' Gaussians
+    predict of the target.
 
     If the values of a record are Gaussian, the target's distance from the mean of n references is Student's t with n - 1
     degrees of freedom. The "distance" is that of Kolmogorov and Smirnov between all records' values and this law, the mean of
     members under IN references and of non-members under OUT references.
     """
-    log, distances = curved.precise[..., 0].astype(float), []
-    for target, references in pairs(game):
-        inside, trained = (curved.members[rows, : log.shape[1]] for rows in (references, target))
-        for records, kept in ((trained, inside), (~trained, ~inside)):
-            mean, squares, count = (
-                part[:, 0] for part in baselines.moments(log[references][..., None], kept)
-            )
-            spread = np.sqrt(squares / (count - 1) * (1 + 1 / count))
-            use = records & (spread > 1e-3 * np.abs(mean))  # less is the rounding of half precision
-            t = (log[target, use] - mean[use]) / spread[use]
-            distances.append(stats.kstest(t, stats.t(count[use].mean() - 1).cdf).statistic)
-    return by_repetition(
-        {CURVATURE: {"distance": np.reshape(distances, (-1, 2)).mean(1)}},
-        study="gaussian",
-        data=data,
+    game, names = (
+        attacked(curved, targets, references),
+        {CURVATURE: "precise", "log odds": LOG_ODDS},
     )
+    found: dict[str, dict[str, list]] = {name: {"distance": []} for name in names}
+    for view, trained in zip(game, game.target_members, strict=True):
+        for name, signal in names.items():
+            own, others, inside = (array.astype(float) for array in seen(view, signal))
+            both = [
+                _distance(own[:, 0], others, records, kept > 0)
+                for records, kept in ((trained, inside), (~trained, 1 - inside))
+            ]
+            found[name]["distance"].append(np.mean(both))
+    return by_repetition(found, study="gaussian", data=data)
+
+
+def _distance(own, others, records, kept) -> float:
+    mean, squares, count = (part[:, 0] for part in baselines.moments(others, kept))
+    spread = np.sqrt(squares / (count - 1) * (1 + 1 / count))
+    use = records & (spread > 1e-3 * np.abs(mean))  # less is the rounding of half precision
+    t = (own[use] - mean[use]) / spread[use]
+    return float(stats.kstest(t, stats.t(count[use].mean() - 1).cdf).statistic)
 
 
 # -------------------------------------------------------------------------------------------- training sets by design
 
 
 def sizes(
-    references: Bank,
-    half: int,
-    targets: Mapping[tuple[str, int], Bank],
-    game: Game,
-    draws: int = 100,
+    references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], draws: int = 100
 ) -> pd.DataFrame:
-    """Study "sizes": attacks of the image alone on targets of other training sets, by kind and size (`of_other_sizes`), with
-    all models of the bank as references; these stand among the targets as random sets of half of the records. "No
-    target" ranks records by their curvature under references without them, and looks at no target."""
+    """Study "sizes": attacks of the image alone on eight targets of other training sets, by kind and size (`of_other_sizes`),
+    with all models of the bank as references; eight of these stand among the targets as random sets of half of the records.
+    "No target" ranks records by their curvature under references without them, and looks at no target. Study "large sizes" has
+    the random sets beyond 20,000 records once more."""
     frames = []
 
     def attack_all(banks: list[Bank], rows: list[tuple[int, np.ndarray]], **where) -> None:
@@ -389,58 +392,69 @@ def sizes(
             )
             for name in ("released", "true", "top")
         )
-        loss = signals.loss_of(true)
-        scores, inside = against(
-            rows,
-            np.concatenate([bank.members for bank in banks]),
-            lambda t, others, inside: {
-                **curvature_attacks(log, t, others, inside),
-                TRUE: lira(true, t, others, inside),
-                RELEASED: released_ratio(top, t, others, inside),
+        loss, members = signals.loss_of(true), np.concatenate([bank.members for bank in banks])
+        scores: dict[str, list] = {}
+        for t, others in rows:
+            inside = members[others]
+            of_target = {
+                NLL: attack.nll(log[t], log[others], inside, "released_code"),
+                LR: attack.likelihood_ratio(log[t], log[others], inside, "released_code"),
+                RELEASED: attack.likelihood_ratio(top[t], top[others], inside, "released_code"),
                 "Yeom": bayes.malt(loss[t]),
                 "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
                 "no target": -np.average(log[others].astype(float), 0, ~inside),
-            },
-        )
+            }
+            for name, score in of_target.items():
+                scores.setdefault(name, []).append(score)
         frames.append(
             by_target(
-                scores, inside, ("auc", "balanced_accuracy"), draws=draws, study="sizes", **where
+                {name: np.stack(each) for name, each in scores.items()},
+                members[[t for t, _ in rows]],
+                ("auc", "balanced_accuracy"),
+                draws=draws,
+                study="sizes",
+                **where,
             )
         )
 
-    attack_all([references], pairs(game), kind="random", size=half)
+    count = len(references)
+    own = [*range(0, count, 2), *range(1, count, 2)][:8]  # as many as of each other size
+    game = Game(references.members, {}, {}, own, count - 2)
+    attack_all(
+        [references], [(view.target, view.models) for view in game], kind="random", size=half
+    )
     for (kind, size), bank in targets.items():
         everyone = np.arange(len(bank), len(bank) + len(references))
         rows = [(target, everyone) for target in range(len(bank))]
         attack_all([bank, references], rows, kind=kind, size=size)
-    return pd.concat(frames, ignore_index=True).sort_values(
-        ["kind", "size"], kind="stable", ignore_index=True
-    )
+    frame = pd.concat(frames, ignore_index=True)
+    frame = frame.sort_values(["kind", "size"], kind="stable", ignore_index=True)
+    large = frame[(frame["kind"] == "random") & (frame["size"] > 20_000)]
+    return pd.concat([frame, large.assign(study="large sizes")], ignore_index=True)
+
+
+def epochs_of(bank: Bank) -> int:
+    """Epochs for which the targets of `measure.sizes` were trained."""
+    known = bank.parameters
+    steps = math.ceil(known["size"] / known["batch_size"])
+    return max(known["epochs"], math.ceil(known["steps"] / steps))
 
 
 # ------------------------------------------------------------------------------------------------- theory, and one probe
 
 
 def theorems(seed: int = 0) -> pd.DataFrame:
-    """Study "theory": by how much the bounds of the paper's theorems and of its lemma are exceeded;
+    """Study "theory": by how much the bounds of the paper's theorem and of its lemma are exceeded;
     and the distance of four points from the Hessian."""
     mechanisms = theory.mechanisms(400, seed)
     # Every model has the loss x^2 (1 - |x|) on [-1, 1], and records are -1, 0, 1: no noise, no gap, no bias.
     small = theory.CurvatureWorld(
         loss_bound=4 / 27, gamma=0.0, bias=0.0, hessian_lipschitz=6.0, alpha_cubed=1.0, sigma=1.0
     )
-    world = theory.CurvatureWorld(
-        loss_bound=1.0, gamma=0.01, bias=0.0, hessian_lipschitz=0.1, alpha_cubed=1.0, sigma=10.0
-    )
-    beyond = [0.0]
-    for epsilon in np.geomspace(0.1, 10, 60):
-        bound = world.kl_bound(np.geomspace(1, 1e6, 200), epsilon)
-        beyond += list(theory.kl_cap(epsilon) - bound[bound > epsilon])
     return by_repetition(
         {
             "Theorem 4.1": {"excess": max((mechanisms["kl"] - mechanisms["epsilon"]).max(), 0.0)},
             "Lemma A.1": {"excess": max(2.0 - float(small.mean_bound(3, 0.0)), 0.0)},
-            "Theorem 4.3": {"excess": max(beyond)},
             "four points": {"distance": four_points_against_hessian()},
         },
         study="theory",
@@ -477,36 +491,52 @@ def four_points_against_hessian() -> float:
 STEP_SIZES = np.round(10.0 ** np.arange(-5.0, -0.95, 0.1), 12)  # of the probe that is looked at
 
 
-def probe_of_stranger(networks, records, members: np.ndarray, seed: int = 0) -> pd.DataFrame:
-    """`probe` of the first record that the first network was not trained on and gets wrong, or of
-    the first record if there is none: with its label and with the network's own, in words.
-    `members` are those of the first network."""
+def strangers(networks, records, members: np.ndarray, h: float, seed: int = 0) -> pd.DataFrame:
+    """One probe at step h of each record that the first network was not trained on and gets wrong, or of the first record if
+    there is none. `members` are those of the first network.
+
+    Returns:
+        columns record, label and called, by number; q and q_called, with either as the label; product, v^T H u; and left,
+        whether q is off by more than a tenth of that, so that the four points lie on several pieces of the network.
+    """
     called = signals.logits(networks, records)[0].argmax(-1)
-    shown = int(np.argmax(~members & (called != records.y)))
-    labels = {"the label": int(records.y[shown]), "the network's own": int(called[shown])}
-    probed = probe(networks.model(0), records.x[shown], dict.fromkeys(labels.values()), seed)
-    names = {label: f"{whose}, {records.classes[label]}" for whose, label in labels.items()}
+    rows = []
+    for record in np.flatnonzero(~members & (called != records.y)) if (~members).any() else [0]:
+        labels = int(records.y[record]), int(called[record])
+        probed = probe(networks.model(0), records.x[record], labels, seed, np.array([h]))
+        rows.append((record, *labels, *probed["q"], probed["product"].iloc[0]))
+    names = ["record", "label", "called", "q", "q_called", "product"]
+    found = pd.DataFrame(rows, columns=names)
+    return found.assign(left=(found["q"] - found["product"]).abs() > 0.1 * found["product"].abs())
+
+
+def probe_of_stranger(networks, records, found: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """`probe` of the first of the `strangers` whose piece is left, with its label and the network's own, in words."""
+    one = found.loc[found["left"].idxmax()]
+    names = {
+        int(label): f"{whose}, {records.classes[int(label)]}"
+        for whose, label in (("the network's own", one["called"]), ("the label", one["label"]))
+    }
+    probed = probe(networks.model(0), records.x[int(one["record"])], [*names][::-1], seed)
     return probed.assign(label=probed["label"].map(names))
 
 
-def probe(network, image: np.ndarray, labels: Iterable[int], seed: int = 0) -> pd.DataFrame:
+def probe(
+    network, image: np.ndarray, labels: Iterable[int], seed: int = 0, sizes: np.ndarray = STEP_SIZES
+) -> pd.DataFrame:
     """One probe of one image at many steps.
 
     Args:
-        network: PyTorch module. image: [height, width, channels]. labels: with which the loss is taken.
+        network: PyTorch module. image: [height, width, channels]. labels: with which the loss is taken. sizes: of the steps.
 
     Returns:
         a row for each label and step h: columns label, h, q, and product, v^T H u by automatic differentiation.
     """
     import torch
 
-    from mia_lib.signals import outputs
-
-    net, rng = outputs.in_precision(network, "float64"), np.random.default_rng([37, seed])
-    x = outputs.inputs(image[None], 0, 1, torch.device("cpu"), torch.float64).contiguous()
-    u, v = (torch.from_numpy(rng.choice([-1.0, 1.0], tuple(x.shape))) for _ in range(2))
-    at = torch.from_numpy(np.concatenate([STEP_SIZES, -STEP_SIZES]))[:, None, None, None]
-    frames, steps = [], len(STEP_SIZES)
+    net, x, u, v = _directions(network, image, seed)
+    at = torch.from_numpy(np.concatenate([sizes, -sizes]))[:, None, None, None]
+    frames, steps = [], len(sizes)
     for label in labels:
 
         def loss(points, label=label):
@@ -525,10 +555,36 @@ def probe(network, image: np.ndarray, labels: Iterable[int], seed: int = 0) -> p
             pd.DataFrame(
                 {
                     "label": int(label),
-                    "h": STEP_SIZES,
-                    "q": (near - far) / (2 * STEP_SIZES**2),
+                    "h": sizes,
+                    "q": (near - far) / (2 * sizes**2),
                     "product": product,
                 }
             )
         )
     return pd.concat(frames, ignore_index=True)
+
+
+def _directions(network, image: np.ndarray, seed: int) -> tuple:
+    """The network and the image in float64, and two random directions of entries 1 and -1."""
+    import torch
+
+    from mia_lib.signals import outputs
+
+    net, rng = outputs.in_precision(network, "float64"), np.random.default_rng([37, seed])
+    x = outputs.inputs(image[None], 0, 1, torch.device("cpu"), torch.float64).contiguous()
+    u, v = (torch.from_numpy(rng.choice([-1.0, 1.0], tuple(x.shape))) for _ in range(2))
+    return net, x, u, v
+
+
+def four_points(network, image: np.ndarray, label: int, h: float, seed: int = 0):
+    """The image and the four points around it of one probe, [5, H, W] from -1 to 1, and the losses there, [5]."""
+    import torch
+
+    net, x, u, v = _directions(network, image, seed)
+    points = torch.cat(
+        [x, x + h * v + h * u, x - h * v + h * u, x + h * v - h * u, x - h * v - h * u]
+    )
+    labels = torch.full((5,), int(label))
+    with torch.no_grad():
+        losses = torch.nn.functional.cross_entropy(net(points), labels, reduction="none")
+    return points[:, 0].numpy(), losses.numpy()

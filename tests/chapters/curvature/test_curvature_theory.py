@@ -116,16 +116,6 @@ def test_theorem_4_2_holds_of_means_between_zero_and_the_bound_and_not_below():
         assert divergence[-1] > cap  # a Hessian need not be positive
 
 
-def test_the_bound_leaves_behind_what_privacy_allows():
-    """Gap G1: curvature is a score of the model, so its divergence obeys `kl_cap`, however many records there are."""
-    for world, epsilon, _ in worlds(100, seed=2):
-        sizes = np.geomspace(1, 1e9, 200)
-        beyond = world.kl_bound(sizes, epsilon) > epsilon  # from some size on
-        assert beyond[-1]
-        assert (np.diff(beyond.astype(int)) >= 0).all()
-        assert epsilon > theory.kl_cap(epsilon)
-
-
 @settings(deadline=None, max_examples=200)
 @given(epsilon=st.floats(0, 6), seed=st.integers(0, 2**32 - 1))
 def test_step_five_of_lemma_a_1_private_training_is_stable(epsilon, seed):
