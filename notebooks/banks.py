@@ -30,7 +30,6 @@
 # %%
 import numpy as np
 import pandas as pd
-import seaborn as sns
 
 from mia_book.evidence import claims, figures, results, settings
 from mia_lib import data, membership, metrics
@@ -55,31 +54,14 @@ frame, most = study.by_references(held, targets, counts, draws)
 
 # %% tags=["hide-input"]
 names = list(frame["attack"].unique())
-looks = {name: drawing.style_of(name) for name in names}
-dashes = {"-": "", "--": (4, 2), ":": (1, 1)}
-look = {"hue": "attack", "style": "attack", "hue_order": names, "style_order": names,
-        "palette": {name: one["color"] for name, one in looks.items()},
-        "markers": {name: one["marker"] for name, one in looks.items()},
-        "dashes": {name: dashes.get(one["linestyle"]) if isinstance(one["linestyle"], str) else one["linestyle"][1]
-                   for name, one in looks.items()}}
-fig, axes = drawing.panels(list(study.METRICS.values()), height=6.2, rows=2, width=6.6)
-for ax, metric in zip(axes[:3], study.METRICS, strict=True):
-    rows = frame[frame["metric"] == metric]
-    sns.lineplot(rows, x="references", y="value", ax=ax, legend=ax is axes[2], **look)
-    for name, each in rows.groupby("attack"):
-        ax.fill_between(each["references"], each["low"], each["high"], color=look["palette"][name], alpha=0.15, lw=0)
-    ax.set(xlabel="References", ylabel="", xscale="log")
-    ax.set_xticks(counts, [str(count) for count in counts])
-    ax.minorticks_off()
-handles, labels = axes[2].get_legend_handles_labels()
-axes[2].get_legend().remove()
-axes[3].legend(handles, labels, loc="center", frameon=False)
+fig = drawing.lineplot(frame.assign(panel=frame["metric"].map(study.METRICS)), "references", "value", by="attack", panel="panel", log=True,
+                       percent=True, sharey=False, rows=2, xlabel="references", ylabel="rate")
 figures.show(
     fig, name="banks-references",
     caption=f"AUC and true positive rates (TPR) at two false positive rates (FPR) against the number of references, on {bank}. Means over "
-    f"{targets} targets; bands are 95 % intervals over pairs of targets and over records.",
+    f"{targets} targets; 95 % intervals over pairs of targets and over records.",
     alt=f"Three panels, AUC and the true positive rate at one percent and at one in a thousand false positives, against "
-    f"{counts[0]} to {counts[-1]} references on a logarithmic axis, a curve with a band for each of {len(names)} attacks.")
+    f"{counts[0]} to {counts[-1]} references on a logarithmic axis, a curve with intervals for each of {len(names)} attacks.")
 
 # %% [markdown]
 # ## What is in a bank

@@ -161,31 +161,6 @@ def one_by_one(frame: pd.DataFrame, recipes: Sequence[str]) -> Figure:
     return figure
 
 
-def leaves_figure(frame: pd.DataFrame) -> Figure:
-    """Figure of what larger leaves take from the attack, and from the accuracy of the forest."""
-    rows = frame[
-        (frame["study"] == "forests")
-        & frame["leaf"].notna()
-        & frame["metric"].isin(["auc", "accuracy"])
-    ]
-    shown = metrics.summary(rows[rows["attack"] != "no model"], ["leaf", "attack", "metric"])
-    shown = shown.assign(
-        panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}),
-        by="forest",
-    )
-    return drawing.lineplot(
-        shown,
-        "leaf",
-        "value",
-        "by",
-        panel="panel",
-        log=True,
-        sharey=False,
-        xlabel="least records of a leaf",
-        ylabel="",
-    )
-
-
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Table of the share of audits with an alarm, without a leak and with one, in percent."""
     rows = frame[frame["study"] == "tested"].rename(columns={"data": "models"})

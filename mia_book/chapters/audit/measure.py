@@ -90,51 +90,6 @@ def forest(members: Dataset, trees: int, leaf: int = 1, seed: int = 0):
     )
 
 
-def forests(
-    index: range,
-    dataset: str = "german_credit",
-    members: int = 300,
-    trees: int = 100,
-    leaves: list | None = None,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:
-    """Forests with small and with large leaves.
-
-    Args:
-        dataset, members: as for `records`. trees: of a forest. leaves: least records of a leaf; [1, 5, 20] when None.
-
-    Returns:
-        loss: of each record, float32 [M, L, N]; right: share of the non-members that each is right about, [M, L]; blind: score
-        of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
-    """
-    from mia_lib import signals
-    from mia_lib.audit.inputs import score_inputs
-
-    dealt = records(dataset, members, 300, index.stop, seed)
-    rows = {"loss": [], "right": [], "blind": []}
-    for k in index:
-        inside = dealt.members[k]
-        fitted = [forest(dealt.sides(k)[0], trees, leaf, seed + k) for leaf in leaves or [1, 5, 20]]
-        each = [
-            signals.from_probabilities(
-                model.predict_proba(dealt.pool.x),
-                dealt.pool.y,
-                floor=float(np.finfo(np.float64).tiny),
-            )
-            for model in fitted
-        ]
-        rows["loss"].append([values["loss"] for values in each])
-        rows["right"].append([values["correctness"][~inside].mean() for values in each])
-        order, score = np.argsort(~inside, kind="stable"), np.zeros(len(inside))  # members first
-        looked, alone, _ = score_inputs(dealt.pool.take(order), inside[order], 0)
-        score[order[looked]] = alone
-        rows["blind"].append(score)
-    return {
-        **{name: np.array(values, np.float32) for name, values in rows.items()},
-        "members": dealt.members[list(index)],
-    }
-
-
 def changed(recipe: dict, change: str) -> dict:
     """A recipe with one of `CHANGES`."""
     return (
@@ -341,12 +296,6 @@ def canaries(
 
 
 TINY = {"architecture": "mlp:4", "epochs": 2, "batch_size": 30}
-forest_models = measurement(
-    "audit/forests",
-    edition=2,
-    block=8,
-    probe={"index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]},
-)(forests)
 private_models = measurement(
     "audit/twins",
     edition=2,

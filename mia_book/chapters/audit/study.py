@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from mia_lib import metrics
-from mia_lib.attacks import bayes, registry
+from mia_lib.attacks import registry
 from mia_lib.audit import statistics
 from mia_lib.game import Game
-from mia_lib.metrics import by_repetition, by_target
+from mia_lib.metrics import by_repetition
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
@@ -19,21 +19,6 @@ ATTACKS = ("MALT", "calibrated loss", "LiRA")  # on each network, with all other
 # of models trained with canaries; the last leaves next to no noise
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)
 CONFIDENCE = 0.95
-
-
-def forests(held: Bank) -> pd.DataFrame:
-    """Study "forests": the loss and the accuracy on non-members by least records of a `leaf`; "no model" is the control."""
-    leaves = held.parameters["leaves"] or [1, 5, 20]
-    where = {"study": "forests", "leaf": leaves[0]}
-    frames = [by_target({"no model": held.blind}, held.members, METRICS, **where)]
-    for place, leaf in enumerate(leaves):
-        where["leaf"] = leaf
-        scores = {"loss": bayes.malt(held.loss[:, place])}
-        frames += [
-            by_target(scores, held.members, METRICS, **where),
-            by_repetition({"model": {"accuracy": held.right[:, place]}}, **where),
-        ]
-    return pd.concat(frames, ignore_index=True)
 
 
 def networks(bank: Bank, recipes: Sequence[str]) -> pd.DataFrame:

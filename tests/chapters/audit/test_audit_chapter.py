@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from mia_book.chapters.audit import exhibits, measure, study
 from mia_lib import audit, data, membership, metrics
 from mia_lib.errors import MiaError
-from mia_lib.published import Bank, load
+from mia_lib.published import Bank
 
 pytestmark = pytest.mark.usefixtures("module_cache")
 
@@ -45,16 +45,6 @@ def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(
     assert len(content(found.pool) | content(found.apart)) == 180
     with pytest.raises(MiaError, match="200"):
         measure.records("twice", 80, 60, 2)
-
-
-def test_published_forests_know_their_members_and_the_control_does_not():
-    frame = study.forests(load("audit/forests"))
-    value = {leaf: metrics.estimate(frame, "loss", "auc", leaf=leaf).value for leaf in (1, 5, 20)}
-    assert value[1] > 0.8 > value[20] > 0.5  # a leaf of one record answers with its label
-    blind = metrics.estimate(frame[frame["attack"] == "no model"], "no model", "auc").interval()
-    assert blind.low < 0.5 < blind.high or abs(blind.value - 0.5) < 0.03
-    held = load("audit/forests")
-    assert_allclose(value[5], np.mean(metrics.auc(-held.loss[:, 1], held.members)))
 
 
 def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
