@@ -118,13 +118,14 @@ def gaussian_bound(score: np.ndarray, coins: np.ndarray, delta: float) -> float:
 
 
 def canary_bounds(held: Bank, many: bool = False) -> pd.DataFrame:
-    """Study "canaries": both bounds on epsilon for each kind of canaries, by `bound` and by what was `promised`.
+    """Study "canaries", or "no noise": both bounds on epsilon for each kind of canaries, by `bound` and by what was `promised`.
 
     Of "one run" a row for each run, from all of its canaries; with `many` a row for each canary, from all runs: "gradients,
     many runs". Attack "model" has the accuracy of each run and "accountant" the epsilon that it spent.
     """
     delta, promised = held.parameters["delta"], held.parameters["epsilon"]
-    where = {"study": "canaries", "promised": promised}
+    study = "no noise" if promised == EPSILONS[-1] else "canaries"
+    where = {"study": study, "promised": promised}
     frames = []
     for kind, (scores, coins) in canary_scores(held).items():
         pairs = zip(scores.T, coins.T, strict=True) if many else zip(scores, coins, strict=True)
