@@ -50,11 +50,10 @@ def arrays() -> dict[str, np.ndarray]:
     any of them."""
     bank = published.load(NAME, arrays=("margin", "members"))
     weights = published.load(f"{NAME}-weights", 1).arrays
-    trained = bank.members.any(0)
     whole = data.load(bank.parameters["dataset"]).as_table()
-    records, public = whole.take(np.flatnonzero(trained)), whole.take(np.flatnonzero(~trained))
+    records, public = whole.take(bank.trained), whole.take(bank.untrained)
     features, public_features = _features(records, public)
-    margin = bank.margin[:, trained]
+    margin = bank.margin[:, bank.trained]
     w1, b1, w2, b2 = (
         weights[name][0].astype(np.float32)
         for name in ("body.1.weight", "body.1.bias", "head.weight", "head.bias")
@@ -62,12 +61,12 @@ def arrays() -> dict[str, np.ndarray]:
     return {
         "x": np.rint(255 * records.x).astype(np.uint8),
         "y": records.y.astype(np.uint8),
-        "members": bank.members[:, trained],
+        "members": bank.members[:, bank.trained],
         "loss": signals.loss_of(margin).astype(np.float32),
         "margin": margin,
         "features": features,
         "public_features": public_features,
-        "public_margin": bank.margin[:, ~trained],
+        "public_margin": bank.margin[:, bank.untrained],
         "w1": 2 * w1.T,
         "b1": b1 - w1.sum(1),
         "w2": w2.T,

@@ -128,10 +128,13 @@ def _challenge(
 ) -> Challenge:
     """A challenge on records of a bank that are drawn. The targets are given by their answers to
     all records, `margin`, and their members; the bank's first models are the references."""
-    rng, trained = np.random.default_rng(0x67616D), held.members.any(0)
+    rng = np.random.default_rng(0x67616D)
     some, others = (
-        np.sort(rng.permutation(np.flatnonzero(side))[: check_range(name, count, 20, 100_000)])
-        for name, side, count in (("records", trained, records), ("public", ~trained, public))
+        np.sort(rng.permutation(numbers)[: check_range(name, count, 20, 100_000)])
+        for name, numbers, count in (
+            ("records", held.trained, records),
+            ("public", held.untrained, public),
+        )
     )
     return Challenge(
         margin[:, some],

@@ -34,14 +34,17 @@ from mia_lib.audit.plans import Plan, Price, Step
 from mia_lib.audit.statistics import (
     ALONE,
     SEVERITIES,
+    SIZES,
     AttackResult,
     AuditResult,
     BestAttack,
+    Detectable,
     ExposedRecords,
     GroupResult,
     InputOnlyCheck,
     LabelCheck,
     Rate,
+    detectable,
     detectable_auc,
 )
 from mia_lib.errors import MiaError
@@ -115,6 +118,8 @@ class AuditNumbers(BaseModel):
     groups: tuple[GroupResult, ...]
     """Classes, and groups that were given."""
     exposed: ExposedRecords
+    detectable: tuple[Detectable, ...]
+    """What audits of other sizes would find."""
     shows: list[str]
     """What the audit shows and what not, in sentences."""
     provenance: dict
@@ -189,6 +194,13 @@ class Report:
         return self.inputs.inside
 
     @property
+    def detectable(self) -> tuple[Detectable, ...]:
+        """What audits with as many attacks find four times in five, by how many records they have."""
+        result = self.result
+        plain = sum(not attack.audit_tool for attack in result.attacks)
+        return detectable(SIZES, plain, self.inputs.options.rates[0], result.level)
+
+    @property
     def strange_references(self) -> bool:
         """True if the accuracy of the references is farther from the model's than like models are
         apart."""
@@ -252,6 +264,7 @@ class Report:
             "ALONE": ALONE,
             "SEVERITIES": SEVERITIES,
             "detectable": detectable_auc(members, others, plain, result.level),
+            "sizes": self.detectable,
         }
 
     def data(self) -> dict:
@@ -271,6 +284,7 @@ class Report:
             "attacks": found.attacks,
             "groups": found.groups,
             "exposed": found.exposed,
+            "detectable": self.detectable,
             "shows": self.text("shows"),
             "provenance": dict(self.provenance),
         }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import betaincinv, ndtr, ndtri
 
 from mia_lib import metrics
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 DRAWS = 300  # of bootstraps
 POINTS = 24  # of a curve
 SHOWN = 25  # exposed records
+# records of which a report says what an audit of so many finds
+SIZES = (100, 300, 1000, 3000, 10_000)
 COUNTED = 2e7  # sums of ranks that an exact test adds up, at most
 MIN_GROUP = 10  # members, and non-members, of a group that is judged
 ALONE = 0.01  # p-value from which on members are told from non-members without the model, and a model from a guess
@@ -326,6 +328,58 @@ def detectable_auc(members: int, others: int, attacks: int, level: float = 0.95)
     it."""
     spread = math.sqrt((members + others + 1) / (12 * members * others))
     return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(0.8)) * spread
+
+
+def detectable_tpr(
+    members: int, others: int, attacks: int, fpr: float, level: float = 0.95
+) -> float:
+    """The true positive rate at `fpr` that an attack with Gaussian scores needs so that `low_p` finds it four times in five,
+    one of so many attacks with two tests each; NaN where the non-members do not resolve the rate, or none is found so often.
+
+    The threshold is the score of one non-member more than `fpr` allows, so its own false positive rate is one of a Beta
+    distribution, and as many members as make p small enough have to lie above it.
+    """
+    allowed = math.floor(fpr * others + 1e-9)
+    above = np.arange(members + 1)
+    p = stats.hypergeom.cdf(allowed, members + others, others, above + allowed)
+    enough = np.flatnonzero(p <= (1 - level) / (2 * attacks))
+    if not allowed or not len(enough):
+        return math.nan
+    thresholds = ndtri(stats.beta.ppf((np.arange(200) + 0.5) / 200, allowed + 1, others - allowed))
+
+    def found(lead: float) -> float:
+        return stats.binom.sf(enough[0] - 1, members, ndtr(thresholds + lead)).mean() - 0.8
+
+    return float(ndtr(ndtri(fpr) + optimize.brentq(found, 0, 20)))
+
+
+@result
+class Detectable:
+    """What an audit of so many records finds four times in five, by one of as many attacks as ran."""
+
+    records: int
+    """Members, and as many non-members."""
+    auc: Number
+    """The smallest AUC."""
+    fpr: Number
+    """A false positive rate."""
+    tpr: Number
+    """The smallest true positive rate at it; null where so few non-members do not resolve it."""
+
+
+def detectable(
+    sizes: Iterable[int], attacks: int, fpr: float, level: float = 0.95
+) -> tuple[Detectable, ...]:
+    """What audits of so many members, and as many non-members, find four times in five."""
+    return tuple(
+        Detectable(
+            size,
+            detectable_auc(size, size, attacks, level),
+            fpr,
+            detectable_tpr(size, size, attacks, fpr, level),
+        )
+        for size in sizes
+    )
 
 
 def compare_with_guessing(

@@ -48,6 +48,19 @@ def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
     assert 0.73 < np.mean(found) < 0.87 and auc == pytest.approx(0.596, abs=1e-3)
 
 
+def test_a_rate_that_can_be_detected_is_found_in_four_audits_of_five():
+    """Gaussian scores with that rate at 1 %, by the exact test; and of few non-members nothing is said."""
+    rate, inside = statistics.detectable_tpr(400, 300, 4, 0.01), np.arange(700) < 400
+    lead = stats.norm.ppf(rate) - stats.norm.ppf(0.01)
+    found = [
+        statistics.low_p(RNG.standard_normal(700) + lead * inside, inside, 0.01) < 0.05 / 8
+        for _ in range(500)
+    ]
+    assert 0.73 < np.mean(found) < 0.87
+    few, many = statistics.detectable((99, 1000), 4, 0.01)
+    assert np.isnan(few.tpr) and few.auc > many.auc and 0.01 < many.tpr < rate
+
+
 @pytest.mark.parametrize("members", [3, 6])
 def test_rank_test_of_few_records_is_exact(members):
     """The share of all ways to deal out membership whose AUC is as high, with ties, for few members and for few others."""

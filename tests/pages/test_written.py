@@ -14,7 +14,7 @@ NOTEBOOKS = notebooks(ROOT)
 CHAPTERS = [name for name in NOTEBOOKS if name in folders.find("quiz.yaml")]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 # 1,500 in the others, which one run of the paper's size made shorter
-WORDS = {"compare": 2200, "audit": 2200}
+WORDS = {"compare": 2200}
 SHOWING = ("show", "explore", "show_table", "say")
 
 # What looks like a result: decimals, percentages, points.

@@ -59,7 +59,6 @@ def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatc
 OF_EACH_FUNCTION = {one.function: name for name, one in publishing.catalogue().items()}
 # no call that the others do not make
 NOTHING_OF_ITS_OWN = {
-    "audit/forests",
     "audit/tested",
     "bayes/table2-shadow",
     "calibration/sizes",

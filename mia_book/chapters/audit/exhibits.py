@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from mia_book.evidence import results
 from mia_book.evidence.results import Cell
 from mia_lib import drawing, metrics
 from mia_lib.audit import report as reporting
+from mia_lib.audit import statistics
 from mia_lib.audit.attacks import ATTACKS
 from mia_lib.audit.options import NUMBERS, PAGE
 from mia_lib.audit.plans import CONTROL
@@ -23,15 +24,15 @@ from mia_lib.audit.report import Report
 roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
-BOUNDS = {
+CANARIES = {
     "gradients": "one run, white-box: Dirac canaries",
-    "mislabelled": "one run, black-box: mislabelled",
-    "natural": "one run, black-box: as they come",
     "gradients, many runs": "1,000 runs, white-box: a Dirac canary",
+    "mislabelled": "one run, black-box: mislabelled",
     "mislabelled, many runs": "1,000 runs, black-box: a mislabelled one",
-    "one run": "one run, in theory",
-    "many runs": "1,000 runs, in theory",
+    "natural": "one run, black-box: as they come",
+    "in theory": "either, in theory",
 }
+LABELS = {"MALT": "loss", "calibrated loss": "calibrated loss", "LiRA": "LiRA"}
 
 
 def show_report(report: Report, name: str) -> None:
@@ -87,7 +88,6 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
                     "AUC": _span(attack.auc),
                     **rates,
                     "p, corrected": f"{attack.p:.2g}",
-                    "epsilon, at least": results.cell(attack.epsilon.bound, ".2f"),
                 }
             )
         if result.control:
@@ -106,66 +106,59 @@ def _span(interval: metrics.Interval) -> Cell:
     return Cell(reporting.span(interval), interval.value, interval.low, interval.high)
 
 
-def prices_table(report: Report) -> pd.DataFrame:
-    """Table of the audited model and of changes to its recipe, with what each change brought in the
-    words of the report."""
-    rows = [
-        {
-            "recipe": "the model that is audited",
-            "AUC of the loss": _span(report.result.loss.auc),
-            "accuracy on non-members": f"{report.accuracy[1]:.3f}",
-            "which": "was trained once, too",
-        }
-    ]
-    rows += [
-        {
-            "recipe": price.name,
-            "AUC of the loss": results.DASH if price.auc is None else _span(price.auc),
-            "accuracy on non-members": results.DASH
-            if price.accuracy is None
-            else _span(price.accuracy),
-            "which": price.effect,
-        }
-        for price in report.prices
-    ]
-    return pd.DataFrame(rows)
-
-
-def many_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table of one question about several models: AUC, TPR at 1 % FPR and accuracy, in percent."""
-    frame = frame[frame["study"].isin(["forests", "twins", "references"])].copy()
-    leaf = frame["leaf"].map(lambda n: "" if pd.isna(n) else f"leaves of {n:g}")
-    noise = frame["noise"].fillna("")
-    frame["models"] = (frame["study"] + ", " + leaf + noise).str.strip(", ")
-    frame["score"] = frame["attack"].replace({"model": "loss"})
-    return results.percent_table(
-        frame, ["models", "score"], ("metric",), {(m,): t for m, t in TITLE_OF.items()}
+def severity_table() -> pd.DataFrame:
+    """Table of the scale by which reports name a leak."""
+    return pd.DataFrame(
+        [
+            {
+                "a report says": name,
+                "from an AUC of": results.cell(auc, ".2f") if auc else "any leak",
+                "or, at 1 % FPR, from": f"{10 * times:g} of 1,000 members" if times else "any leak",
+            }
+            for name, (auc, times) in statistics.SEVERITIES.items()
+        ]
     )
 
 
-def leaves_figure(frame: pd.DataFrame) -> Figure:
-    """Figure of what larger leaves take from the attack, and from the accuracy of the forest."""
-    rows = frame[
-        (frame["study"] == "forests")
-        & frame["leaf"].notna()
-        & frame["metric"].isin(["auc", "accuracy"])
-    ]
-    shown = metrics.summary(rows[rows["attack"] != "no model"], ["leaf", "attack", "metric"])
-    shown = shown.assign(
-        panel=shown["metric"].map({"auc": "AUC of the loss", "accuracy": TITLE_OF["accuracy"]}),
-        by="forest",
+def detectable_table(report: Report) -> pd.DataFrame:
+    """Table of what audits of other sizes find four times in five, by as many attacks as ran in a report."""
+    return pd.DataFrame(
+        [
+            {
+                "members, and as many non-members": f"{one.records:,}",
+                "smallest AUC": results.cell(one.auc, ".3f"),
+                "smallest TPR at 1 % FPR, percent": results.format_percent(one.tpr),
+            }
+            for one in report.detectable
+        ]
     )
-    return drawing.lineplot(
-        shown,
-        "leaf",
-        "value",
-        "by",
-        panel="panel",
-        log=True,
-        sharey=False,
-        xlabel="least records of a leaf",
-        ylabel="",
-    )
+
+
+def networks_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Table of networks of each recipe: accuracy, AUC and TPR at 1 % FPR of each attack, in percent."""
+    rows = frame[frame["study"] == "networks"]
+    titles = {("model", "accuracy"): "accuracy on non-members"}
+    for metric in study.METRICS:
+        titles |= {(name, metric): f"{TITLE_OF[metric]}, {LABELS[name]}" for name in study.ATTACKS}
+    return results.percent_table(rows, "recipe", ("attack", "metric"), titles)
+
+
+def one_by_one(frame: pd.DataFrame, recipes: Sequence[str]) -> Figure:
+    """Figure of the AUC of the loss and of the calibrated loss on every network of some recipes, a dot each."""
+    names = [name for name in study.ATTACKS if name != "LiRA"]
+    figure, axes = drawing.panels([LABELS[name] for name in names], 3.2, sharey=True)
+    for axis, name in zip(axes, names, strict=True):
+        look = drawing.style_of(name)
+        for place, recipe in enumerate(recipes):
+            values = metrics.estimate(frame, name, "auc", study="networks", recipe=recipe).values
+            across = place + np.linspace(-0.25, 0.25, len(values))
+            axis.plot(
+                across, np.sort(values), ls="none", marker=look["marker"], color=look["color"]
+            )
+        axis.axhline(0.5, **drawing.CHANCE)
+        drawing.ticks(axis.xaxis, range(len(recipes)), recipes)
+    axes[0].set_ylabel("AUC of a single network")
+    return figure
 
 
 def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -175,28 +168,24 @@ def tested_table(frame: pd.DataFrame) -> pd.DataFrame:
     return results.percent_table(rows, "models", ("leak",), titles)
 
 
-def one_run_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Table of bounds on epsilon, a row for each kind and a column for each promised epsilon: the
-    accountant's, then means of lower bounds with intervals over runs, or over canaries."""
+def one_run_table(frame: pd.DataFrame, bound: str) -> pd.DataFrame:
+    """Table of lower bounds on epsilon by one `bound`, a row for each kind of canaries and a column for each promised epsilon,
+    after what the accountant says; means with intervals over runs, or over canaries."""
     there = set(zip(frame["promised"], frame["attack"], strict=True))
+    last = study.EPSILONS[-1]
 
     def cell(promised: float, attack: str, metric: str = "epsilon", spec: str = ".2f"):
-        if (
-            (promised, attack) not in there
-            or attack == "accountant"
-            and promised == study.EPSILONS[-1]
-        ):
+        if (promised, attack) not in there or attack == "accountant" and promised == last:
             return results.DASH
-        number = metrics.estimate(frame, attack, metric, promised=promised)
-        return results.cell(
-            number.interval((0.0, np.inf)) if attack in BOUNDS else number.value, spec
-        )
+        where = {"bound": bound} if attack in CANARIES else {}
+        number = metrics.estimate(frame, attack, metric, promised=promised, **where)
+        return results.cell(number.interval((0.0, np.inf)) if where else number.value, spec)
 
     return pd.DataFrame(
         {
-            "no noise" if promised == study.EPSILONS[-1] else f"{promised:g}": {
+            "no noise" if promised == last else f"{promised:g}": {
                 "spent, says the accountant": cell(promised, "accountant"),
-                **{title: cell(promised, kind) for kind, title in BOUNDS.items()},
+                **{title: cell(promised, kind) for kind, title in CANARIES.items()},
                 "one run: accuracy": cell(promised, "model", "accuracy", ".0%"),
             }
             for promised in sorted(frame["promised"].unique())

@@ -21,9 +21,22 @@ if TYPE_CHECKING:
 # The recipe of the small published banks, on smaller batches.
 BANK = {name: RECIPE[name] for name in ("epochs", "learning_rate", "weight_decay", "schedule")}
 BANK |= {**SGD, "batch_size": 64}
-# Of networks with and without privacy, and of networks with canaries.
-TWINS = {"architecture": "mlp:32", "epochs": 20, "batch_size": 64, "learning_rate": 0.1, "seed": 0}
-CANARIES = TWINS | {"epochs": 6, "batch_size": 100, "learning_rate": 4.0}
+NETWORK = {"architecture": "batchnorm_cnn:8,16,32", **BANK, "augmentation": "none", "seed": 0}
+# What the owner of a network may change.
+CHANGES = ("as it is", "more weight decay", "a third of the epochs", "flips and crops")
+# Of networks that never saw the "members", and of networks with canaries.
+STRANGERS = {
+    "architecture": "mlp:32",
+    "epochs": 20,
+    "batch_size": 64,
+    "learning_rate": 0.1,
+    "seed": 0,
+}
+# With and without privacy: the rates at which each was most often right, of several tried on records that are not judged.
+TWINS = STRANGERS | {"learning_rate": 0.02}
+PRIVATE_RATE = 0.05
+PLAIN_SGD = {"optimizer": "sgd", "momentum": 0.9}
+CANARIES = STRANGERS | {"epochs": 6, "batch_size": 100, "learning_rate": 4.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +53,14 @@ class Records:
         return self.pool.take(np.flatnonzero(inside)), self.pool.take(np.flatnonzero(~inside))
 
 
-def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) -> Records:
+def records(
+    dataset: str | Dataset, members: int, apart: int, models: int, seed: int = 0
+) -> Records:
     """Deal records of a data set, each content once, as audits demand.
 
     Args:
-        dataset: by name. members: of a model, half of the pool. apart: records besides. models: M. seed: of the order.
+        dataset: itself, or by name. members: of a model, half of the pool. apart: records besides. models: M.
+        seed: of the order.
 
     Raises:
         MiaError: the data set has too few.
@@ -52,7 +68,7 @@ def records(dataset: str, members: int, apart: int, models: int, seed: int = 0) 
     from mia_lib import data, membership
     from mia_lib.audit.inputs import digests
 
-    whole = data.load(dataset)
+    whole = data.load(dataset) if isinstance(dataset, str) else dataset
     once = np.unique(digests(whole), return_index=True)[1]
     check_range("members", 2 * members + apart, 100, len(once))
     order = np.random.default_rng([61, seed]).permutation(len(whole))
@@ -74,89 +90,88 @@ def forest(members: Dataset, trees: int, leaf: int = 1, seed: int = 0):
     )
 
 
-def forests(
-    index: range,
-    dataset: str = "german_credit",
-    members: int = 300,
-    trees: int = 100,
-    leaves: list | None = None,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:
-    """Forests with small and with large leaves.
+def changed(recipe: dict, change: str) -> dict:
+    """A recipe with one of `CHANGES`."""
+    return (
+        recipe
+        | {
+            "as it is": {},
+            "more weight decay": {"weight_decay": max(5e-3, 10 * recipe["weight_decay"])},
+            "a third of the epochs": {"epochs": max(1, recipe["epochs"] // 3)},
+            "flips and crops": {"augmentation": "flip_crop:2"},
+        }[change]
+    )
 
-    Args:
-        dataset, members: as for `records`. trees: of a forest. leaves: least records of a leaf; [1, 5, 20] when None.
+
+def changes(
+    index: range,
+    dataset: str = "fashion_mnist_20k",
+    members: int = 1000,
+    recipe: dict = NETWORK,
+) -> dict[str, np.ndarray]:
+    """Networks trained by a recipe as it is, and with one thing changed at a time.
 
     Returns:
-        loss: of each record, float32 [M, L, N]; right: share of the non-members that each is right about, [M, L]; blind: score
-        of the control, which sees records and no model, [M, N], 0 where it does not look; members: bool [M, N].
+        as `_answers`, a kind for each of `CHANGES`.
     """
-    from mia_lib import signals
-    from mia_lib.audit.inputs import score_inputs
+    from mia_lib import training
 
-    dealt = records(dataset, members, 300, index.stop, seed)
-    rows = {"loss": [], "right": [], "blind": []}
-    for k in index:
-        inside = dealt.members[k]
-        fitted = [forest(dealt.sides(k)[0], trees, leaf, seed + k) for leaf in leaves or [1, 5, 20]]
-        each = [
-            signals.from_probabilities(
-                model.predict_proba(dealt.pool.x),
-                dealt.pool.y,
-                floor=float(np.finfo(np.float64).tiny),
-            )
-            for model in fitted
-        ]
-        rows["loss"].append([values["loss"] for values in each])
-        rows["right"].append([values["correctness"][~inside].mean() for values in each])
-        order, score = np.argsort(~inside, kind="stable"), np.zeros(len(inside))  # members first
-        looked, alone, _ = score_inputs(dealt.pool.take(order), inside[order], 0)
-        score[order[looked]] = alone
-        rows["blind"].append(score)
-    return {
-        **{name: np.array(values, np.float32) for name, values in rows.items()},
-        "members": dealt.members[list(index)],
-    }
+    dealt = records(dataset, members, 0, index.stop, recipe["seed"])
+    kinds = [
+        training.train(dealt.pool, dealt.members, config_of(changed(recipe, change)), label=change)
+        for change in CHANGES
+    ]
+    return _answers(kinds, dealt, index)
 
 
 def twins(
     index: range,
+    epsilons: list,
     dataset: str = "fashion_mnist_20k",
     members: int = 800,
     recipe: dict = TWINS,
-    epsilon: float = 8.0,
+    private_rate: float = PRIVATE_RATE,
 ) -> dict[str, np.ndarray]:
-    """Models trained by DP-SGD, and their twins by the same recipe without clipping or noise.
+    """Models trained without privacy and by DP-SGD, each at its own learning rate.
+
+    Args:
+        recipe: of the twin. private_rate: learning rate of the private models. epsilons: that these may spend.
 
     Returns:
-        loss: of the twin and of the private model, float32 [M, 2, N]; right: share of the non-members that each is right
-        about, [M, 2]; members: bool [M, N].
+        as `_answers`, the twin first and then a kind for each epsilon.
     """
+    dealt = records(dataset, members, 0, index.stop, recipe["seed"])
+    kinds = [train_twin(dealt, recipe)]
+    kinds += [train_twin(dealt, recipe, private_rate, one) for one in epsilons]
+    return _answers(kinds, dealt, index)
+
+
+def _answers(kinds: list, dealt: Records, index: range) -> dict[str, np.ndarray]:
+    """Answers of several kinds of ensembles on the same members: margin, the log odds of each record, float16 [M, L, N];
+    right, the share of the non-members that each is right about, [M, L]; members, bool [M, N]."""
     from mia_lib import signals
 
-    dealt = records(dataset, members, 0, index.stop, recipe["seed"])
-    both = [models.part(index) for models in pair(dealt, recipe, epsilon)]
-    inside = dealt.members[list(index)]
-    right = np.stack([signals.correctness(one, dealt.pool) for one in both], 1)
+    some, inside = [models.part(index) for models in kinds], dealt.members[list(index)]
+    margin = np.stack([signals.logit_scaled_confidence(one, dealt.pool) for one in some], 1)
+    right = np.stack([signals.correctness(one, dealt.pool) for one in some], 1)
     return {
-        "loss": np.stack([signals.loss(one, dealt.pool) for one in both], 1).astype(np.float32),
-        "members": inside,
+        "margin": margin.astype(np.float16),
         "right": right.mean(2, where=~inside[:, None]).astype(np.float32),
+        "members": inside,
     }
 
 
-def pair(dealt: Records, recipe: dict, epsilon: float):
-    """Two ensembles on the dealt records, by a recipe with the names of `TWINS`: models without privacy ("twins") and private
-    ones."""
+def train_twin(dealt: Records, recipe: dict, rate: float | None = None, epsilon: float = 0.0):
+    """An ensemble on the dealt records by a recipe with the names of `TWINS`; with an `epsilon` by DP-SGD at its own learning
+    `rate`."""
     from mia_lib import training
     from mia_lib.training import private
 
-    config = config_of(recipe, optimizer="sgd", momentum=0.9)
-    return (
-        training.train(dealt.pool, dealt.members, config, label="twins"),
-        private.train(
-            dealt.pool, dealt.members, config, private.Privacy(epsilon), label="private models"
-        ),
+    config = config_of(recipe | {"learning_rate": rate or recipe["learning_rate"]}, **PLAIN_SGD)
+    if not epsilon:
+        return training.train(dealt.pool, dealt.members, config, label="twins")
+    return private.train(
+        dealt.pool, dealt.members, config, private.Privacy(epsilon), label="private models"
     )
 
 
@@ -173,8 +188,8 @@ def tested(
     """Audits, by outputs alone, of models that were trained on records apart and never saw the "members".
 
     Args:
-        kind: "forest", or "network", by the recipe `TWINS`. share: of the members whom a leak makes surer. games: audits of
-            each model, all with other "members".
+        kind: "forest", or "network", by the recipe `STRANGERS`. share: of the members whom a leak makes surer.
+        games: audits of each model, all with other "members".
 
     Returns:
         share of the games that find something, [M, 2], without a leak and with one; and members of the first, bool [M, N].
@@ -188,7 +203,7 @@ def tested(
             forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index
         ]
     else:
-        config = config_of({**TWINS, "seed": seed}, optimizer="sgd", momentum=0.9)
+        config = config_of({**STRANGERS, "seed": seed}, **PLAIN_SGD)
         everyone = np.ones((index.stop, len(dealt.apart)), bool)
         strangers = training.train(dealt.apart, everyone, config, label="strangers").part(index)
         answers = list(signals.probabilities(strangers, dealt.pool))
@@ -281,15 +296,25 @@ def canaries(
 
 
 TINY = {"architecture": "mlp:4", "epochs": 2, "batch_size": 30}
-forest_models = measurement(
-    "audit/forests",
-    edition=2,
-    block=8,
-    probe={"index": range(1, 2), "members": 60, "trees": 5, "leaves": [1, 10]},
-)(forests)
 private_models = measurement(
-    "audit/twins", block=8, probe={"index": range(1, 2), "members": 60, **TINY}
+    "audit/twins",
+    edition=2,
+    block=16,
+    epsilons=[2.0, 8.0],
+    probe={"index": range(1, 2), "members": 60, **TINY, "epsilons": [8.0]},
 )(twins)
+changed_networks = measurement(
+    "audit/changes",
+    block=16,
+    probe={
+        "index": range(1, 2),
+        "members": 60,
+        "architecture": "batchnorm_cnn:4,8,8",
+        "epochs": 3,
+        "batch_size": 30,
+        "learning_rate": 0.05,
+    },
+)(changes)
 audits = measurement(
     "audit/tested", block=8, probe={"index": range(1, 2), "members": 60, "apart": 60, "games": 4}
 )(tested)

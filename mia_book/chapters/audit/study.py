@@ -7,44 +7,60 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mia_lib import audit, metrics, signals
-from mia_lib.attacks import bayes, registry
-from mia_lib.audit import inputs
+from mia_lib import metrics
+from mia_lib.attacks import registry
+from mia_lib.audit import statistics
 from mia_lib.game import Game
-from mia_lib.metrics import by_repetition, by_target
+from mia_lib.metrics import by_repetition
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
-NOISE = ("without", "private")  # of `measure.twins`
+ATTACKS = ("MALT", "calibrated loss", "LiRA")  # on each network, with all others as references
 # of models trained with canaries; the last leaves next to no noise
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)
 CONFIDENCE = 0.95
 
 
-def forests(held: Bank) -> pd.DataFrame:
-    """Study "forests": the loss and the accuracy on non-members by least records of a `leaf`; "no model" is the control."""
-    leaves = held.parameters["leaves"] or [1, 5, 20]
-    control = by_target(
-        {"no model": held.blind}, held.members, METRICS, study="forests", leaf=leaves[0]
-    )
-    return pd.concat([control, _by_kind(held, "forests", "leaf", leaves)], ignore_index=True)
+def networks(bank: Bank, recipes: Sequence[str]) -> pd.DataFrame:
+    """Study "networks": `ATTACKS` on each network of each recipe, with all others of that recipe but its partner as
+    references, and the accuracy on non-members.
 
-
-def twins(held: Bank) -> pd.DataFrame:
-    """Study "twins": the loss and the accuracy on non-members by `noise`, one of `NOISE`."""
-    return _by_kind(held, "twins", "noise", NOISE)
-
-
-def _by_kind(held: Bank, study: str, column: str, kinds: Sequence) -> pd.DataFrame:
-    """A study of models of several kinds with the same members; `column` holds the kind."""
+    Args:
+        bank: of `measure.changes` or `measure.twins`. recipes: names of its kinds.
+    """
     frames = []
-    for place, kind in enumerate(kinds):
-        where = {"study": study, column: kind}
-        frames += [
-            by_target({"loss": bayes.malt(held.loss[:, place])}, held.members, METRICS, **where),
-            by_repetition({"model": {"accuracy": held.right[:, place]}}, **where),
-        ]
+    for place, recipe in enumerate(recipes):
+        where = {"study": "networks", "recipe": recipe}
+        odds = bank.margin[:, place].astype(float)
+        values = {registry.LOG_ODDS: odds, "loss": np.logaddexp(0, -odds)}
+        game = Game(bank.members, values, {}, range(len(bank)), len(bank) - 2)
+        right = {"model": {"accuracy": bank.right[:, place]}}
+        frames += [game.frame(ATTACKS, METRICS, **where), by_repetition(right, **where)]
     return pd.concat(frames, ignore_index=True)
+
+
+def twin_names(bank: Bank) -> list[str]:
+    """Names of the kinds of networks that `measure.twins` has."""
+    return ["twin", *(f"epsilon {one:g}" for one in bank.parameters["epsilons"])]
+
+
+def privacy(frame: pd.DataFrame) -> pd.DataFrame:
+    """Study "privacy": of each private recipe of the study "networks" and of the twin, by `noise`, the AUC of each attack
+    (`by`) and the accuracy, of "network"."""
+    recipe, frames = frame["recipe"], []
+    for promised in recipe[recipe.str.startswith("epsilon", na=False)].unique():
+        for noise, name in (("without", "twin"), ("private", promised)):
+            rows = frame[recipe == name]
+            columns = {"study": "privacy", "promised": promised, "noise": noise}
+            frames.append(rows.assign(**columns, by=rows["attack"], attack="network"))
+    return pd.concat(frames, ignore_index=True) if frames else frame.iloc[:0]
+
+
+def alarms(bank: Bank, place: int, tests: int = 1) -> int:
+    """How many networks of a kind an audit finds by the AUC of the loss, at a level of 5 % for so many tests together."""
+    pairs = zip(bank.margin[:, place], bank.members, strict=True)
+    level = (1 - CONFIDENCE) / tests
+    return sum(statistics.auc_p(odds, inside) < level for odds, inside in pairs)
 
 
 def tested(held: Bank, kind: str) -> pd.DataFrame:
@@ -58,24 +74,6 @@ def tested(held: Bank, kind: str) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
-
-
-def references(report: audit.Report) -> pd.DataFrame:
-    """Study "references": attacks on each of an audit's own references by the other references,
-    without its complement."""
-    models, pool = inputs.references(report.inputs, report.plan.references), report.inputs.pool
-    loss, odds = (
-        signal(models, pool).astype(float)
-        for signal in (signals.loss, signals.logit_scaled_confidence)
-    )
-    game = Game(
-        models.members,
-        {registry.LOG_ODDS: odds, "loss": loss},
-        {},
-        range(len(models)),
-        len(models) - 2,
-    )
-    return game.frame(["MALT", "calibrated loss", "LiRA"], METRICS, study="references")
 
 
 # ---------------------------------------------------------------------------------------------- epsilon from one training run
@@ -93,91 +91,85 @@ def canary_scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
-def one_run(held: Bank) -> pd.DataFrame:
-    """Study "one run": the bound on epsilon and the AUC for each kind of canaries, a row for each
-    training run, by what was `promised`; attack "model" has its accuracy and "accountant" the
-    epsilon that it spent."""
-    delta, rows = held.parameters["delta"], {}
-    for kind, (score, coins) in canary_scores(held).items():
-        bounds = [
-            metrics.epsilon_one_run(of_run, inside, None, delta, CONFIDENCE)
-            for of_run, inside in zip(score, coins, strict=True)
-        ]
-        rows[kind] = {"epsilon": np.array(bounds, float), "auc": metrics.auc(score, coins)}
-    rows |= {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
-    return by_repetition(
-        rows,
-        promised=(promised := held.parameters["epsilon"]),
-        study="no noise" if promised == EPSILONS[-1] else "one run",
-    )
+def bound_epsilon(score: np.ndarray, coins: np.ndarray, delta: float) -> dict[str, float]:
+    """Two lower bounds on epsilon from scores and fair coins, both [n], whether of the canaries of one run or of one canary
+    in many runs: "right guesses" for any mechanism (Steinke, Nasr and Jagielski 2023), and "Gaussian" if Gaussian noise
+    of a canary's own hides each coin (`gaussian_bound`). What they judge by is settled beforehand."""
+    return {
+        "right guesses": float(metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE)),
+        "Gaussian": gaussian_bound(score, coins, delta),
+    }
 
 
-def many_runs(held: Bank) -> pd.DataFrame:
-    """Rows of the study "one run" for the attacks "gradients, many runs" and "mislabelled, many
-    runs": the classic bound on epsilon from all runs, half of which choose the threshold, a value
-    for each canary."""
-    delta, promised, rows = held.parameters["delta"], held.parameters["epsilon"], {}
-    for kind, (score, coins) in canary_scores(held).items():
-        bounds = [
-            metrics.epsilon_lower_bound(of_canary, inside, delta, CONFIDENCE, splits=1)
-            for of_canary, inside in zip(score.T, coins.T, strict=True)
+def gaussian_bound(score: np.ndarray, coins: np.ndarray, delta: float) -> float:
+    """Lower bound on epsilon where scores are Gaussian with one spread: at their median both rates have one-sided bounds of
+    Clopper and Pearson, and the distance of the means, in spreads, is at least mu = Phi^-1(TPR) - Phi^-1(FPR) of these. It is
+    that of a Gaussian mechanism with noise 1 / mu, of which epsilon is known."""
+    from scipy import optimize, stats
+
+    called, tail = score > np.median(score), (1 - CONFIDENCE) / 2
+    hits, misses = (called & coins).sum(), (called & ~coins).sum()
+    low = stats.beta.ppf(tail, max(hits, 1), coins.sum() - hits + 1)
+    high = stats.beta.isf(tail, misses + 1, max((~coins).sum() - misses, 1))
+    mu = float(stats.norm.ppf(low) - stats.norm.ppf(high))
+    if mu <= 0 or _excess(0.0, 1 / mu, delta) <= 0:
+        return 0.0
+    return float(optimize.brentq(_excess, 0, 1e3, args=(1 / mu, delta)))
+
+
+def canary_bounds(held: Bank, many: bool = False) -> pd.DataFrame:
+    """Study "canaries", or "no noise": both bounds on epsilon for each kind of canaries, by `bound` and by what was `promised`.
+
+    Of "one run" a row for each run, from all of its canaries; with `many` a row for each canary, from all runs: "gradients,
+    many runs". Attack "model" has the accuracy of each run and "accountant" the epsilon that it spent.
+    """
+    delta, promised = held.parameters["delta"], held.parameters["epsilon"]
+    study = "no noise" if promised == EPSILONS[-1] else "canaries"
+    where = {"study": study, "promised": promised}
+    frames = []
+    for kind, (scores, coins) in canary_scores(held).items():
+        pairs = zip(scores.T, coins.T, strict=True) if many else zip(scores, coins, strict=True)
+        found = pd.DataFrame([bound_epsilon(*one, delta) for one in pairs if len(one[0])])
+        name = f"{kind}, many runs" if many else kind
+        frames += [
+            by_repetition({name: {"epsilon": found[bound].to_numpy()}}, bound=bound, **where)
+            for bound in found
         ]
-        rows |= {f"{kind}, many runs": {"epsilon": np.array(bounds, float)}} if bounds else {}
-    return by_repetition(
-        rows, promised=promised, study="no noise" if promised == EPSILONS[-1] else "one run"
-    )
+    if not many:
+        of_runs = {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
+        frames.append(by_repetition(of_runs, **where))
+    return pd.concat(frames, ignore_index=True)
 
 
 def gaussian_noise(epsilon: float, delta: float) -> float:
     """The least noise that makes the Gaussian mechanism of sensitivity 1 private (Balle and Wang 2018, Theorem 8): sigma with
     Phi(1 / (2 sigma) - epsilon sigma) - e^epsilon Phi(-1 / (2 sigma) - epsilon sigma) = delta."""
-    from scipy import optimize, stats
+    from scipy import optimize
 
-    def excess(sigma: float) -> float:
-        at = 1 / (2 * sigma)
-        return (
-            stats.norm.cdf(at - epsilon * sigma)
-            - np.exp(epsilon + stats.norm.logcdf(-at - epsilon * sigma))
-            - delta
-        )
+    return float(optimize.brentq(lambda sigma: _excess(epsilon, sigma, delta), 1e-3, 1e3))
 
-    return float(optimize.brentq(excess, 1e-3, 1e3))
+
+def _excess(epsilon: float, sigma: float, delta: float) -> float:
+    from scipy import stats
+
+    at = 1 / (2 * sigma)
+    above = epsilon + stats.norm.logcdf(-at - epsilon * sigma)
+    return stats.norm.cdf(at - epsilon * sigma) - np.exp(above) - delta
 
 
 def simulate_gaussian(
     delta: float, canaries: int = 1000, repetitions: int = 8, seed: int = 0
 ) -> pd.DataFrame:
-    """Study "in theory": the same bounds where only noise stands between a canary and its score.
-    The score is its coin, 0 or 1, plus the Gaussian noise of the `promised` epsilon. "one run" has
-    so many canaries; "many runs" has one canary in each of so many runs, half of which choose the
-    threshold."""
+    """Study "canaries", attack "in theory": both bounds where only noise stands between a canary and its score, which is its
+    coin, 0 or 1, plus the Gaussian noise of the `promised` epsilon. Of one run and of many it is the same."""
     frames, rng = [], np.random.default_rng([65, seed])
     for promised in EPSILONS[:-1]:
-        bounds = np.empty((2, repetitions))
-        for repetition in range(repetitions):
-            coins = rng.random(canaries) < 0.5
-            score = coins + gaussian_noise(promised, delta) * rng.normal(size=canaries)
-            bounds[:, repetition] = (
-                metrics.epsilon_one_run(score, coins, None, delta, CONFIDENCE),
-                metrics.epsilon_lower_bound(score, coins, delta, CONFIDENCE, splits=1),
-            )
-        frames.append(
-            by_repetition(
-                {"one run": {"epsilon": bounds[0]}, "many runs": {"epsilon": bounds[1]}},
-                study="in theory",
-                promised=promised,
-            )
-        )
+        coins = rng.random((repetitions, canaries)) < 0.5
+        score = coins + gaussian_noise(promised, delta) * rng.normal(size=coins.shape)
+        found = pd.DataFrame([bound_epsilon(*one, delta) for one in zip(score, coins, strict=True)])
+        where = {"study": "canaries", "promised": promised}
+        frames += [
+            by_repetition({"in theory": {"epsilon": found[bound].to_numpy()}}, bound=bound, **where)
+            for bound in found
+        ]
     return pd.concat(frames, ignore_index=True)
-
-
-def bounds_without_errors(runs: int) -> dict[str, float]:
-    """The largest bounds on epsilon, of an attack without an error: in one run with `runs`
-    canaries, and in `runs` runs with one canary each."""
-    coins = np.arange(runs) % 2 == 0
-    return {
-        "one run": float(
-            metrics.epsilon_one_run(coins, coins, (runs // 2, runs // 2), 0.0, CONFIDENCE)
-        ),
-        "many runs": float(metrics.epsilon_lower_bound(coins, coins, 0.0, CONFIDENCE, splits=1)),
-    }

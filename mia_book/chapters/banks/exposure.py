@@ -25,6 +25,8 @@ from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
 ATTACKS = ("MALT", "LiRA", "RMIA")
+WITH_REFERENCES = ("LiRA", "RMIA", "calibrated loss")  # of an onion
+LEFT = {"tpr_at_fpr=0.01": "TPR at 1 %", "tpr_at_fpr=0.05": "TPR at 5 %", "auc": "AUC"}
 FPR = 0.01  # of each target, at which records are called members
 TENTHS = 10
 
@@ -101,36 +103,37 @@ def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFr
         calls = call_members(score, members)
         for by, ranking in rankings.items():
             where = {"study": "exposed", "data": title, "ranking": by}
-            for tenth, part in enumerate(np.array_split(ranking, TENTHS), 1):
+            tenths = np.array_split(ranking, TENTHS)
+            for tenth, part in enumerate(tenths, 1):
                 of_part, inside = calls[:, part], members[:, part]
                 rates = {
                     metric: [row[side].mean() for row, side in zip(of_part, sides, strict=True)]
                     for metric, sides in (("found", inside), ("accused", ~inside))
                 }
                 frames.append(by_repetition({name: rates}, tenth=tenth, **where))
-                if tenth == 1:
-                    frames.append(
-                        by_target(
-                            {name: of_part.astype(float)},
-                            inside,
-                            ("auc",),
-                            draws=draws,
-                            tenth=1,
-                            **where,
-                        )
-                    )
+            frames += [
+                by_target(
+                    {name: calls[:, part].astype(float)},
+                    members[:, part],
+                    ("auc",),
+                    draws=draws,
+                    part=label,
+                    **where,
+                )
+                for label, part in (("first tenth", tenths[0]), ("all", rows))
+            ]
     return pd.concat(frames, ignore_index=True)
 
 
 def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.DataFrame:
-    """Study "onion": LiRA on records that remain when others leave all training sets.
+    """Study "onion": attacks on records that remain when others leave all training sets.
 
     Args:
         before: the bank. after: what was taken -> `measure.onion`. draws: of the intervals.
 
     Returns:
-        TPR at a false positive rate of 1 % among the records that are left, under models of the bank that did not say who is
-        taken, columns `taken` and `trained` ("with them", "without them").
+        what an attack with references finds among the records that are left, under models of the bank that did not say who is
+        taken: columns `by` (the attack), `measure` (of `LEFT`), `taken` and `trained` ("with them", "without them").
     """
     frames = []
     for taken, bank in after.items():
@@ -140,16 +143,16 @@ def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.D
             "without them": (bank, slice(None)),
         }
         for trained, (one, judged) in models.items():
-            scores, members = attack_models(one, left, ["LiRA"], judged)
-            frames.append(
-                by_target(
-                    scores,
-                    members,
-                    ("tpr_at_fpr=0.01",),
-                    draws=draws,
-                    study="onion",
-                    taken=taken,
-                    trained=trained,
-                )
+            scores, members = attack_models(one, left, WITH_REFERENCES, judged)
+            found = by_target(
+                scores,
+                members,
+                tuple(LEFT),
+                draws=draws,
+                study="onion",
+                taken=taken,
+                trained=trained,
             )
+            found = found.assign(by=found["attack"], measure=found["metric"].map(LEFT))
+            frames.append(found.assign(attack="with references", metric="found"))
     return pd.concat(frames, ignore_index=True)

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from mia_book.chapters.audit import exhibits, measure, study
-from mia_lib import audit, data, metrics
+from mia_lib import audit, data, membership, metrics
 from mia_lib.errors import MiaError
-from mia_lib.published import Bank, load
+from mia_lib.published import Bank
 
 pytestmark = pytest.mark.usefixtures("module_cache")
 
@@ -47,33 +47,6 @@ def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(
         measure.records("twice", 80, 60, 2)
 
 
-def test_published_forests_know_their_members_and_the_control_does_not():
-    frame = study.forests(load("audit/forests"))
-    value = {leaf: metrics.estimate(frame, "loss", "auc", leaf=leaf).value for leaf in (1, 5, 20)}
-    assert value[1] > 0.8 > value[20] > 0.5  # a leaf of one record answers with its label
-    blind = metrics.estimate(frame[frame["attack"] == "no model"], "no model", "auc").interval()
-    assert blind.low < 0.5 < blind.high or abs(blind.value - 0.5) < 0.03
-    held = load("audit/forests")
-    assert_allclose(value[5], np.mean(metrics.auc(-held.loss[:, 1], held.members)))
-
-
-def test_references_of_a_report_attack_each_other_without_their_complements(dealt, monkeypatch):
-    from mia_lib.training import TrainConfig
-
-    recipe = TrainConfig("mlp:8", epochs=1, optimizer="sgd", learning_rate=0.1)
-    found = audit.audit(
-        measure.forest(dealt.sides()[0], 5).predict_proba,
-        *dealt.sides(),
-        outputs="probabilities",
-        recipe=recipe,
-        references=4,
-        minutes=5,
-    )
-    frame = study.references(found)
-    assert {len(number.values) for number in frame["estimate"]} == {4}
-    assert set(frame["attack"]) == {"MALT", "calibrated loss", "LiRA"}
-
-
 def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
     table = exhibits.rates_table({"a forest": report})
     assert list(table["attack"])[0] == report.result.best.attack
@@ -82,31 +55,45 @@ def test_what_is_shown_of_a_report_has_its_numbers(report, monkeypatch):
     assert table["AUC"].iloc[0].value == speaks.auc.value
     plan = exhibits.plan_table({"a forest": report}).set_index("attack")["a forest"]
     assert plan["MALT"] == "**ran**" and plan["LiRA"] == "needs a training recipe"
-    assert exhibits.prices_table(report)["recipe"].iloc[0] == "the model that is audited"
+    sizes = exhibits.detectable_table(report)["smallest AUC"]
+    assert [cell.value for cell in sizes] == [one.auc for one in report.detectable]
+    assert list(exhibits.severity_table()["a report says"]) == ["slight", "marked", "severe"]
     shown = []
     monkeypatch.setattr("mia_book.evidence.results.display_bundle", shown.append)
     exhibits.show_report(report, "audit-forest")
     assert set(shown[0][exhibits.MIME]["files"]) == {"audit.html", "audit.json"}
 
 
-def test_the_models_behind_the_claims_have_a_row_each():
-    rng, members = np.random.default_rng(1), np.tile(np.arange(40) < 20, (2, 1))
+def test_networks_are_attacked_by_the_others_of_their_recipe_without_their_partners():
+    rng, members = np.random.default_rng(1), membership.balanced_halves(400, 6)
+    margin = rng.normal(size=(6, 2, 400)) + 3 * rng.normal(size=400)
+    margin[:, 0] += 2 * members  # which the second kind does not have
+    right = np.tile([0.8, 0.7], (6, 1))
     twins = Bank(
         "audit/twins",
-        {},
-        {"loss": rng.random((2, 2, 40)), "right": rng.random((2, 2)), "members": members},
+        {"epsilons": [8.0]},
+        {"margin": margin, "right": right, "members": members},
         [],
     )
-    frame = pd.concat([study.forests(load("audit/forests")), study.twins(twins)])
-    rows = exhibits.many_table(frame)
-    assert ("forests, leaves of 1", "loss") in rows.index
-    assert ("twins, private", "loss") in rows.index
-    tested = study.tested(
-        Bank("audit/tested", {}, {"alarms": np.array([[0.0, 1.0], [0.1, 0.9]])}, []), "forests"
-    )
-    assert exhibits.tested_table(tested).loc["forests", "alarms with one"].value == pytest.approx(
-        95
-    )
+    frame = study.networks(twins, study.twin_names(twins))
+    calibrated = metrics.estimate(frame, "calibrated loss", "auc", recipe="twin").values
+    others = [2, 3, 4, 5]
+    loss = np.logaddexp(0, -margin[:, 0])
+    usual = np.mean(loss[others], 0, where=~members[others])
+    assert calibrated[0] == pytest.approx(metrics.auc(usual - loss[0], members[0]))
+    frame = study.privacy(frame)
+    lost = metrics.estimate(frame, "network", "accuracy", noise="without", by="model")
+    assert lost.value == pytest.approx(0.8) and set(frame["promised"]) == {"epsilon 8"}
+    assert study.alarms(twins, 0) >= 5 > study.alarms(twins, 1) == study.alarms(twins, 1, 2) == 0
+    assert len(exhibits.networks_table(study.networks(twins, ["a", "b"]))) == 2
+
+
+def test_a_recipe_is_changed_in_one_thing():
+    kinds = {change: measure.changed(measure.NETWORK, change) for change in measure.CHANGES}
+    apart = [
+        sum(measure.NETWORK[name] != value for name, value in one.items()) for one in kinds.values()
+    ]
+    assert apart == [0, 1, 1, 1] and kinds["a third of the epochs"]["epochs"] == 6
 
 
 # One run
@@ -140,33 +127,43 @@ def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_
         measure.one_run.compute(range(1, 2), with_canaries.parameters)["coins"][0],
         with_canaries.coins[1],
     )
-    frame = study.one_run(with_canaries)
-    assert metrics.estimate(frame, "gradients", "auc").value > 0.7
+    frame = study.canary_bounds(with_canaries)
+    score, coins = study.canary_scores(with_canaries)["gradients"]
+    assert metrics.auc(score, coins).mean() > 0.7
     score, coins = study.canary_scores(with_canaries)["mislabelled"]
     assert score.shape == coins.shape == (2, 20)
     assert_array_equal(coins, with_canaries.coins[:, 20:40])
     in_theory = study.simulate_gaussian(1e-5, repetitions=2).query("promised == 1")
-    shown = exhibits.one_run_table(pd.concat([frame, frame.assign(promised=1.0), in_theory]))
-    assert list(shown) == ["1", "no noise"] and shown["no noise"].iloc[0] == "–"
+    shown = pd.concat([frame, frame.assign(promised=1.0), in_theory])
+    table = exhibits.one_run_table(shown, "Gaussian")
+    assert list(table) == ["1", "no noise"] and table["no noise"].iloc[0] == "–"
 
 
-def test_published_bounds_stay_below_what_the_accountant_says():
+def test_published_bounds_stay_below_what_the_accountant_says_and_both_sides_are_judged_alike():
     for promised in study.EPSILONS[:-1]:
         held = measure.one_run(8, epsilon=promised)
         assert (held.spent <= promised).all()
-        frame = study.one_run(held)
-        for kind in ("gradients", "mislabelled", "natural"):
-            assert (metrics.estimate(frame, kind, "epsilon").values > held.spent).sum() <= 1
-        held = measure.many_runs(1000, epsilon=promised)
-        frame = study.many_runs(held)
-        bounds = np.concatenate([number.values for number in frame["estimate"]])
-        assert len(bounds) == 16
-        assert (bounds < promised).all()
-        assert (np.abs(held.coins.mean(0) - 0.5) < 0.07).all()
-    score, coins = study.canary_scores(held)["gradients"]
-    bound = metrics.epsilon_lower_bound(score[:, 1], coins[:, 1], 1e-5, splits=1)
-    assert metrics.estimate(frame, "gradients, many runs", "epsilon").values[1] == float(bound) > 0
-    assert list(exhibits.one_run_table(frame).index)[-1] == "one run: accuracy"
+        frame = study.canary_bounds(held)
+        many = measure.many_runs(1000, epsilon=promised)
+        frame = pd.concat([frame, study.canary_bounds(many, many=True)])
+        for bound, rows in frame.groupby("bound"):
+            values = np.concatenate([number.values for number in rows["estimate"]])
+            assert len(values) == 40 and (values > promised).sum() <= 2, (promised, bound)
+        assert (np.abs(many.coins.mean(0) - 0.5) < 0.07).all()
+    score, coins = study.canary_scores(many)["gradients"]
+    bound = metrics.epsilon_one_run(score[:, 1], coins[:, 1], None, 1e-5)
+    found = metrics.estimate(frame, "gradients, many runs", "epsilon", bound="right guesses")
+    assert found.values[1] == float(bound) > 0
+
+
+def test_a_gaussian_bound_is_below_the_epsilon_of_its_noise_but_for_its_confidence():
+    rng, bounds = np.random.default_rng(3), []
+    for _ in range(200):
+        coins = rng.random(1000) < 0.5
+        score = coins + study.gaussian_noise(4.0, 1e-5) * rng.normal(size=1000)
+        bounds.append(study.gaussian_bound(score, coins, 1e-5))
+    assert 2.5 < np.mean(bounds) < 4 and np.mean(np.array(bounds) > 4) < 0.1
+    assert study.gaussian_bound(rng.normal(size=1000), coins, 1e-5) < 1
 
 
 def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():
@@ -187,12 +184,9 @@ def test_noise_of_the_gaussian_mechanism_is_the_least_that_its_epsilon_allows():
 
 def test_in_theory_bounds_stay_below_what_was_promised_and_grow_with_it():
     frame = study.simulate_gaussian(1e-5, repetitions=4)
-    for kind in ("one run", "many runs"):
+    for bound in ("right guesses", "Gaussian"):
         means = [
-            metrics.estimate(frame, kind, "epsilon", promised=one).value
+            metrics.estimate(frame, "in theory", "epsilon", promised=one, bound=bound).value
             for one in study.EPSILONS[:-1]
         ]
         assert (np.diff(means) > 0).all() and (np.array(means) < study.EPSILONS[:-1]).all()
-    few, many = study.bounds_without_errors(8), study.bounds_without_errors(1000)
-    assert many["one run"] == pytest.approx(np.log(0.05**0.001 / (1 - 0.05**0.001)), abs=1e-5)
-    assert few["many runs"] == 0 < few["one run"]

@@ -95,7 +95,7 @@ def test_published_weights_give_the_published_answers():
         pytest.skip("CIFAR-10 is not here (MIA_DATA names its folder)")
     bank, [network] = published.load(SMALL, models=8), measure.networks(SMALL, 1)
     answers = signals.scalars(signals.model_outputs(network, pool.x), pool.y)
-    train = bank.members.any(0)
+    train = bank.trained
     again = bank.margin.copy()
     again[0] = answers["logit_scaled_confidence"]
     apart = np.abs(
@@ -190,7 +190,7 @@ def test_the_page_runs_where_there_is_no_torch(repo, tmp_path):
         ("targets: int = 8", "targets: int = 4"),
         ("exposed_records: int = 8000", "exposed_records: int = 900"),
         ("published.load(bank)", "published.load(bank, 32)"),
-        ("other_of[bank], 64", "other_of[bank], 32"),
+        ("min(len(one), 64)", "min(len(one), 32)"),
         ('name.startswith("bank/")', 'name.startswith("bank/fashion")'),
     ):
         assert asked in code

@@ -21,7 +21,8 @@ def bank(lead):
 
 
 def first_tenth(frame, attack, metric, ranking="LiRA"):
-    rows = frame[(frame["tenth"] == 1) & (frame["ranking"] == ranking)]
+    tenth = frame["part"] == "first tenth" if metric == "auc" else frame["tenth"] == 1
+    rows = frame[tenth & (frame["ranking"] == ranking)]
     return metrics.estimate(rows, attack, metric)
 
 
@@ -57,6 +58,9 @@ def test_shares_are_those_that_a_loop_counts():
     assert first_tenth(frame, "LiRA", "accused").values == pytest.approx(accused)
     shown = 2 * first_tenth(frame, "LiRA", "auc").values - 1
     assert shown == pytest.approx(np.subtract(found, accused))
+    of_all = frame[(frame["part"] == "all") & (frame["ranking"] == "LiRA")]
+    everyone = metrics.estimate(of_all, "LiRA", "auc").values
+    assert everyone == pytest.approx(metrics.auc(judged.astype(float), inside))
 
 
 def test_those_who_leak_are_found_again_and_where_nobody_does_nobody_is():
@@ -80,8 +84,9 @@ def test_of_an_onion_the_records_that_are_left_are_judged_under_both():
         "onion/toy", {"ranked": 8}, {"margin": toy.margin[8:, :RECORDS], "members": without[8:]}, []
     )
     frame = exposure.without_records(toy, {"some": after}, 10)
+    frame = frame[(frame["by"] == "LiRA") & (frame["measure"] == "TPR at 1 %")]
     values = {
-        how: metrics.estimate(frame, "LiRA", "tpr_at_fpr=0.01", trained=how).values
+        how: metrics.estimate(frame, "with references", "found", trained=how).values
         for how in ("with them", "without them")
     }
     # the answers are the same ones
