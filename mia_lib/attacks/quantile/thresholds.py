@@ -25,7 +25,7 @@ from scipy.special import ndtri
 from mia_lib.attacks import needs
 from mia_lib.attacks.baselines import check_levels
 from mia_lib.attacks.quantile import trees
-from mia_lib.checks import Regressor, check_labels, check_numbers
+from mia_lib.checks import Regressor, check_labels, check_numbers, check_order
 from mia_lib.errors import MiaError, brief, check_whole
 
 LEAST = 20  # public records to fit a regression to
@@ -232,6 +232,7 @@ class _Regression:
     def _checked(self, x, labels, score=None, of: str = ""):
         """Records, labels and scores that fit each other."""
         of = of and f"{of}: "
+        check_order(**{f"{of}x": x, f"{of}score": score, f"{of}labels": labels})
         x = check_numbers(f"{of}x", x)
         if not x.ndim:
             raise MiaError(f"{of}x has no records: [N, ...] is needed.")
@@ -283,7 +284,7 @@ class _Regression:
             MiaError: fewer than 20 records, scores that are infinite or all equal, lengths that differ, labels missing or not
                 wanted, CatBoost absent.
         """
-        x, labels, score = self._checked(x, labels, _scores(score))
+        x, labels, score = self._checked(x, labels, score)
         if len(x) < LEAST:
             raise MiaError(
                 f"{type(self).__name__} was given {len(x)} public records to fit: at least {LEAST} are needed."
@@ -302,7 +303,7 @@ class _Regression:
             validation_x, validation_labels, validation_score = self._checked(
                 validation[0],
                 validation[2] if len(validation) == 3 else None,
-                _scores(validation[1], "validation: score"),
+                validation[1],
                 "validation",
             )
             validation_set = validation_x, (validation_score - centre) / scale, validation_labels
