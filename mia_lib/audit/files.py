@@ -11,7 +11,6 @@ import importlib
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 from torch import nn
 
 from mia_lib import custom, data, documents
-from mia_lib.archives import read_npz
+from mia_lib.archives import read_csv, read_npz
 from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
@@ -211,28 +210,7 @@ def score_table(
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        # "NA" is a name of a group
-        texts: dict = {"header": None, "dtype": str, "keep_default_na": False, "na_values": [""]}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                raw, values = (
-                    pd.read_csv(Path(path).expanduser(), index_col=False, **how)
-                    for how in (texts, {})
-                )
-        except (ValueError, OSError, pd.errors.ParserWarning) as error:
-            raise MiaError(
-                f"--scores {path} cannot be read as a CSV ({first_line(error)}): write one row a record, with the "
-                "names of the columns in the first, and no field more."
-            ) from error
-        names = raw.iloc[0]
-        if twice := names[names.duplicated() & names.notna()].tolist():
-            raise MiaError(
-                f"--scores {path} has several columns {twice[0]}: give each a name of its own."
-            )
-        table = dict(values.items())
-        if groups in table:
-            table[groups] = raw.iloc[1:, names.tolist().index(groups)]
+        table = dict(read_csv(Path(path).expanduser(), f"--scores {path}", groups).items())
     if len({score, member, groups}) < 3:
         raise MiaError(
             f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
