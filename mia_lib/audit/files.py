@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from mia_lib import custom, data, documents
+from mia_lib import custom, data, documents, environment
 from mia_lib.archives import read_csv, read_npz
 from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
@@ -49,7 +49,7 @@ def model(name: str, state: str | None = None, trust: bool = False):
     for argument, file in ((f"MODEL = {name}", name), (f"--state {state}", state or "")):
         if Path(file).suffix.lower() in PICKLES:
             raise MiaError(f"{argument} is a pickle: {SAFE}")
-    path = Path(name).expanduser()
+    path = environment.path(name)
     if path.suffix.lower() == ".pt2":
         if state:
             raise MiaError(
@@ -73,7 +73,7 @@ def model(name: str, state: str | None = None, trust: bool = False):
 
     network = _build(name, factory)
     try:
-        network.load_state_dict(load_file(Path(state).expanduser()))
+        network.load_state_dict(load_file(environment.path(state)))
     except (SafetensorError, OSError, ValueError) as error:
         raise MiaError(
             f"--state {state} is no safetensors file ({error}): save it by "
@@ -210,7 +210,7 @@ def score_table(
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        table = dict(read_csv(Path(path).expanduser(), f"--scores {path}", groups).items())
+        table = dict(read_csv(environment.path(path), f"--scores {path}", groups).items())
     if len({score, member, groups}) < 3:
         raise MiaError(
             f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
@@ -233,7 +233,7 @@ def score_table(
 def _arrays(
     path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()
 ) -> dict[str, np.ndarray]:
-    file, remedy = Path(path).expanduser(), "Save it by np.savez(path, x=x, y=y)."
+    file, remedy = environment.path(path), "Save it by np.savez(path, x=x, y=y)."
     if file.suffix.lower() in (*PICKLES, ".npy"):
         kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"
         raise MiaError(f"--{argument} {path} is a {kind}. {remedy}")
@@ -277,7 +277,7 @@ def recipe(path: str, trust: bool = False) -> TrainConfig:
     """
     try:
         values = documents.load(
-            Path(path).expanduser(),
+            environment.path(path),
             remedy="Write one `name: value` a line, as architecture: mlp:64.",
         )
     except MiaError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mia_lib import environment
 from mia_lib.archives import read_csv, read_npz
 from mia_lib.checks import ALL_KINDS, check_labels, check_numbers, check_order
 from mia_lib.data import sets
@@ -287,7 +288,7 @@ def load(name: str, **options) -> Dataset:
 
 
 def _file(path: str | Path) -> Path:
-    path = Path(path).expanduser()
+    path = environment.path(path)
     if not path.is_file():
         raise MiaError(f"path = {str(path)!r}: there is no such file ({path.resolve()}).")
     return path
@@ -385,7 +386,7 @@ def from_folder(
     """
     from PIL import Image, ImageOps
 
-    path = Path(path).expanduser()
+    path = environment.path(path)
     if not path.is_dir():
         raise MiaError(f"path = {str(path)!r}: there is no such folder ({path.resolve()}).")
     if image_size is not None:

@@ -175,6 +175,20 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, given, words):
         data.from_npz(tmp_path / "mine.npz")
 
 
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("~nobody-here/x.npz", "there is no such file"),
+        ("a\0b.npz", "can be no path"),
+        (f"{'x' * 300}.npz", r"xxx\.\.\. can be no path \(.*too long"),
+    ],
+)
+def test_what_can_be_no_path_is_refused(path, words):
+    for read in (data.from_npz, data.load, data.from_folder, lambda path: data.from_csv(path, "y")):
+        with pytest.raises(MiaError, match=words.replace("file", "f(ile|older)")):
+            read(path)
+
+
 def csv(tmp_path, text: str):
     (tmp_path / "people.csv").write_text(text)
     return tmp_path / "people.csv"

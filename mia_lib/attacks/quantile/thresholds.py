@@ -229,8 +229,8 @@ class _Regression:
     def _trees(self) -> bool:
         return isinstance(self.model, trees.TreeConfig)
 
-    def _checked(self, x, labels, score=None, of: str = ""):
-        """Records, labels and scores that fit each other."""
+    def _checked(self, x, labels, score=..., of: str = ""):
+        """Records, labels and scores that fit each other; the last as they are where none were given."""
         of = of and f"{of}: "
         check_order(**{f"{of}x": x, f"{of}score": score, f"{of}labels": labels})
         x = check_numbers(f"{of}x", x)
@@ -247,7 +247,7 @@ class _Regression:
             )
         if labels is not None:
             labels = check_labels(f"{of}labels", labels, self.classes, len(x))
-        if score is not None:
+        if score is not ...:
             score = _scores(score, f"{of}score")
             if score.shape != x.shape[:1]:
                 raise MiaError(
