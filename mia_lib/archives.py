@@ -1,15 +1,20 @@
-"""Arrays from `.npz` files: nothing is unpickled, and whatever is damaged ends in one `MiaError`."""
+"""Arrays from `.npz` files, and tables from CSV: nothing is unpickled, and whatever is damaged ends in one `MiaError`."""
 
 from __future__ import annotations
 
 import io
+import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mia_lib.errors import MEMORY, MiaError, first_line
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def read_npz(
@@ -71,3 +76,34 @@ def read_npz(
             f"is read: save texts as {objects[0]}.astype(str), numbers as {objects[0]}.astype(float)."
         )
     return arrays
+
+
+def read_csv(path: Path, what: str, text: str | None = None) -> pd.DataFrame:
+    """A CSV with a line of names as a DataFrame, each column read as a whole; that of the name `text`, if there is one, as the
+    texts that it holds, of which "NA" is one.
+
+    Args:
+        what: what messages call it.
+
+    Raises:
+        MiaError: it cannot be read, has a line of more fields than names, or a name twice.
+    """
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            # without index_col a field more would make the first column an index
+            names = pd.read_csv(path, index_col=False, header=None, dtype=str, nrows=1).iloc[0]
+            table = pd.read_csv(path, index_col=False, low_memory=False)
+            if text in table:
+                how = {"dtype": str, "keep_default_na": False, "na_values": [""]}
+                table[text] = pd.read_csv(path, index_col=False, usecols=[text], **how)[text]
+    except (ValueError, OSError, pd.errors.ParserWarning) as error:
+        raise MiaError(
+            f"{what} cannot be read as a CSV ({first_line(error)}): write one row a record, with the names of the "
+            "columns in the first, and no field more."
+        ) from error
+    if twice := names[names.duplicated() & names.notna()].tolist():
+        raise MiaError(f"{what} has several columns {twice[0]}: give each a name of its own.")
+    return table

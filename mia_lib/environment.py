@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from pathlib import Path
 
-from mia_lib.errors import MiaError, check_range
+from mia_lib.errors import MiaError, brief, check_range, first_line
 
 
 def device() -> str:
@@ -35,6 +36,17 @@ def folder(name: str) -> Path | None:
     if given.startswith("~") and path == Path(given) or path.exists() and not path.is_dir():
         raise MiaError(f"{name} = {given!r} is no folder: name one, which need not be there yet.")
     return path
+
+
+def path(given: str | Path) -> Path:
+    """A path as people write it, in which `~` is the user's folder; what can be the name of no file raises `MiaError`."""
+    made = Path(os.path.expanduser(given))
+    try:
+        made.lstat()
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", errno.ENAMETOOLONG) == errno.ENAMETOOLONG:
+            raise MiaError(f"{brief(str(given))} can be no path ({first_line(error)}).") from error
+    return made
 
 
 def workers() -> int | None:

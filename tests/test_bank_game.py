@@ -51,6 +51,25 @@ def test_models_of_which_all_signals_are_known_are_the_first_references_and_alon
         replace(costly, targets=range(0, 8, 2))
 
 
+def test_an_attack_that_writes_into_what_it_is_given_changes_no_other_score():
+    game = Game.of(BANK, 2, 6)
+
+    def careless(view):
+        for given in (view.own(LOG_ODDS), view.public("loss"), *view.references("loss")):
+            given[:] = 0
+        return view.own("loss")
+
+    alone = game.scores(["MALT", "RMIA"])
+    after = game.scores({"careless": careless, "MALT": "MALT", "RMIA": "RMIA"})
+    for attack, scores in alone.items():
+        assert_array_equal(after[attack], scores)
+    assert_array_equal(after["careless"], -alone["MALT"])
+    arrays = registry.ArraySignals(game.values, game.members[1:], game.public_values)
+    careless(arrays)
+    assert_array_equal(game.members, BANK.members[:, BANK.trained])
+    assert_array_equal(registry.score("MALT", arrays), alone["MALT"][0])
+
+
 def test_scores_are_those_of_the_functions_on_the_arrays():
     game = Game.of(BANK, 3, 6, records=200)
     margin, members = BANK.margin.astype(float), BANK.members

@@ -29,7 +29,8 @@ BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "store": GROUND | {"progress"},
     "training": GROUND
     | {"_torch", "processes", "progress", "data", "membership", "custom", "models", "store"},
-    "signals": GROUND | {"_torch", "progress", "data", "membership", "models", "store", "training"},
+    "signals": GROUND
+    | {"_torch", "progress", "data", "membership", "custom", "models", "store", "training"},
     "published": GROUND | {"custom", "progress", "store"},
     "attacks": GROUND,
     "attacks.feasibility": GROUND | {"signals.boundary"},

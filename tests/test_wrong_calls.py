@@ -16,7 +16,7 @@ from torch import nn
 from mia_lib import audit, data, membership, metrics, models, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, iha, quantile
 from mia_lib.attacks import curvature as likelihood
-from mia_lib.attacks.quantile import trees
+from mia_lib.attacks.quantile import networks, trees
 from mia_lib.errors import MiaError, check_range
 from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.training import TrainConfig
@@ -49,6 +49,11 @@ def foreign(outputs: int = K, size: int = 36) -> nn.Module:
     """A network that this library did not build."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Flatten(), nn.Linear(size, outputs))
+
+
+def auc(scores, members):
+    """A metric of one's own by the name of one of the library's."""
+    return 0.5
 
 
 def classes_of_inputs(x):
@@ -123,6 +128,15 @@ IN_ANOTHER_ORDER = {
     "calibrate": lambda: calibration.calibrate(TURNED, FRAME),
     "compare": lambda: metrics.compare("auc", NAMED, TURNED, NAMED_MEMBERS),
     "columns of scores": lambda: metrics.auc(FRAME, FRAME_MEMBERS[TURNED.index]),
+    "evaluate": lambda: metrics.evaluate({"a": NAMED, "b": TURNED}, OWN_MEMBERS),
+    "by_target": lambda: metrics.by_target({1: FRAME, 2: FRAME[::-1]}, MEMBERS, ["auc"]),
+    "pinball_loss": lambda: metrics.pinball_loss(NAMED, TURNED, 0.9),
+    "iha": lambda: iha.scores(
+        NAMED, X, np.eye(5), np.ones(5), NAMED_MEMBERS[::-1], 40, 0.1, 0.9, 0.0
+    ),
+    "regression": lambda: quantile.GaussianQuantile(networks.NetworkConfig("mlp:2", ())).fit(
+        pd.DataFrame(X, index=NAMED.index), TURNED
+    ),
     "members of scores": lambda: metrics.auc(FRAME, NAMED_MEMBERS[::-1]),
     **{
         f"labels: {name}": lambda call=call, given=given: call(
@@ -150,6 +164,24 @@ REFUSED = [
         for call in IN_ANOTHER_ORDER.values()
     ),
     (lambda: metrics.holm([0.1, np.nan]), "p holds nan, which is no p-value"),
+    *(
+        (call, "is called auc, as one of metrics is, and another: it would not be asked")
+        for call in (
+            lambda: metrics.bootstrap(auc, SCORE, OWN_MEMBERS),
+            lambda: metrics.evaluate({"x": SCORE}, OWN_MEMBERS, metrics=[auc]),
+        )
+    ),
+    *(
+        (call, "inverse_hessian is not symmetric: it differs from its transpose by up to 1,")
+        for call in (
+            lambda: baselines.self_influence(X, np.tri(5)),
+            lambda: iha.scores(LOSS, X, np.tri(5), np.ones(5), OWN_MEMBERS, 40, 0.1, 0.9, 0.0),
+        )
+    ),
+    (
+        lambda: iha.scores(LOSS, X, np.eye(5), np.ones(5), OWN_MEMBERS, 39, 0.1, 0.9, 0.0),
+        "members_known has 40 members, and n = 39: n is the number of records in the training set",
+    ),
     (
         lambda: metrics.auc(SCORE, pd.Series([True, None] * (N // 2), dtype="boolean")),
         r"such as <NA>, <NA>, <NA> \(40 of 80\)",
@@ -273,6 +305,21 @@ REFUSED = [
         )
         for call in (baselines.lira_online, baselines.lira_offline, likelihood.nll)
     ),
+    *(
+        (
+            lambda trace=trace, loss=loss: trace(loss, torch.tensor(X, dtype=torch.float64)),
+            "loss of a record depends on the others of its batch, or is another one at each call",
+        )
+        for trace in (
+            curvature.zero_order_trace,
+            curvature.exact_trace,
+            lambda loss, x: curvature.hutchinson_trace(loss, x, 2),
+        )
+        for loss in (
+            lambda x: ((x - x.mean(0)) ** 2).sum(1),
+            lambda x: (nn.functional.dropout(x, 0.5) ** 2).sum(1),
+        )
+    ),
     # numbers
     (lambda: metrics.compare(SCORE, P, OWN_MEMBERS, "auc"), "the metric comes first"),
     (lambda: metrics.auc(OWN_MEMBERS, SCORE), "the scores come first, then the members"),
@@ -365,6 +412,12 @@ REFUSED = [
 ]
 
 WARNED = [
+    (
+        lambda: curvature.zero_order_trace(
+            lambda x: (x**2).sum(1), torch.full((3, 2), 1e3), h=1e-9
+        ),
+        "so far below the rounding of torch.float32 .* every trace is 0.*a larger h",
+    ),
     (lambda: signals.model_outputs(foreign(), IMAGES), "scaling = '0 to 1'"),
     *(
         (

@@ -80,7 +80,10 @@ def run(
     name: str = NOTEBOOK,
     parameter: list[str] = PARAMETER,
     preset: str = PRESET,
-    output: Path | None = typer.Option(None, help="Folder of the result, else runs/NAME-HASH."),
+    output: Path | None = typer.Option(
+        None,
+        help="Folder of the result, else runs/NAME-HASH. An earlier run there gets its hash into its name.",
+    ),
     yes: bool = YES,
     device: str | None = DEVICE,
     cluster: str | None = CLUSTER,

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mia_book import folders
-from mia_lib import custom, documents
+from mia_lib import custom, documents, environment
 from mia_lib.errors import MiaError, check_choice, validated
 
 PUBLISHED, QUICK = "published", "quick"
@@ -394,7 +394,7 @@ def _data_set(name: str) -> str:
     if not name.endswith(".npz"):
         return check_choice("data set", name, data.names())
     data.from_npz(name)  # says now what is wrong with it
-    return str(Path(name).expanduser().resolve())
+    return str(environment.path(name).resolve())
 
 
 @contextmanager

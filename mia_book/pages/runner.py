@@ -166,6 +166,24 @@ def check_output(folder: Path) -> None:
         ) from error
 
 
+def check_ours(path: Path, ours: bool, command: str) -> None:
+    """Refuse, with a `MiaError`, to write over a file that this command did not make."""
+    if path.exists() and not ours:
+        raise MiaError(
+            f"--output {path.parent} holds a {path.name} that `mia {command}` did not make: give another folder, so that "
+            "it is not lost."
+        )
+
+
+def _put_aside(notebook: Path, key: str) -> str:
+    """Give a finished run, its notebook and its page, names with its key, and return the notebook's."""
+    key = re.sub(r"\W+", "-", key)
+    for path in (notebook.with_suffix(".html"), notebook):
+        with suppress(FileNotFoundError):
+            path.rename(path.with_stem(f"{path.stem}-{key}"))
+    return f"{notebook.stem}-{key}{notebook.suffix}"
+
+
 def _metadata(path: Path) -> dict:
     """Metadata of the notebook at `path`; {} when it is missing, partial or damaged."""
     try:
@@ -579,7 +597,8 @@ def run(
 
     Args:
         given: parameter -> value (or text) over the preset.
-        output: folder of the result, None for `runs/NAME-KEY`.
+        output: folder of the result, None for `runs/NAME-KEY`. A finished run of other parameters or code that is there
+            stays, with its key in its name.
 
     Returns:
         Path of the executed notebook, NAME.ipynb, for `run_page.write` to draw.
@@ -596,11 +615,9 @@ def run(
     bars = bars or Bars()
     check_output(folder)
     record = run_record(target)
-    if output and record is None and target.exists() and "papermill" not in _metadata(target):
-        raise MiaError(
-            f"--output {folder} holds a {target.name} that `mia run` did not make: give another folder, so that it "
-            "is not lost."
-        )
+    ours = not output or record is not None or "papermill" in _metadata(target)
+    for path in (target, target.with_suffix(".html")):
+        check_ours(path, ours, "run")
     if record and record["key"] == code:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(documents.load(target), name, root)
@@ -608,7 +625,10 @@ def run(
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED
         store.write(target, json.dumps(notebook, indent=1).encode())
     else:
-        target.with_suffix(".html").unlink(missing_ok=True)  # the page of another run
+        if record:
+            bars.say(
+                f"{name}: the run that was in {folder} stays there as {_put_aside(target, record['key'])}"
+            )
         record = execute(name, values, target, preset=preset or PUBLISHED, root=root, bars=bars)
         bars.say(f"{name}: done in {duration(record['seconds'])}")
     return target

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LIMIT = 200  # cells of a grid
 COLUMNS = ["exhibit", "row", "column", "value", "low", "high", "text", "verdict"]
+MARK = "<title>Sweep of "  # of its page
 CLAIMS = "claims"  # stands as the exhibit of a claim's numbers
 LINES, PANELS = 8, 6  # at most, of a chart
 
@@ -110,7 +111,7 @@ def run(
         Path of index.html, which needs no network.
 
     Raises:
-        MiaError: bad input, before anything runs.
+        MiaError: bad input, or a folder with a page or a table of somebody else's, before anything runs.
         NotebookFailed: some cells failed; the page says why and shows the others.
     """
     root, bars = find_root(root), bars or Bars()
@@ -120,6 +121,9 @@ def run(
     code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
     folder = Path(output).resolve() if output else root / "runs" / f"{name}-sweep-{code}"
     runner.check_output(folder)
+    for path, mark in ((folder / "index.html", MARK), (folder / "results.csv", ",".join(COLUMNS))):
+        ours = path.is_file() and mark in path.read_text(encoding="utf-8", errors="replace")[:1000]
+        runner.check_ours(path, ours, "sweep")
     from mia_book.pages import run_page  # slow to load, and a wrong grid is refused before
 
     cells = []

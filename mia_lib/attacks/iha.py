@@ -25,7 +25,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from mia_lib.attacks import check_loss, needs
-from mia_lib.checks import Gradients, Inverse, check_flag, check_mask, check_numbers
+from mia_lib.checks import (
+    Gradients,
+    Inverse,
+    check_flag,
+    check_mask,
+    check_numbers,
+    check_order,
+)
 from mia_lib.errors import MiaError, check_choice, check_range, check_whole
 
 TERMS = ("loss", "I1", "I2", "I3", "I4")
@@ -58,6 +65,9 @@ class Sgd:
         """The factors 1 - a alpha and alpha (2 - a alpha) of Eq. 8."""
         a_alpha = self.weight_decay * self.learning_rate / (1 + self.momentum)
         return 1 - a_alpha, self.weight_decay * (2 - a_alpha)
+
+
+ROUNDING = 1e-3  # of the largest entry, by which an inverse may differ from its transpose
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,13 @@ def check_inverses(inverse_hessian: Inverse) -> tuple[list, int]:
     matrix = check_numbers("inverse_hessian", inverse_hessian)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise MiaError(f"inverse_hessian has shape {matrix.shape}: [P, P] is needed.")
+    apart = np.abs(np.subtract(matrix, matrix.T, dtype=np.float64)).max(initial=0)
+    largest = float(np.abs(matrix).max(initial=0))
+    if apart > ROUNDING * largest:
+        raise MiaError(
+            f"inverse_hessian is not symmetric: it differs from its transpose by up to {apart:.3g}, its largest entry "
+            f"is {largest:.3g}. Give what hessian.inverse makes of a Hessian."
+        )
     return [matrix], len(matrix)
 
 
@@ -268,7 +285,12 @@ def scores(
     sgd = Sgd(learning_rate, momentum, weight_decay)
     check_whole("n", n, 1)
     _chosen(terms)
+    check_order(loss=loss, gradients=gradients, members_known=members_known)
     members = check_mask("members_known", members_known)
+    if (count := int(members.sum())) > n:
+        raise MiaError(
+            f"members_known has {count} members, and n = {n}: n is the number of records in the training set."
+        )
     products = forms(gradients, inverse_hessian, mean_gradient)
     records = products.newton.shape[-1:]
     if members.shape != records:

@@ -105,7 +105,8 @@ class ArraySignals:
         return read_signal("values", self.values, signal, 0)
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
-        return read_signal("values", self.values, signal, slice(1, None)), self.reference_members
+        values = read_signal("values", self.values, signal, slice(1, None))
+        return values, self.reference_members.copy()
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         return read_signal("public_values", self.public_values, signal, 0)[:most]
@@ -117,11 +118,12 @@ class ArraySignals:
 def read_signal(
     argument: str, values: Mapping[str, np.ndarray], signal: str, rows: int | slice | np.ndarray
 ) -> np.ndarray:
-    """Signal of the models `rows`, from arrays with a row for each model. A loss that is not there
-    is computed, as cross-entropy, from the log odds; another signal that is not there raises
-    `MiaError`."""
+    """Signal of the models `rows`, from arrays with a row for each model: a copy, for an attack may
+    write into what it is given. A loss that is not there is computed, as cross-entropy, from the
+    log odds; another signal that is not there raises `MiaError`."""
     if signal in values:
-        return check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
+        found = check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
+        return found if found.base is None else found.copy()
     if signal == "loss" and LOG_ODDS in values:
         return np.logaddexp(0, -read_signal(argument, values, LOG_ODDS, rows).astype(np.float64))
     raise MiaError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
-from mia_lib import documents
+from mia_lib import documents, environment
 from mia_lib.audit.options import (
     ANSWERS,
     FAILED,
@@ -128,7 +128,7 @@ def rehearse() -> tuple[str, int]:
 def _check_files(paths: Mapping[str, str | None]) -> None:
     """Refuse a file that is not there, by the option that names it."""
     for name, path in paths.items():
-        if path is not None and not Path(path).expanduser().is_file():
+        if path is not None and not environment.path(path).is_file():
             raise MiaError(f"--{name} {path}: there is no such file.")
 
 

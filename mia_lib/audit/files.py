@@ -11,7 +11,6 @@ import importlib
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -19,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from mia_lib import custom, data, documents
-from mia_lib.archives import read_npz
+from mia_lib import custom, data, documents, environment
+from mia_lib.archives import read_csv, read_npz
 from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
@@ -50,7 +49,7 @@ def model(name: str, state: str | None = None, trust: bool = False):
     for argument, file in ((f"MODEL = {name}", name), (f"--state {state}", state or "")):
         if Path(file).suffix.lower() in PICKLES:
             raise MiaError(f"{argument} is a pickle: {SAFE}")
-    path = Path(name).expanduser()
+    path = environment.path(name)
     if path.suffix.lower() == ".pt2":
         if state:
             raise MiaError(
@@ -74,7 +73,7 @@ def model(name: str, state: str | None = None, trust: bool = False):
 
     network = _build(name, factory)
     try:
-        network.load_state_dict(load_file(Path(state).expanduser()))
+        network.load_state_dict(load_file(environment.path(state)))
     except (SafetensorError, OSError, ValueError) as error:
         raise MiaError(
             f"--state {state} is no safetensors file ({error}): save it by "
@@ -211,28 +210,7 @@ def score_table(
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        # "NA" is a name of a group
-        texts: dict = {"header": None, "dtype": str, "keep_default_na": False, "na_values": [""]}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                raw, values = (
-                    pd.read_csv(Path(path).expanduser(), index_col=False, **how)
-                    for how in (texts, {})
-                )
-        except (ValueError, OSError, pd.errors.ParserWarning) as error:
-            raise MiaError(
-                f"--scores {path} cannot be read as a CSV ({first_line(error)}): write one row a record, with the "
-                "names of the columns in the first, and no field more."
-            ) from error
-        names = raw.iloc[0]
-        if twice := names[names.duplicated() & names.notna()].tolist():
-            raise MiaError(
-                f"--scores {path} has several columns {twice[0]}: give each a name of its own."
-            )
-        table = dict(values.items())
-        if groups in table:
-            table[groups] = raw.iloc[1:, names.tolist().index(groups)]
+        table = dict(read_csv(environment.path(path), f"--scores {path}", groups).items())
     if len({score, member, groups}) < 3:
         raise MiaError(
             f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
@@ -255,7 +233,7 @@ def score_table(
 def _arrays(
     path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()
 ) -> dict[str, np.ndarray]:
-    file, remedy = Path(path).expanduser(), "Save it by np.savez(path, x=x, y=y)."
+    file, remedy = environment.path(path), "Save it by np.savez(path, x=x, y=y)."
     if file.suffix.lower() in (*PICKLES, ".npy"):
         kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"
         raise MiaError(f"--{argument} {path} is a {kind}. {remedy}")
@@ -299,7 +277,7 @@ def recipe(path: str, trust: bool = False) -> TrainConfig:
     """
     try:
         values = documents.load(
-            Path(path).expanduser(),
+            environment.path(path),
             remedy="Write one `name: value` a line, as architecture: mlp:64.",
         )
     except MiaError as error:

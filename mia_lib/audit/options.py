@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from mia_lib import environment
 from mia_lib.errors import MiaError, check_choice, check_range, list_few, refusals
 
 SCALINGS = ("-1 to 1", "0 to 1", "0 to 255")  # those of `models`, which needs PyTorch
@@ -139,9 +140,9 @@ class AuditOptions(ScoreOptions):
     def _folder(cls, keep):
         if keep is None:
             return None
-        if not isinstance(keep, str | Path) or Path(keep).expanduser().is_file():
+        if not isinstance(keep, str | Path) or environment.path(keep).is_file():
             raise ValueError("the name of a folder is needed, and no file")
-        return Path(keep).expanduser()
+        return environment.path(keep)
 
     @model_validator(mode="after")
     def _labels_have_no_columns(self):
@@ -161,7 +162,7 @@ for _options in (ScoreOptions, AuditOptions):
 
 def check_folder(folder: str | Path) -> Path:
     """A folder that an audit may write to; a file, and a folder that holds what is not of an audit, raise `MiaError`."""
-    folder = Path(folder).expanduser()
+    folder = environment.path(folder)
     if folder.exists() and not folder.is_dir():
         raise MiaError(
             f"folder = {str(folder)!r} is a file: give a folder for the page and its numbers."

@@ -19,8 +19,8 @@ import torch
 from scipy.special import softmax
 from torch import nn
 
+from mia_lib import environment, progress, signals, store
 from mia_lib import models as architectures
-from mia_lib import progress, signals, store
 from mia_lib.archives import read_npz
 from mia_lib.audit.options import AuditOptions
 from mia_lib.checks import ROUNDED, as_array, take_logits
@@ -241,7 +241,7 @@ def check_model(
         places,
         tuple(classes) if labels else (),
         scaling,
-        None if options.keep is None else Path(options.keep).expanduser(),
+        None if options.keep is None else environment.path(options.keep),
         loss,
     )
 

@@ -21,6 +21,8 @@ from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError, check_range
 from mia_lib.progress import track
 
+FORMATS = ("PNG", "JPEG")  # of images, by content: of PostScript, Pillow would ask Ghostscript
+
 SHA256 = {
     "fashion_mnist_20k.npz": "36891374f6d2d933db5f39349f199822664a42f09b37dfc253116893fc9bf4a7",
     "german_credit.csv": "1f14a3ee97d632516c36ecba11e0472175b97dba3ec001790e4a34b64f2d604c",
@@ -316,7 +318,7 @@ def images(
     files = [pair for split in by_split for pair in split]
     x = np.empty((len(files), image_size, image_size, 3), np.uint8)
     for row, (file, _) in zip(x, track(files, f"reading {path.name}"), strict=True):
-        with Image.open(file) as image:
+        with Image.open(file, formats=FORMATS) as image:
             row[:] = ImageOps.fit(
                 image.convert("RGB"), (image_size, image_size), Image.Resampling.BICUBIC
             )

@@ -5,15 +5,16 @@ What they are called does not matter to the store, which knows records by their 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from mia_lib.archives import read_npz
+from mia_lib import environment
+from mia_lib.archives import read_csv, read_npz
 from mia_lib.checks import ALL_KINDS, check_labels, check_numbers, check_order
 from mia_lib.data import sets
+from mia_lib.data.readers import FORMATS
 from mia_lib.data.sets import Dataset, plain_name
 from mia_lib.errors import MiaError, check_choice, check_whole, list_few
 from mia_lib.progress import track
@@ -287,7 +288,7 @@ def load(name: str, **options) -> Dataset:
 
 
 def _file(path: str | Path) -> Path:
-    path = Path(path).expanduser()
+    path = environment.path(path)
     if not path.is_file():
         raise MiaError(f"path = {str(path)!r}: there is no such file ({path.resolve()}).")
     return path
@@ -313,27 +314,13 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
         name: the file's when None, in signs that are no markup.
 
     Raises:
-        MiaError: no such file or column, missing values (the columns are named), texts of so many values that they are names
-            or numbers of records, one class.
+        MiaError: no such file or column, a column that is there twice, missing values (the columns are named), texts of so
+            many values that they are names or numbers of records, one class.
     """
     import pandas as pd
 
     path = _file(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            # or a field more would make the first column an index
-            table = pd.read_csv(path, index_col=False)
-    except pd.errors.ParserWarning as problem:
-        raise MiaError(
-            f"{path} has lines with more fields than there are names in its first line: give every column a "
-            "name."
-        ) from problem
-    except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as problem:
-        raise MiaError(
-            f"{path} cannot be read as a CSV ({problem}). Its first line names the columns, and commas part "
-            "them."
-        ) from problem
+    table = read_csv(path, str(path))
     check_choice("label", label, map(str, table.columns))
     lacking = table.columns[table.isna().any().to_numpy()]
     if len(lacking):
@@ -399,7 +386,7 @@ def from_folder(
     """
     from PIL import Image, ImageOps
 
-    path = Path(path).expanduser()
+    path = environment.path(path)
     if not path.is_dir():
         raise MiaError(f"path = {str(path)!r}: there is no such folder ({path.resolve()}).")
     if image_size is not None:
@@ -409,7 +396,7 @@ def from_folder(
     images = []
     for file, _ in track(files, f"reading {path.name}"):
         try:
-            with Image.open(file) as opened:
+            with Image.open(file, formats=FORMATS) as opened:
                 grey = opened.mode in ("1", "L", "LA", "I", "I;16", "F")
                 if opened.mode in ("I", "I;16", "F"):
                     raise MiaError(

@@ -31,12 +31,14 @@ REHEARSALS = 20  # games, at most, that a threshold is taken from
 
 
 def check_attacks(scores) -> None:
-    """Refuse scores that are no dictionary by the names of attacks, an empty one, or one name twice, as 1 and "1" are."""
+    """Refuse scores that are no dictionary by the names of attacks, an empty one, one name twice, as 1 and "1" are, and
+    records in one order under one name and in another under another."""
     if not isinstance(scores, Mapping) or not scores:
         raise MiaError(
             f"scores = {brief(scores)}: at least one attack is needed, {{name: scores}}; the members come second."
         )
     check_once("scores", scores)
+    check_order(-1, **{f"scores[{attack!r}]": given for attack, given in scores.items()})
 
 
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -382,6 +384,7 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
         predicted, observed: [N]. level: quantile level in [0, 1].
     """
     check_range("level", level, 0, 1)
+    check_order(-1, predicted=predicted, observed=observed)
     predicted, observed = (
         check_numbers(name, values).astype(float)
         for name, values in (("predicted", predicted), ("observed", observed))
@@ -404,6 +407,11 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
         )
     name, _, rate = text.partition("=")
     check_choice("metric", name, CORES)
+    if metric is not text and getattr(metric, "__module__", None) != __name__:
+        raise MiaError(
+            f"metric = {brief(metric)} is called {name}, as one of metrics is, and another: it would not be asked. "
+            "Metrics are taken by name; numbers of your own have their place in metrics.by_repetition."
+        )
     core, low_high = CORES[name], RANGES[name]
     if not name.endswith("_at_fpr"):
         return name, core, low_high  # type: ignore[return-value]

@@ -156,7 +156,7 @@ def distance(
     results = map_models(
         _task,
         models,
-        {"kind": "boundary", **how},
+        {"kind": "boundary"},
         "boundary distances",
         records=records,
         judged=judged,

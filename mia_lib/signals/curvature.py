@@ -84,8 +84,9 @@ def zero_order_trace(
         float64 [N].
 
     Raises:
-        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape, labels that are
-            no whole numbers from 0, one a record.
+        MiaError: h or iterations not above 0, an unknown variant, x of another type, `loss` of another shape, one that
+            depends on the other records of a batch (two more losses of the first batch tell), labels that are no whole numbers
+            from 0, one a record.
 
     Warns:
         UserWarning: h is so small that rounding shows in the probes. Four more losses of the first batch's records tell.
@@ -212,18 +213,17 @@ def traces(
     _check("iterations", iterations, seed, h)
     check_flag("warn", warn), check_flag("precise", precise)
     how = {"variant": variant, "iterations": int(iterations), "h": float(h), "seed": int(seed)}
-    spec = {"kind": "curvature", "dtype": dtype, "precise": precise, **how}
     return spread(
         map_models(
             _task,
             models,
-            spec,
+            {"kind": "curvature"},
             "curvature",
             records=records,
             dtype=dtype,
             how=how,
-            warn=warn,
-            precise=precise,
+            warn=bool(warn),
+            precise=bool(precise),
         ),
         "curvature",
         None,
@@ -350,6 +350,8 @@ def _streamed(
 
     def part(start: int, stop: int) -> np.ndarray:
         inputs, losses = x[start:stop], _of_points(loss, None if y is None else y[start:stop])
+        if start == first == 0:
+            _check_apart(losses, inputs)
         given = _hessian(losses, inputs) if products else losses
         together = max(1, most // (losses_each * (stop - start)))
         total = torch.zeros(stop - start, dtype=x.dtype, device=x.device)
@@ -396,6 +398,18 @@ def _of_points(loss: Callable, labels: torch.Tensor | None) -> Callable:
     return losses
 
 
+def _check_apart(losses: Callable, x: torch.Tensor) -> None:
+    """Refuse a loss that is another one when the first record of the batch is: then no trace is of a record alone."""
+    with torch.no_grad():
+        before, after = (losses(one[None])[0, 1:] for one in (x, torch.cat([x[-1:], x[1:]])))
+    rounding = 1e-4 * before.abs().max().item() if len(before) else 0.0
+    if not torch.allclose(before, after, rtol=1e-3, atol=rounding, equal_nan=True):
+        raise MiaError(
+            "loss of a record depends on the others of its batch, or is another one at each call, as of batch normalisation "
+            "or dropout that was left in training mode: its curvature would be none of a record's. Call model.eval() first."
+        )
+
+
 def _probes(x: torch.Tensor, seed: int, first: int, low: int, high: int) -> torch.Tensor:
     """Probes `low` to `high` of the records `first`, ... in `x` [B, ...]: +1 or -1, [high - low, B, ...]."""
     key = int(np.random.SeedSequence(seed).generate_state(1).view(np.int32)[0])
@@ -429,6 +443,12 @@ def _warn_of_rounding(
 ) -> None:
     """Compare with a step so small that all of the difference is rounding; that of the losses does not depend on the step."""
     eps = torch.finfo(x.dtype).eps
+    if not size and (x + 2 * h == x).any():
+        warnings.warn(
+            f"h = {h:g} is so far below the rounding of {x.dtype} (eps = {eps:.1e}) that x does not move: every trace is "
+            "0. Give x and the loss in float64, or a larger h.",
+            stacklevel=2,
+        )
     small = min(h, max(h / 1000, 64 * eps * x.abs().max().item()))  # a point must still move
     rounding = _difference(losses, x, u, v, small).abs().mean().item()
     if rounding > 0.1 * size:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from mia_lib import progress, store
+from mia_lib import environment, progress, store
 from mia_lib.archives import read_npz
 from mia_lib.checks import (
     LOSSES,
@@ -407,7 +407,7 @@ class _Kept:
             raise MiaError(
                 f"keep is of type {type(path).__name__}: the name of a file that ends in .npz is needed."
             )
-        self.path, self.about, self.parts = Path(path).expanduser() if path else None, about, []
+        self.path, self.about, self.parts = environment.path(path) if path else None, about, []
         self.written, self.unwritten = time.monotonic(), False
         if self.path is None:
             return

@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import torch
 
+from mia_lib import custom, progress, store, training
 from mia_lib import models as architectures
-from mia_lib import progress, store, training
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_type
@@ -54,21 +55,22 @@ def map_models(
             `outputs.inputs` takes them; labels int [N]; and the name of the loss the models were trained with.
         models: M models, all trained if any result is missing.
         spec: `kind`, and whatever besides model, records and code (that of models, signals and the function's own file)
-            determines the result; plain data, one for all or T of them.
+            determines the result, `each` of it; plain data, one for all or T of them.
         label: what the progress bar says.
         records: N, of the shape that the models were trained on; those that they were trained on when None.
         index: numbers of the models, int [T]; all when None.
         judged: bool [T, N], the records that each model is asked about; all when None.
         each: number from 0 to T - 1 -> arguments for this model alone; called for results that are missing.
         at_once: networks in that list, where they are small and on a graphics card; otherwise it has one.
-        arguments: for all models.
+        arguments: for all models, plain data or arrays, which determine the result, too.
 
     Returns:
         arrays by name, T times.
 
     Raises:
-        MiaError: records of another shape, or `judged` of another than [T, N].
+        MiaError: records of another shape, or `judged` of another than [T, N]; a function without a name of its own.
     """
+    check_type("function", function, FunctionType, "Write it in a module, with a name of its own.")
     check_type("models", models, Ensemble, "training.train describes one.")
     if records is not None:
         check_type("records", records, Dataset, "data.from_arrays makes one.")
@@ -81,10 +83,17 @@ def map_models(
             f"records of {records.name} have shape {records.shape}; the models were trained on "
             f"{models.records.shape}."
         )
-    code = store.code_of(store.PIECES, *models.modules(), Path(inspect.getfile(function)).resolve())
+    named = custom.sources(f"{function.__module__}:{function.__name__}")
+    own = Path(inspect.getfile(function)).resolve()
+    code = store.code_of(store.PIECES, *models.modules(), own, *named)
+    given = {
+        name: store.fingerprint(value) if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
     specs = [
         {
             **one,
+            "arguments": given,
             "code": code,
             "records": records.fingerprint,
             "model": store.address(models.spec(m)),

@@ -239,6 +239,8 @@ def test_what_is_misspelt_is_said_before_pytorch_is_imported(tmp_path):
         "fpr = 5.0": [*rest, "--fpr", "5"],
         "minutes = 0.0": [*rest, "--minutes", "0"],
         "n.npz: there is no such file": [*rest, "--public", "n.npz"],
+        "~nobody-here/n.npz: there is no such file": [*rest, "--public", "~nobody-here/n.npz"],
+        "can be no path": [*rest, "-o", "x" * 300],
         "MODEL is missing": ["--members", "m.npz"],
         "is not empty": [*rest, "-o", "."],
         "makes no use of --score:": [*rest, "--score", "a"],

@@ -1,5 +1,8 @@
 """Records of the user's own: what is read is what was given, and what cannot be used is refused with the way out."""
 
+import os
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -172,6 +175,20 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, given, words):
         data.from_npz(tmp_path / "mine.npz")
 
 
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("~nobody-here/x.npz", "there is no such file"),
+        ("a\0b.npz", "can be no path"),
+        (f"{'x' * 300}.npz", r"xxx\.\.\. can be no path \(.*too long"),
+    ],
+)
+def test_what_can_be_no_path_is_refused(path, words):
+    for read in (data.from_npz, data.load, data.from_folder, lambda path: data.from_csv(path, "y")):
+        with pytest.raises(MiaError, match=words.replace("file", "f(ile|older)")):
+            read(path)
+
+
 def csv(tmp_path, text: str):
     (tmp_path / "people.csv").write_text(text)
     return tmp_path / "people.csv"
@@ -235,12 +252,20 @@ def test_columns_of_numbers_stay_and_words_become_columns(tmp_path):
             "y",
             "text of 80 values in id, for 80 records",
         ),
-        ("a,b,y\n1,2,0,9\n3,4,1,8\n", "y", "more fields than there are names"),
+        ("a,b,y\n1,2,0,9\n3,4,1,8\n", "y", "and no field more"),
+        ("a,y,y\n1,2,2\n3,4,4\n", "y", "several columns y: give each a name of its own"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, text, label, words):
     with pytest.raises(MiaError, match=words):
         data.from_csv(csv(tmp_path, text), label)
+
+
+def test_a_column_of_a_long_table_is_read_as_a_whole(tmp_path):
+    text = "a,y\n" + "1,01\n" * 300_000 + "2,x\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert data.from_csv(csv(tmp_path, text), "y").classes == ("01", "x")
 
 
 def save(folder, name: str, pixels: np.ndarray):
@@ -271,7 +296,7 @@ def test_a_folder_is_its_images_in_the_order_of_their_names_and_of_splits_traini
     assert found.x.tobytes() == BYTES[[1, 2, 3, 0], :, :, :1].tobytes() and found.name == "splits"
 
 
-def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path, monkeypatch):
     def refused(words: str, folder=tmp_path, **options):
         with pytest.raises(MiaError, match=words):
             data.from_folder(folder, **options)
@@ -285,6 +310,12 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path):
     refused("b holds no images: files that end in .png")
     (tmp_path / "b" / "broken.png").write_bytes((tmp_path / "a" / "1.png").read_bytes()[:60])
     refused("broken.png cannot be read as an image.*mend it")
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\n")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    (tmp_path / "b" / "broken.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n")
+    refused("broken.png cannot be read as an image")
+    assert not (tmp_path / "asked").exists(), "a stranger's PostScript is a program"
     refused("image_size = 0", image_size=0)
     (tmp_path / "b" / "broken.png").unlink()
     save(tmp_path / "b", "1.png", np.full((9, 9, 3), 5, np.uint8))

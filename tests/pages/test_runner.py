@@ -41,10 +41,15 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
     assert "# A tinier page" in ran.read_text()
     source.write_text(source.read_text().replace('"one dot"', '"a dot"'))
     assert runner.run("tiny", {"steps": 2}) != ran and times_run(tiny) == 2
-    for steps in (1, 2):  # what a run of ours left is overwritten
-        assert (
-            runner.run("tiny", {"steps": steps}, output=tiny / "out") == tiny / "out" / "tiny.ipynb"
-        )
+    for steps in (1, 2, 2):  # what an earlier run of ours left is put aside
+        ran = runner.run("tiny", {"steps": steps}, output=tiny / "out")
+        assert ran == tiny / "out" / "tiny.ipynb"
+        assert runner.run_record(ran)["changed"] == {"steps": steps}
+        ran.with_suffix(".html").write_text(f"page of {steps}")
+    [aside] = {*(tiny / "out").glob("*.ipynb")} - {ran}
+    assert runner.run_record(aside)["changed"] == {"steps": 1}
+    assert aside.stem == f"tiny-{runner.run_record(aside)['key']}"
+    assert aside.with_suffix(".html").read_text() == "page of 1"
 
 
 def test_the_key_follows_parameters_printed_numbers_and_the_code_of_the_library_and_of_the_readers_own_modules(
@@ -176,6 +181,7 @@ def test_the_key_follows_the_records_of_a_set_that_nothing_pins(tiny, monkeypatc
             for where in ("file", "file/inside", "/proc/nothing")
         ),
         ("mine", "holds a tiny.ipynb that `mia run` did not make"),
+        ("pages", "holds a tiny.html that `mia run` did not make"),
     ],
 )
 def test_nothing_of_the_readers_own_is_overwritten_and_an_output_that_cannot_be_a_folder_refused(
@@ -187,9 +193,12 @@ def test_nothing_of_the_readers_own_is_overwritten_and_an_output_that_cannot_be_
         tiny / "mine" / "tiny.ipynb",
     )
     (tiny / "file").write_text("mine")
+    (tiny / "pages").mkdir()
+    (tiny / "pages" / "tiny.html").write_text("mine")
     with pytest.raises(MiaError, match=said):
         runner.run("tiny", output=tiny / where)
-    assert times_run(tiny) == 0 and (tiny / "file").read_text() == "mine"
+    assert times_run(tiny) == 0
+    assert {(tiny / path).read_text() for path in ("file", "pages/tiny.html")} == {"mine"}
     assert "my notes" in (tiny / "mine" / "tiny.ipynb").read_text()
 
 

@@ -147,6 +147,15 @@ def test_after_ctrl_c_the_finished_cells_stay_and_are_not_run_again(swept):
     assert len(runs(swept)) == 2 and set(pd.read_csv(swept / "out" / "results.csv").steps) == {1, 2}
 
 
+@pytest.mark.parametrize("name", ["index.html", "results.csv"])
+def test_a_file_of_the_readers_own_is_not_overwritten(swept, name):
+    (swept / "out").mkdir()
+    (swept / "out" / name).write_text("mine")
+    with pytest.raises(MiaError, match=f"holds a {name} that `mia sweep` did not make"):
+        run({"steps": "1,2"}, output=swept / "out")
+    assert (swept / "out" / name).read_text() == "mine" and not runs(swept)
+
+
 def test_the_command_line_takes_pairs_and_a_failing_cell_is_named_and_the_others_go_on(swept):
     done = CliRunner().invoke(app, ["sweep", "tiny", "-p", "sizes", "1,2|3", "-p", "mode=plain"])
     assert done.exit_code == 0, done.stderr

@@ -4,6 +4,7 @@ import importlib
 import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -378,3 +379,29 @@ def test_results_are_kept_one_by_one_under_the_code_of_the_functions_file(own, m
             each=lambda k, index=index: asked.append(index[k]) or {},
         )
     assert asked == [0, 1, 2, 0]
+
+
+def test_what_a_function_is_given_and_what_its_module_imports_determine_what_is_kept(
+    own, mapped, tmp_path
+):
+    (tmp_path / "own_helper.py").write_text("PLUS = 0\n")
+    (tmp_path / "own_signal.py").write_text("import own_helper\n" + ASKED)
+
+    def top(**arguments):
+        store._taken.clear()  # as in a new process
+        [arrays] = signals.map_models(
+            own.asked, mapped, {"kind": "top"}, "tops", index=[0], **arguments
+        )
+        return arrays["top"]
+
+    once = top(scale=1.0)
+    assert_allclose(top(scale=2.0), 2 * once, rtol=1e-6)
+    assert_allclose(top(scale=1.0, shift=np.float32([3.0])), once + 3, rtol=1e-5)
+    assert_allclose(top(scale=1.0, shift=np.float32([4.0])), once + 4, rtol=1e-5)
+    asked = []
+    for plus in (0, 0, 1):
+        (tmp_path / "own_helper.py").write_text(f"PLUS = {plus}\n")
+        top(scale=5.0, each=lambda k, plus=plus: asked.append(plus) or {})
+    assert asked == [0, 1]
+    with pytest.raises(MiaError, match="function is of type partial: function is needed"):
+        signals.map_models(partial(own.asked, scale=3.0), mapped, {"kind": "top"}, "tops")

@@ -25,7 +25,7 @@ from scipy.special import ndtri
 from mia_lib.attacks import needs
 from mia_lib.attacks.baselines import check_levels
 from mia_lib.attacks.quantile import trees
-from mia_lib.checks import Regressor, check_labels, check_numbers
+from mia_lib.checks import Regressor, check_labels, check_numbers, check_order
 from mia_lib.errors import MiaError, brief, check_whole
 
 MIN_PUBLIC = 20  # public records to fit a regression to
@@ -229,9 +229,10 @@ class _Regression:
     def _trees(self) -> bool:
         return isinstance(self.model, trees.TreeConfig)
 
-    def _checked(self, x, labels, score=None, of: str = ""):
-        """Records, labels and scores that fit each other."""
+    def _checked(self, x, labels, score=..., of: str = ""):
+        """Records, labels and scores that fit each other; the last as they are where none were given."""
         of = of and f"{of}: "
+        check_order(**{f"{of}x": x, f"{of}score": score, f"{of}labels": labels})
         x = check_numbers(f"{of}x", x)
         if not x.ndim:
             raise MiaError(f"{of}x has no records: [N, ...] is needed.")
@@ -246,7 +247,7 @@ class _Regression:
             )
         if labels is not None:
             labels = check_labels(f"{of}labels", labels, self.classes, len(x))
-        if score is not None:
+        if score is not ...:
             score = _scores(score, f"{of}score")
             if score.shape != x.shape[:1]:
                 raise MiaError(
@@ -283,7 +284,7 @@ class _Regression:
             MiaError: fewer than 20 records, scores that are infinite or all equal, lengths that differ, labels missing or not
                 wanted, CatBoost absent.
         """
-        x, labels, score = self._checked(x, labels, _scores(score))
+        x, labels, score = self._checked(x, labels, score)
         if len(x) < MIN_PUBLIC:
             raise MiaError(
                 f"{type(self).__name__} was given {len(x)} public records to fit: at least {MIN_PUBLIC} are needed."
@@ -302,7 +303,7 @@ class _Regression:
             validation_x, validation_labels, validation_score = self._checked(
                 validation[0],
                 validation[2] if len(validation) == 3 else None,
-                _scores(validation[1], "validation: score"),
+                validation[1],
                 "validation",
             )
             validation_set = validation_x, (validation_score - centre) / scale, validation_labels
