@@ -415,7 +415,7 @@ results.show_table(
 #
 # What is promised is an average over records, not a rate for each kind of them: only a class of functions that has the indicator of a group keeps the group's
 # rate (Theorem 2; checked as C2 on a world where scores spread more at high $x$). With $\alpha'$ the rate before a shift and $\rho$ the largest density of
-# the residual, the shift to $\alpha$ saves at least $(\alpha - \alpha')^2 / (2 \rho)$ of the loss (Lemma 3; the text that we have lost symbols there).
+# the residual, the shift to $\alpha$ saves at least $(\alpha - \alpha')^2 / (2 \rho)$ of the loss (Lemma 3, whose factor and density are missing in the copy of the paper that we read).
 #
 # ### With the label or without it
 #
