@@ -19,8 +19,8 @@
 #
 # **On small networks of {ours}`set`, one regression on public records predicts for each image how high the score of a non-member would be. Judged as in the
 # paper, by the position of the score among those predicted, it finds {ours}`xy-tpr:value` of the members at one false alarm in a hundred; one threshold for all
-# finds {ours}`marginal-tpr:value`, eight references {ours}`few-tpr:value`. Judged by the loss, the same regression finds {ours}`xy-calibrated-tpr:value`, as one
-# reference does: {ours}`one-calibrated-tpr:value`.**
+# finds {ours}`marginal-tpr:value`, eight references {ours}`few-tpr:value`. Judged by the loss, the same regression finds {ours}`xy-calibrated-tpr:value` and one
+# reference {ours}`one-calibrated-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 resnet: bool = True  # whether to attack the published networks ResNet-9 of CIFAR-10, too
