@@ -19,8 +19,8 @@
 #
 # **On small networks of {ours}`set`, one regression on public records predicts for each image how high the score of a non-member would be. Judged as in the
 # paper, by the position of the score among those predicted, it finds {ours}`xy-tpr:value` of the members at one false alarm in a hundred; one threshold for all
-# finds {ours}`marginal-tpr:value`, eight references {ours}`few-tpr:value`. Judged by the loss, the same regression finds {ours}`xy-calibrated-tpr:value`, as one
-# reference does: {ours}`one-calibrated-tpr:value`.**
+# finds {ours}`marginal-tpr:value`, eight references {ours}`few-tpr:value`. Judged by the loss, the same regression finds {ours}`xy-calibrated-tpr:value` and one
+# reference {ours}`one-calibrated-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 resnet: bool = True  # whether to attack the published networks ResNet-9 of CIFAR-10, too
@@ -415,7 +415,7 @@ results.show_table(
 #
 # What is promised is an average over records, not a rate for each kind of them: only a class of functions that has the indicator of a group keeps the group's
 # rate (Theorem 2; checked as C2 on a world where scores spread more at high $x$). With $\alpha'$ the rate before a shift and $\rho$ the largest density of
-# the residual, the shift to $\alpha$ saves at least $(\alpha - \alpha')^2 / (2 \rho)$ of the loss (Lemma 3; the text that we have lost symbols there).
+# the residual, the shift to $\alpha$ saves at least $(\alpha - \alpha')^2 / (2 \rho)$ of the loss (Lemma 3, whose factor and density are missing in the copy of the paper that we read).
 #
 # ### With the label or without it
 #
