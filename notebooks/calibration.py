@@ -327,8 +327,8 @@ figures.show(
 # models choose {ours}`learned-a`; one is the calibrated loss in another unit. With {ours}`authors-a`, which its authors give for CIFAR-10, it finds {ours}`rmia-authors:value` on the
 # small CNNs of CIFAR-100 in the place of {ours}`rmia-learned:value`.
 #
-# **LiRA, MAST and overfitting.** On the perceptrons, which know their images by heart, LiRA finds more than twice what the calibrated loss finds, and more references
-# make the calibrated loss worse. On the small CNNs MAST with the midpoint is ahead of LiRA.
+# **LiRA, MAST and overfitting.** On the perceptrons, which know their images by heart, LiRA finds more than the calibrated loss at any number of references, and more
+# references lower that loss's AUC. On the small CNNs MAST with the midpoint is ahead of LiRA.
 # :::
 #
 # ## When members are rare: Figure 4
