@@ -126,6 +126,7 @@ STRENGTH = {
     "Attack R": 1.0,
     "Song and Mittal": 0.6,
     "log curvature": 0.8,
+    "LiRA, one spread": 1.8,
     "log odds": 1.1,
     "LiRA + curvature": 3.4,
     "Curv, log ratio": 1.0,
