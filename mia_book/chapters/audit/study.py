@@ -118,7 +118,7 @@ def gaussian_bound(score: np.ndarray, coins: np.ndarray, delta: float) -> float:
 
 
 def canary_bounds(held: Bank, many: bool = False) -> pd.DataFrame:
-    """Study "canaries", or "no noise": both bounds on epsilon for each kind of canaries, by `bound` and by what was `promised`.
+    """Study "canaries", or "no noise": both bounds on epsilon for each kind of canaries, by `bound` and what was `promised`.
 
     Of "one run" a row for each run, from all of its canaries; with `many` a row for each canary, from all runs: "gradients,
     many runs". Attack "model" has the accuracy of each run and "accountant" the epsilon that it spent.
