@@ -178,6 +178,17 @@ REFUSED = [
             lambda: iha.scores(LOSS, X, np.tri(5), np.ones(5), OWN_MEMBERS, 40, 0.1, 0.9, 0.0),
         )
     ),
+    *(
+        (call, "value: every frame has a column of this name")
+        for call in (
+            lambda: metrics.by_target({"x": REFERENCES}, MEMBERS, ["auc"], value=3),
+            lambda: metrics.by_repetition({"x": {"auc": [0.5]}}, value=3),
+        )
+    ),
+    (
+        lambda: metrics.estimate(metrics.by_repetition({"x": {"a": [0.5]}}), "x", "a", n=3),
+        "column = 'n' is not known",
+    ),
     (
         lambda: iha.scores(LOSS, X, np.eye(5), np.ones(5), OWN_MEMBERS, 39, 0.1, 0.9, 0.0),
         "members_known has 40 members, and n = 39: n is the number of records in the training set",
@@ -462,6 +473,13 @@ WARNED = [
         "level = 0.99 is the false positive",
     ),
     (lambda: metrics.bootstrap("auc", SCORE, OWN_MEMBERS, level=0.05), "for 95 % give 0.95"),
+    *(
+        (
+            lambda bound=bound: bound(SCORE, OWN_MEMBERS, confidence=0.05),
+            "confidence = 0.05 is .* for 95 % give 0.95",
+        )
+        for bound in (metrics.epsilon_lower_bound, metrics.epsilon_one_run)
+    ),
     (
         lambda: metrics.bootstrap("tpr_at_fpr=0.001", SCORE, OWN_MEMBERS),
         "below the resolution: 40 non-members.*0.025.*Use more non-members",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RANGES = ranking.RANGES | dict.fromkeys(
     ("accuracy", "agreement", "alarms", "fpr", "tpr"), (0.0, 1.0)
 )
+OWN_COLUMNS = {"attack", "metric", "value", "estimate"}  # that a frame has
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +188,7 @@ def by_target(
     import pandas as pd
 
     ranking.check_attacks(scores)
+    _check_columns(columns)
     draws, seed = check_count("draws", draws), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
     if len(set(shapes.values())) > 1:
@@ -238,6 +240,7 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
     each repetition, which has records of its own, or a single number that has no chance in it."""
     import pandas as pd
 
+    _check_columns(columns)
     rows = []
     for attack, of_attack in values.items():
         for metric, numbers in of_attack.items():
@@ -255,6 +258,13 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
     return pd.DataFrame(rows)
 
 
+def _check_columns(columns: Mapping) -> None:
+    if taken := OWN_COLUMNS & columns.keys():
+        raise MiaError(
+            f"{', '.join(sorted(taken))}: every frame has a column of this name. Give yours another."
+        )
+
+
 def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate:
     """The estimate of an attack and a metric in a frame of `by_target` or `by_repetition`; `where`
     gives values of further columns.
@@ -264,6 +274,7 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
     """
     rows = np.ones(len(frame), bool)
     for column, value in {"attack": attack, "metric": metric, **where}.items():
+        check_choice("column", column, frame.columns)
         matching = rows & (frame[column] == value).to_numpy(bool)
         if not matching.any():
             check_choice(column, value, list(frame[column][rows].unique()))
@@ -273,7 +284,8 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
         settings = frame.drop(columns=["value", "estimate"])
         varying = [column for column in settings if settings[column].nunique() > 1]
         raise MiaError(
-            f"{attack}, {metric} has several results, apart by {', '.join(varying)}: name one value of each."
+            f"{attack}, {metric} has several results, apart by {', '.join(varying) or 'no column'}: name one value of each"
+            f"{' and, of frames put together, give each a column that tells it apart' * (not varying)}."
         )
     return frame["estimate"].iloc[0]
 

@@ -12,6 +12,7 @@ So guesses that are right too often refute an epsilon, and the largest that is r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -130,7 +131,7 @@ def epsilon_one_run(
             that fair coins do not fall like that once in a million runs.
     """
     check_range("delta", delta, 0, 1)
-    if not 0 < check_range("confidence", confidence, 0, 1) < 1:
+    if not 0 < _check_confidence(confidence) < 1:
         raise MiaError(
             f"confidence = {confidence!r}: a number between 0 and 1 is needed, such as 0.95."
         )
@@ -152,6 +153,16 @@ def epsilon_one_run(
         )
         bounds.append(OneRunBound(bound, guessed_in, guessed_out, right, count, delta, confidence))
     return max(bounds)
+
+
+def _check_confidence(confidence: float) -> float:
+    if 0 < check_range("confidence", confidence, 0, 1) < 0.5:
+        warnings.warn(
+            f"confidence = {confidence:g} is that of a bound, less than a half: for 95 % give 0.95.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return confidence
 
 
 def _pairs(guesses, canaries: int) -> list[tuple[int, int]]:
@@ -262,7 +273,7 @@ def epsilon_lower_bound(
         MiaError: as `roc_curve`; several targets, fewer than two members or non-members, numbers out of range.
     """
     check_range("delta", delta, 0, 1)
-    check_range("confidence", confidence, 0, 1)
+    _check_confidence(confidence)
     splits, seed = check_count("splits", splits), check_whole("seed", seed, 0)
     scores, members, single = check_scores(scores, members)
     if not single or min(members.sum(), (~members).sum()) < 2:

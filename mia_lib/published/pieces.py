@@ -193,7 +193,7 @@ def _check(manifest: dict, path: Path) -> None:
         if not isinstance(manifest.get(name), kind):
             raise ValueError(f"{name} is {manifest.get(name)!r}")
     for name in ("device", "device_kind", "date"):
-        if MARKUP.search(manifest[name]):
+        if MARKUP.search(manifest[name]) or not manifest[name].isprintable():
             raise ValueError(f"{name} is {manifest[name]!r}")
     first, stop = manifest["index"]
     if not 0 <= first < stop <= MOST_MODELS or not path.stem.endswith(f"-{first:03}-{stop - 1:03}"):

@@ -317,6 +317,7 @@ FORM = {"dtype": "float16", "shape": [4, 5]}
         ({"seconds": -1}, "seconds is -1"),
         ({"bytes": 10**400}, "bytes is 1000"),
         ({"device": "<img src=x>"}, "device is"),
+        ({"device": "\x1b[2J"}, "device is"),
         ({"date": "[1](javascript:x)"}, "date is"),
         ({"parents": [{"name": [], "edition": 1, "sha256": ""}]}, "made from"),
         ({"arrays": {}}, "holds margin, members"),
