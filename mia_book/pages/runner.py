@@ -558,6 +558,10 @@ class _Session:
             source = error.source
             kept = f" What ran until then is kept in {self.output}."
             last = (error.evalue or "").strip().splitlines() or [""]
+            if error.ename == "MiaError" and last[-1]:  # which says what was given, and what to do
+                return NotebookFailed(
+                    f"{self.name} cannot be run so. {outputs.without_colours(last[-1])}{kept}"
+                )
             what = f"{error.ename}: {last[-1]}" if last[-1] else error.ename
         elif isinstance(error, DeadKernelError) and self.cell is not None:
             number, source = len(self.seconds) + 1, self.cell.source

@@ -141,6 +141,17 @@ def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     assert runner.run_record(kept) is None and not kept.with_suffix(".html").exists()
 
 
+def test_a_refusal_of_the_library_is_said_as_it_is(tiny):
+    (tiny / "notebooks" / "refuses.py").write_text(
+        TITLE
+        + "# %%\nfrom mia_lib.errors import MiaError\nraise MiaError('n = 7: 2 to 6 can be had.')\n"
+    )
+    with pytest.raises(runner.NotebookFailed) as error:
+        runner.run("refuses", output=tiny / "out")
+    said = "refuses cannot be run so. n = 7: 2 to 6 can be had. What ran until then is kept in "
+    assert str(error.value).startswith(said)
+
+
 def test_the_key_follows_the_records_of_a_set_that_nothing_pins(tiny, monkeypatch):
     """Whoever puts another NAME.npz in place has another run; of a set that is not here that is said before anything runs."""
     (folder := tiny / "sets").mkdir()
