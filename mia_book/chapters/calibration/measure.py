@@ -489,11 +489,3 @@ cifar10_small = measurement(
     dataset="cifar10",
     weights="bank/cifar10-small-weights",
 )(further)
-cifar100_small = measurement(
-    "calibration/cifar100-small",
-    probe=WALK_PROBE,
-    chunk=4,
-    cost=_walk_cost,
-    dataset="cifar100",
-    weights="bank/cifar100-small-weights",
-)(further)
