@@ -287,7 +287,7 @@ figures.show(
 # every setting. With six its lead in accuracy is open where networks know their images by heart.
 #
 # **In accuracy the theorem's own threshold is as good as its temperature.** On the networks of Table 2 the attacker's own models choose $T =$ {ours}`learned-t`, and the soft minimum
-# beats MALT as the best split does; at $T = 1$ it is right on {ours}`hot-accuracy:value`. At one false alarm in a hundred it finds {ours}`soft-tpr:value` there, fewer than the best split.
+# beats MALT as the best split does; at $T = 1$ it is right on {ours}`hot-accuracy:value`. At one false alarm in a hundred it finds {ours}`soft-tpr:value`, fewer than the best split.
 # On the small CNNs of CIFAR-10 they choose $T =$ {ours}`small-t`.
 #
 # **LiRA is ahead where networks overfit most.** On those of Table 2 and the perceptrons it finds more members than MAST. On the small CNNs MAST is ahead or level, and on ResNet-9 LiRA leads with {param}`references` references alone.
@@ -330,7 +330,7 @@ results.show_table(
 #
 # A part of these accuracies is luck: the table's random numbers are above one half, too. With a threshold from other splits the leads are smaller,
 # {ours}`rehearsed-lead` points on average for MATT over MALT and {ours}`rehearsed-gap` for MALT over 0-1. At $n =$ {ours}`n-large` MATT is {ours}`matt-over` points above
-# guessing, MALT {ours}`malt-over`, and MALT's lead over 0-1 is {ours}`gap-large`.
+# guessing, MALT {ours}`malt-over`; MALT's lead over 0-1 is {ours}`gap-large`.
 #
 # Our features are not the paper's: at $n =$ {ours}`n-small` models have {ours}`fit-train` of the members and {ours}`fit-validation` of others right, the paper's
 # {printed}`table1 | n = 400 | none | train_accuracy` and {printed}`table1 | n = 400 | none | validation_accuracy`.
