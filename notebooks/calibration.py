@@ -1,7 +1,13 @@
 # ---
 # jupyter:
 #   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill,-execution,-editable,-slideshow
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -12,7 +18,7 @@
 # # Difficulty calibration
 #
 # **On {param}`image_dataset:title`, the loss of a network finds {ours}`orig-tpr:value` of its training images if one in a hundred of the other images
-# may be accused; guessing finds 1 %. Subtract the loss that one other network gives to the same images, and it finds
+# may be taken for one by mistake; guessing finds 1 %. Subtract the loss that one other network gives to the same images, and it finds
 # {ours}`cal-tpr:value`. With that same network RMIA, an attack two years younger than the paper, finds {ours}`rmia-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
@@ -80,34 +86,34 @@ figures.show(
 
 # %% [markdown]
 # Lauren Watson, Chuan Guo, Graham Cormode and Alexandre Sablayrolles, *On the Importance of Difficulty Calibration in Membership Inference
-# Attacks*, ICLR 2022 {cite}`watson2022importance`. Run it again: `mia run calibration`, or with other settings,
+# Attacks*, ICLR 2022 {cite}`watson2022importance`. Run it again: `mia run calibration`, or
 # `mia run calibration -p setting_references 2,8` ([how to rerun](../book/rerun.md)).
 #
 # ## What the attacker has
 #
 # One round of the [membership game](../book/game.md) is called a *play* here. Each play splits the records at random. One half is private: the target
 # is trained on half of it, and private records are judged. The other half is public and belongs to the attacker, who trains
-# {term}`reference models <reference model>` there. What each attack asks of the target is listed [below](#calibration-needs).
+# {term}`reference models <reference model>` there.
 #
 # ## The idea: a low loss may be an easy record
 #
 # Each dot is an image of the first play. Its place says how hard it is for the target (upwards) and for a reference that never saw it (to the right).
-# The easiest images have a low loss under every network. They fill the space below the line, whether the target was trained on them or not.
+# The easiest images have a low loss under every network. They fill the space below the line, and {ours}`called-loss:value` of them are members; of the ringed images {ours}`called-calibrated:value`.
 
 # %% tags=["hide-input"]
 results.name({f"called-{name}": share for name, share in exhibits.called_in_idea(images).items()}, ".0%")
 figures.explore(
     exhibits.idea_chart(images), exhibits.idea(images), name="calibration-idea",
     instructions="Move the number of images that are called members. Which rule finds more members among the images that it calls first?",
-    caption="Below the line: the tenth of the images with the lowest loss, of which {ours}`called-loss` are members. Rings: the tenth with the lowest "
-            "calibrated loss, of which {ours}`called-calibrated` are members. One play on {param}`image_dataset:title`.",
+    caption="Below the line: the tenth of the images with the lowest loss. Rings: the tenth with the lowest calibrated loss, which is the difference of both losses. "
+            "One play on {param}`image_dataset:title`.",
     alt="Scatter plot of ranks, loss under the target against loss under the reference. Images with the lowest calibrated loss are ringed and lie "
         "below the diagonal. Of the images below the line {ours}`called-loss:value` are members, of the ringed ones {ours}`called-calibrated:value`.")
 
 # %% [markdown]
 # ## One target by hand
 #
-# This cell tells 200 members from 200 others of German credit, which lies in the repository, with one reference, stopped where it is best on other public records.
+# This cell tells 200 members from 200 others of German credit with one reference, stopped where it is best on other public records.
 
 # %%
 pool = data.load("german_credit").take(np.arange(800))
@@ -146,7 +152,7 @@ hand = {"Orig": bayes.malt(loss), "Cal.": calibration.calibrate(-loss, -usual[No
 # $$ (calibration-score)
 # ```
 #
-# There are two ways to get such models. **Cal.** trains a reference on public records from random weights. **Cal.-F** (*forgetting*) trains the
+# **Cal.** trains a reference on public records from random weights. **Cal.-F** (*forgetting*) trains the
 # target itself further on public records and hopes that it forgets its members.
 
 # %% tags=["hide-input"]
@@ -212,7 +218,7 @@ results.show_table(
 # One reference raises the AUC by {ours}`mean-gain` points on average over data and scores, most of it on the two small tables. On CIFAR-10
 # the loss gains {ours}`loss-gain` points and the gradient norm {ours}`norm-gain`, less than in the paper; the next section says why.
 # Forgetting gains {ours}`mean-gain-f` points on average, and that mean hides gains and losses: on CIFAR-10 the gradient norm gains {ours}`norm-gain-f`, more than
-# by a reference, and confidence {ours}`confidence-gain-f`. Confidence, which does not look at the label, gains least. The best attack on each set is a calibrated one.
+# by a reference, and confidence changes by {ours}`confidence-gain-f`. Confidence, which does not look at the label, gains least. The best attack on each set is a calibrated one.
 # :::
 #
 # ## When the reference stops
@@ -255,7 +261,7 @@ figures.show(
 # **The stopping rule is the gain.** Calibrated by a reference that was stopped after {ours}`middle-stop` epochs, when it was right on {ours}`stop-in` of its own records
 # and on {ours}`stop-out` of others, the loss gains {ours}`loss-early` points of AUC and the gradient norm {ours}`norm-early`: the paper's gains. By the very reference that
 # validates best they gain {ours}`loss-late` and {ours}`norm-late`. The law says why the gain falls: difficulty is {ours}`ratio-first` times the noise
-# after {ours}`first-stop` epochs, and {ours}`ratio-best` times at the end. A network that knows its records by heart is sure of itself on others, too, so that its loss there is partly chance.
+# after {ours}`first-stop` epochs, and {ours}`ratio-best` times at the end.
 # :::
 #
 # ## More references, and younger attacks
@@ -298,11 +304,17 @@ there = {name.removeprefix("bank/"): published.load(name)
          for name in setting_banks}
 asked, constants = settings.attack_banks(
     there, setting_references, setting_targets, study.IN_SETTINGS, study.METRICS)
-asked["score"] = "loss"
-frame = pd.concat([frame, asked])
+knowing = {"tanh-cnn": published.load("bayes/table2")}
+before, _ = settings.attack_banks(
+    there | knowing, setting_references, setting_targets, study.BEFORE,
+    study.METRICS)
+before["study"] = "before and after"
+frame = pd.concat([frame, pd.concat([asked, before]).assign(score="loss")])
 
 # %% tags=["hide-input"]
 results.name({"setting-banks": len(there)})
+results.name({f"tanh-{word}-{short}": metrics.estimate(before, attack, metric, data="tanh-cnn", references=before["references"].max()).interval((0.0, 1.0))
+              for word, attack in (("orig", "Orig"), ("cal", "Cal.")) for short, metric in zip(("auc", "tpr"), study.METRICS, strict=True)}, ".1%")
 results.name({"authors-a": registry.OFFLINE_A}, ".1f")
 most = {"data": "cifar100-small" if "cifar100-small" in there else list(there)[0], "references": asked["references"].max()}
 of_most = constants[(constants["metric"] == study.METRICS[1]) & (constants["references"] == most["references"])].groupby("data", sort=False)["value"]
@@ -311,24 +323,27 @@ results.name({f"rmia-{word}": metrics.estimate(asked, attack, study.METRICS[1], 
               for word, attack in (("learned", "RMIA, offline"), ("authors", "RMIA, offline, a = 0.3"))}, ".1%")
 on_images = {"dataset": image_dataset, "architecture": image_architecture,
              "members": int(images.members[0].sum()), "epochs": image_epochs}
-titles = {"A4": "A4: RMIA, learned, less Cal.", "A3": "A3: LiRA less Cal.", "A6": "A6: MAST (midpoint) less LiRA"}
+titles = {"A4": "A4: RMIA, learned, less Cal.", "A3": "A3: LiRA less Cal.", "A6": "A6: MAST (midpoint) less LiRA", "A7": "A7: Cal. less Orig, AUC"}
 regime = claims.regime("calibration", "Figure 5", {"Figure 5": on_images})
 in_settings = {title: rules.settings_of(claims.claims("calibration")[claim], frame, regime) for claim, title in titles.items()}
 figures.show(
     settings.specification(in_settings), name="calibration-settings",
-    caption="Three comparisons at 1 % false alarms in every setting, a bank or the plays of Table 2 and a number of references: differences of the true positive rates in percentage points, with "
+    caption="Three comparisons at 1 % false alarms, and one by AUC, in every setting, a bank or the plays of Table 2 and a number of references: differences in percentage points, with "
             "intervals that hold together in each panel at 95 %, over {param}`setting_targets` targets of each bank and 10,000 of its records. Dots: the claim stands; crosses: it is turned; grey: open.",
-    alt="Three panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+    alt="Four panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
 
 # %% [markdown]
 # :::{finding}
-# :claims: C13 depends, A3 depends, A4 reproduced, A6 depends
+# :claims: C13 depends, A3 depends, A4 reproduced, A7 depends, A6 depends
 # **RMIA is ahead with its own constant.** With it learned, offline RMIA finds more than the calibrated loss wherever the two can be told apart. With {ours}`most` references
-# models choose {ours}`learned-a`; one is the calibrated loss in another unit. With {ours}`authors-a`, which its authors give for CIFAR-10, it finds {ours}`rmia-authors:value` on the
+# models choose {ours}`learned-a`; at one RMIA is nearly the calibrated loss. With {ours}`authors-a`, which its authors give for CIFAR-10, it finds {ours}`rmia-authors:value` on the
 # small CNNs of CIFAR-100 in the place of {ours}`rmia-learned:value`.
 #
 # **LiRA, MAST and overfitting.** On the perceptrons, which know their images by heart, LiRA finds more than the calibrated loss at any number of references, and more
 # references lower that loss's AUC. On the small CNNs MAST with the midpoint is ahead of LiRA.
+#
+# **Calibration can cost AUC.** On the networks of [another chapter](bayes.ipynb) (*tanh-cnn*), which know 15,000 images of CIFAR-10 by heart, the loss has an AUC of {ours}`tanh-orig-auc:value`,
+# calibrated {ours}`tanh-cal-auc:value`. At 1 % false alarms calibration still helps: {ours}`tanh-cal-tpr:value` for {ours}`tanh-orig-tpr:value`.
 # :::
 #
 # ## When members are rare: Figure 4
@@ -353,22 +368,21 @@ figures.show(
 
 # %% [markdown]
 # With ten others to a member, the calibrated loss is right about {ours}`precision-first` of the few images that it calls first, and about {ours}`precision-cal:value` at a recall
-# of 5 %, the loss about {ours}`precision-orig:value`. Accuracy rises as members get rarer, as calling nobody does.
+# of 5 %, the loss about {ours}`precision-orig:value`. Accuracy rises as members get rarer, for calling nobody a member is right more often.
 #
 # ## What held and what did not
 #
 # :::{finding}
-# :claims: C1 reproduced, C5 reproduced, C6 reproduced, C12 reproduced, C16 reproduced, C2 depends, C4 depends, C11 depends, C11c depends, C3 depends, C10 inconclusive
+# :claims: C1 reproduced, C5 reproduced, C6 reproduced, C12 reproduced, C16 reproduced, C2 depends, C4 depends, C11 depends, C11c depends, C3 depends, A7 depends, C10 inconclusive
 # **What held.** Calibration raises the AUC on average. On CIFAR-10, at few false alarms, the calibrated loss finds members where the loss finds no more than
-# guessing; so it is more precise when members are rare. The threshold of best accuracy accuses {ours}`accused:value` of the non-members there. On average zero serves
-# the calibrated loss as a threshold.
+# guessing; so it is more precise when members are rare. The threshold of best accuracy accuses {ours}`accused:value` of the non-members there. On average zero is nearly as good
+# a threshold for the calibrated loss as a learned one.
 #
-# **What depends.** The paper's gains on CIFAR-10 need references that are stopped before they know their records ({numref}`calibration-stops`). In accuracy, with the
+# **What depends.** On one bank calibration lowers the AUC of the loss. The paper's gains on CIFAR-10 need references that are stopped before they know their records ({numref}`calibration-stops`). In accuracy, with the
 # best threshold for each, calibration gains in some rows of {numref}`calibration-table-3` and costs in others, as in the paper. Whether smaller training sets leak more, and
 # calibration helps there, hangs on how well the target knows them ({numref}`calibration-figure-3`).
 #
-# **What is open.** Calibration of an attacker who sees labels alone raises the AUC on a bank, and lowers it on German Credit ({numref}`calibration-table-4`). Augmentation is not measured, nor is
-# the attack on DP-SGD; how much of its epsilon canaries show in one run is [in the audits](audit.ipynb).
+# **What is open.** Calibration of an attacker who sees labels alone raises the AUC on a bank, and lowers it on German Credit ({numref}`calibration-table-4`). Augmentation and DP-SGD are not measured.
 # :::
 #
 # ## Exercises
@@ -496,7 +510,7 @@ frame = pd.concat([frame, of_sizes])
 shown = metrics.summary(of_sizes, ["equal", "attack", "metric", "n"]).set_index(["equal", "attack", "metric", "n"])["interval"]
 for word in ("epochs", "steps"):
     ns = sorted(of_sizes.loc[of_sizes["equal"] == word, "n"].unique())
-    for place, n in (("smallest", ns[0]), ("largest", ns[-1])):
+    for place, n in (("smallest", ns[0]), ("second", ns[1]), ("largest", ns[-1])):
         results.name({f"{word}-{place}": int(n)})
         results.name({f"orig-{word}-{place}": shown[word, "Orig", "auc", n], f"right-{word}-{place}": shown[word, "model", "train_accuracy", n]}, ".0%")
 figures.show(
@@ -510,10 +524,11 @@ figures.show(
 # %% [markdown]
 # :::{finding}
 # :claims: C11 depends, C11c depends
-# **What leaks goes with how well the target knows its records, and not with how many they are.** With equal epochs smaller sets leak less: from {ours}`epochs-largest` records to
+# **What leaks goes with how well the target knows its records and, where it knows them all, with how few they are.** With equal epochs smaller sets leak less: from {ours}`epochs-largest` records to
 # {ours}`epochs-smallest` the AUC of the loss falls from {ours}`orig-epochs-largest:value` to {ours}`orig-epochs-smallest:value`, and the target has {ours}`right-epochs-largest:value` and
 # {ours}`right-epochs-smallest:value` of them right. With equal steps it is the other way round: AUC {ours}`orig-steps-largest:value` and {ours}`orig-steps-smallest:value`, right on
-# {ours}`right-steps-largest:value` and {ours}`right-steps-smallest:value`. Calibration costs AUC where the target knows all of its records, and all of these have nearly the same low loss.
+# {ours}`right-steps-largest:value` and {ours}`right-steps-smallest:value`. Of {ours}`steps-second` records, too, {ours}`right-steps-second:value` are right then, and the AUC is {ours}`orig-steps-second:value`. Calibration costs AUC
+# with equal steps where the target knows nearly all of its records.
 # :::
 #
 # (calibration-which-reference)=

@@ -18,9 +18,9 @@
 # # Input loss curvature
 #
 # **Four losses around an image tell how the loss curves there. From {ours}`asks` such queries and {param}`references` other networks an attacker finds
-# {ours}`curvature-tpr:value` of the training images of networks that know them by heart, if one in a hundred of the other images may be accused; LiRA, which asks once, finds
-# {ours}`lira-tpr:value`. On {ours}`second` networks with the paper's 25,000 training images it finds {ours}`curvature-second-tpr:value`, and MAST, which asks once,
-# {ours}`mast-second-tpr:value`.**
+# {ours}`curvature-tpr:value` of the training images of networks that know them by heart, if one in a hundred of the other images may be taken for one by mistake. LiRA, an older
+# attack that asks once, finds {ours}`lira-tpr:value`. On networks of {ours}`second` with the paper's 25,000 training images curvature finds {ours}`curvature-second-tpr:value`, and
+# MAST, another attack that asks once, {ours}`mast-second-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
 datasets: list[str] = ["cifar10"]  # of networks that generalise (see `mia data ls`) [data set; not empty; distinct]
@@ -41,6 +41,11 @@ coreset_sizes: list[int] = [1000, 5000, 25000, 45000]  # coresets of Figure 7 [1
 hand_epochs: int = 40  # of the networks of "One target by hand" [1..500]
 seed: int = 0  # of splits and training [0..1000000]
 draws: int = 20  # resamples of records behind each interval [10..10000]
+
+# %% [markdown]
+# The figure shows one such estimate, $q$. It combines the losses at four points around an image, a step $h$ away, so that for small $h$ it becomes a number that the
+# second derivatives of the loss, its {term}`Hessian`, give exactly. A network of ReLUs is linear in pieces, with {term}`kinks <kink>` between them; the authors' code takes the
+# step at the dotted line.
 
 # %% tags=["hide-input"]
 import numpy as np
@@ -66,15 +71,15 @@ results.name({"q-label": one["q"], "q-hessian": one["product"], "mean-q": found[
 figures.explore(
     exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea",
     instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it matter?",
-    caption="One estimate of curvature, $q$, of one image that the network was not trained on and gets wrong: its size against the step $h$ with two labels, "
-            "and $v^\\top H u$ on the piece of the network around the image. Dotted: the released step.",
+    caption="One estimate of curvature, $q$, of one image that the network was not trained on and gets wrong: its size against the step $h$, with the image's label and with the "
+            "network's own. Dashed: the Hessian's number, on the piece of the network around the image. Dotted: the step of the authors' code.",
     alt="Size of the estimate q against the step on logarithmic axes, for the image's label and for the network's own, with a level line for the "
         "Hessian's own number. The two curves agree at small steps and part at larger ones.")
 
 # %% [markdown]
-# **At the released step differences of losses measure kinks, and not the Hessian alone.** For this image they give {ours}`q-label`, and the Hessian {ours}`q-hessian`. Of the {ours}`strangers`
-# images that this network has not seen and gets wrong it is the first of {ours}`strangers-left` for which the two differ by more than a tenth; but these count most: the mean size of $q$ is {ours}`mean-q` over all of them,
-# that of the Hessian's number {ours}`mean-hessian`. The label of an image, which the Hessian cannot see, enters through the kinks.
+# **At that step differences of losses measure kinks, and not the Hessian alone.** For this image they give {ours}`q-label`, and the Hessian {ours}`q-hessian`. The network has not seen and gets
+# wrong {ours}`strangers` images. On {ours}`strangers-left` of them the two numbers differ by more than a tenth, and the figure shows the first. These weigh most: over all {ours}`strangers` the mean
+# size of $q$ is {ours}`mean-q`, that of the Hessian's number {ours}`mean-hessian`. The label of an image, which the Hessian cannot see, enters through the kinks.
 #
 # Deepak Ravikumar, Efstathia Soufleri and Kaushik Roy, *Curvature Clues: Decoding Deep Learning Privacy with Input Loss Curvature*, NeurIPS 2024
 # {cite}`ravikumar2024curvature`. Run it again: `mia run curvature`, or with other settings, `mia run curvature -p references 16`
@@ -117,7 +122,7 @@ figures.show(
 # ({ref}`exercise <curvature-exercise-factor>`).
 #
 # **The released code does not compute the trace.** It averages $|q|$ over the ten draws and multiplies by $h$. This grows with the *size* of the Hessian's
-# entries. It can be exactly zero, so the code adds a small number before it takes the logarithm. *Curvature* means that number from here on.
+# entries. It can be exactly zero, so the code adds a small number before it takes the logarithm. *Curvature* means the released number from here on.
 #
 # ## One target by hand
 #
@@ -140,7 +145,7 @@ by_hand = {
 {name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
-# The number is the {term}`AUC`; guessing has one half. {term}`LiRA` is the same comparison for the log odds of the true class, from one query in the place of
+# The number is the {term}`AUC`; guessing has one half. {term}`LiRA` makes the same comparison for the log odds of the true class, from one query in the place of
 # {ours}`asks`. The target's partner, which was trained on all other images, stays out of the references: it would give the answer away.
 #
 # ## What the number sees
@@ -164,10 +169,10 @@ by_hand = {
 #
 # ## Where curvature helps
 #
-# We attack every one of {param}`models` networks in each of {ours}`set-count` sets. Those *by heart* had {ours}`heart-members` images of CIFAR-100 for {ours}`heart-epochs` epochs; they are right on
-# {ours}`fit-in` of these and on {ours}`fit-out` of the others. Those of {ours}`second` and CIFAR-100 are small networks with the paper's 25,000 members, for {param}`epochs` epochs; on CIFAR-10 the plain loss has
-# the paper's AUC. *Curvature* here is the logarithm of the ratio of the two Gaussians. Which variances they have, and those of LiRA, the attacker chooses on its own networks.
-# MAST is the loss less the midpoint of the mean losses with and without the image.
+# We attack every one of {param}`models` networks in each of {ours}`set-count` sets. Those *by heart* were trained on {ours}`heart-members` images of CIFAR-100 for {ours}`heart-epochs` epochs; they are right on
+# {ours}`fit-in` of these and on {ours}`fit-out` of the others. Those of {ours}`second` and CIFAR-100 are small networks, trained on the paper's 25,000 images for {param}`epochs` epochs; on CIFAR-10 the plain loss has
+# the paper's AUC. The score of *curvature* here is the logarithm of the ratio of its two Gaussians. Whether these have one variance or two, and LiRA's, the attacker chooses on its own networks.
+# {term}`MAST` compares the loss with a threshold for each image, midway between the mean losses with and without it.
 
 # %%
 recipe = {"records": records or None, "architecture": architecture, "epochs": epochs,
@@ -200,6 +205,7 @@ results.name({"set": first, "second": second, "set-count": len(curved), "asks": 
 for word, name in (("curvature", study.RATIO), ("lira", study.LIRA), ("loss", "Yeom"), ("mast", "MAST"), ("both", study.BOTH)):
     results.name({f"{word}-tpr": number(name, "tpr_at_fpr=0.01"), f"{word}-second-tpr": number(name, "tpr_at_fpr=0.01", second)}, ".1%")
     results.name({f"{word}-auc": number(name, "auc"), f"{word}-second-auc": number(name, "auc", second)})
+results.name({f"{word}-hundred": number(name, "tpr_at_fpr=0.01", references=f"{counts[0]} references") for word, name in (("lr", study.LR), ("nll", study.NLL))}, ".1%")
 results.name({f"{word}-two-tpr": number(name, "tpr_at_fpr=0.01", views="2 views") for word, name in (("curvature", study.RATIO), ("lira", study.LIRA))}, ".1%")
 right, trained = (curved[first].true == curved[first].top)[..., 0], curved[first].members
 results.name({"fit-in": right[trained].mean(), "fit-out": right[~trained].mean()}, ".1%")
@@ -226,9 +232,9 @@ figures.show(
 # **Curvature helps where networks know their members by heart.** There it finds {ours}`curvature-tpr:value` of the members, where the plain loss finds {ours}`loss-tpr:value` and MAST
 # {ours}`mast-tpr:value`. On {ours}`second` it finds {ours}`curvature-second-tpr:value`, more than the plain loss and less than MAST, {ours}`mast-second-tpr:value`, which asks once.
 #
-# **LiRA tells more everywhere**, in AUC and at both rates, with few references and with many: it reads the label directly, which curvature sees through kinks.
+# **LiRA finds more than curvature everywhere**, in AUC and at both rates, with few references and with many: it reads the label directly, which curvature sees through kinks.
 #
-# **Added to LiRA, curvature changes next to nothing.** The AUC moves by less than a quarter of a point in every setting. By heart LiRA finds {ours}`lira-tpr:value` of the members at one false alarm in a
+# **Added to LiRA, curvature changes next to nothing.** By heart LiRA finds {ours}`lira-tpr:value` of the members at one false alarm in a
 # hundred and {ours}`both-tpr:value` with curvature, which these networks do not tell apart; on {ours}`second` {ours}`left-out` of the attackers leave it out.
 # :::
 #
@@ -257,22 +263,23 @@ figures.show(
 # %% [markdown]
 # :::{finding}
 # :claims: C3 contradicted, C4 depends, C5 reproduced, C6 depends, A1 contradicted
-# **NLL is nowhere the best of the eight by AUC.** By heart the plain loss is ahead of it or level with it; with 25,000 members MAST, Watson and Attack R are, by nine points and more. In the paper it is the best on all three sets.
+# **NLL is nowhere the best of the eight by AUC.** By heart the plain loss is ahead of it or level with it; on the other sets MAST, Watson and Attack R are. In the paper it is the best on all three sets.
 #
-# **LR finds most members at one false alarm in a thousand by heart, and there alone.** With 25,000 members MAST finds more in every setting. LiRA as in its own paper has a higher AUC than NLL everywhere.
+# **LR finds most members at one false alarm in a thousand by heart, and there alone.** With 25,000 members MAST finds more in every setting. At one in a hundred it needs many references even by heart: with {param}`few` LR finds {ours}`lr-hundred:value`
+# and NLL {ours}`nll-hundred:value`. LiRA as in its own paper has a higher AUC than NLL everywhere.
 #
-# **The mirror image helps networks that were trained with it**, those that know by heart. For the small networks of CIFAR-10, trained without, it costs NLL and LR three points of AUC.
+# **The mirror image helps to attack networks that were trained with it**, those that know by heart. On the small networks of CIFAR-10, trained without, it costs NLL and LR AUC.
 # :::
 #
 # ## What held and what did not
 #
 # :::{finding}
 # :claims: C1 reproduced, C5 reproduced, C13 checked, A2 reproduced, C3 contradicted, C4 depends, C6 depends, A3 reproduced
-# **What held.** The loss curves more around images that the network was not trained on, in every set. Where NLL and LR can be told apart, NLL has the better AUC and LR finds more members at few false alarms.
+# **What held.** The loss curves more around images that the network was not trained on, in every set. Where NLL and LR can be told apart, NLL has the better AUC and LR finds more members at one false alarm in a thousand.
 #
-# **What depends.** LR leads at few false alarms, and the mirror image helps, on networks that know their members by heart. On those with the paper's number of members neither is so.
+# **What depends.** LR leads at one false alarm in a thousand, and the mirror image helps, on networks that know their members by heart. On those with the paper's number of members neither is so.
 #
-# **What did not.** NLL is not the best attack by AUC. LiRA as in its own paper tells more from one query than curvature from forty. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`).
+# **What did not.** NLL is not the best attack by AUC. LiRA as in its own paper finds more from one query than curvature from {ours}`asks`. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`).
 #
 # **What stays open.** These sets lie on either side of the paper's networks, which have 25,000 members *and* know them. Such networks, and ResNets, are settings here as soon as they are published. Figure 5 was not run.
 # :::

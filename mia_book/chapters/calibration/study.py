@@ -33,6 +33,7 @@ IN_SETTINGS = {
     "MAST (midpoint)": Attack("MAST (best split)", options={"estimator": "middle"}),
     "LiRA": Attack("LiRA"),
 }
+BEFORE = {"Orig": Attack("MALT"), "Cal.": IN_SETTINGS["Cal."]}
 
 
 def score(name: str, signal: np.ndarray) -> np.ndarray:

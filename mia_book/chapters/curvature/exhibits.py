@@ -357,6 +357,7 @@ def probe_figure(probed: pd.DataFrame, h: float) -> Figure:
         max(abs(probed["product"].iloc[0]), TINY),
         color=drawing.GREEN,
         lw=1.2,
+        ls="--",
         label="Hessian of the piece",
     )
     axis.axvline(h, color=drawing.INK, lw=1, ls=":")
