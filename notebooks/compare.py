@@ -291,8 +291,8 @@ figures.explore(
 #
 # :::{finding}
 # :claims: K3 depends, K5 depends, K7 depends, K15 depends, K20 depends
-# **What depends.** With many references, which attack is best hangs on the network: RMIA where it errs on some members, BaVarIA, or LiRA with a spread for each record, where it
-# does not. A calibrated loss is no safe choice, and more queries are none unless training showed such views.
+# **What depends.** With many references, which attack is best hangs on the network: mostly RMIA where it errs on some members or is not sure of them, BaVarIA, or LiRA with a
+# spread for each record, where it is. A calibrated loss is no safe choice, and more queries are none unless training showed such views.
 # :::
 #
 # Shadow models are in [the first chapter](bayes.ipynb), attacks that are told the other members in [that on the inverse Hessian](iha.ipynb), curvature in
@@ -401,7 +401,7 @@ results.show_table(
 # %% [markdown]
 # ### How answers are joined
 #
-# How answers are joined matters where views harm. In the recipe without augmentation LiRA finds {ours}`plain-once:value` with one query, {ours}`ruined:value` with the mean of 18, and
+# It matters where views harm. In the recipe without augmentation LiRA finds {ours}`plain-once:value` with one query, {ours}`ruined:value` with the mean of 18, and
 # {ours}`spared:value` with a Gaussian for each, since a view that says little weighs little there.
 #
 # ### Records to guess
