@@ -14,7 +14,6 @@ NOTEBOOKS = notebooks(ROOT)
 CHAPTERS = [name for name in NOTEBOOKS if name in folders.find("quiz.yaml")]
 PROSE = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 # 1,500 in the others, which one run of the paper's size made shorter
-WORDS = {"compare": 2200}
 SHOWING = ("show", "explore", "show_table", "say")
 
 # What looks like a result: decimals, percentages, points.
@@ -150,7 +149,7 @@ def test_the_main_line_can_be_read_in_half_an_hour(name):
         (r"\{\w[\w:-]*\}`[^`]*`", "word"),
     ):
         prose = re.sub(pattern, word, prose, flags=re.MULTILINE)
-    assert len(re.findall(r"[A-Za-z][\w'’-]*", prose)) <= WORDS.get(name, 1500)
+    assert len(re.findall(r"[A-Za-z][\w'’-]*", prose)) <= 1500
 
 
 @pytest.mark.parametrize("name", [*NOTEBOOKS, *PROSE])

@@ -201,6 +201,24 @@ def _curved(curved: Bank, records: int) -> dict[str, np.ndarray]:
     return values
 
 
+def right_not_sure() -> Case:
+    """The case of perceptrons that are right on nearly all members, with losses that are not near zero: those of 1,000 images
+    in Table 7 of the chapter on the inverse Hessian. No bank of the comparison."""
+    bank = load("iha/fashion-bank", records=2000)
+    right = bank.margin > 0  # that is, with more than half of the probability
+    accuracy = [
+        (row[own].mean(), row[~own].mean()) for row, own in zip(right, bank.members, strict=True)
+    ]
+    values = _one_query(bank.margin)
+    return _case("Fashion, perceptrons", bank.members, values, values["loss"], 1000, accuracy)
+
+
+def member_loss(case: Case) -> float:
+    """Mean loss of the models on their own members among the records."""
+    loss = case.game.values["loss"]
+    return float(loss[case.game.members[: len(loss)]].mean())
+
+
 RECIPES = {
     ("none", 5): {"augmentation": "none", "epochs": 5},
     ("none", 20): {"augmentation": "none", "epochs": 20},
@@ -385,14 +403,15 @@ def sharing(names: Sequence[str], targets: int, draws: int = 20) -> pd.DataFrame
     trained on, and all records that no model was; RMIA has its authors' constant.
 
     Args:
-        names: of `BANKS`, those with records that no model was trained on. targets: of each, as far as pairs follow them.
+        names: of `BANKS`; of those with no record that no model was trained on there are no rows. targets: of each, as far as
+            pairs follow them.
     """
-    return pd.concat([_sharing(name, targets, draws) for name in names], ignore_index=True)
+    banks = {BANKS[name][1]: load(BANKS[name][0]) for name in names}
+    frames = [_sharing(*one, targets, draws) for one in banks.items() if len(one[1].untrained)]
+    return pd.concat(frames, ignore_index=True)
 
 
-def _sharing(name: str, targets: int, draws: int) -> pd.DataFrame:
-    piece, title = BANKS[name]
-    bank = load(piece)
+def _sharing(title: str, bank: Bank, targets: int, draws: int) -> pd.DataFrame:
     targets = min(targets, len(bank) // 2 - 1)
     tested, rows, scores = bank.untrained, [], {"half": [], "nothing": []}
     size = min((bank.members[t] & ~bank.members[t + 2]).sum() for t in range(0, 2 * targets, 2))

@@ -326,14 +326,14 @@ def searched(table: str, ours: Mapping[str, object]) -> pd.DataFrame:
 
 
 def mismatch_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Figure 4 as a table: TPR in percent of LiRA with references of the target's architecture and of another one."""
+    """Figure 4 as a table: TPR in percent of references of the target's architecture and of another one, by each score."""
     rows = frame[(frame["study"] == "mismatch") & (frame["metric"] == "tpr")].astype({"n": int})
     columns = {
         (which, rate): f"{which}: TPR at {rate}"
         for rate in RATE_NAMES
         for which in ("own", "other")
     }
-    return results.percent_table(rows, ["target", "n"], ("references", "rate"), columns)
+    return results.percent_table(rows, ["target", "score", "n"], ("references", "rate"), columns)
 
 
 def numbers(

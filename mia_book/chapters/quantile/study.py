@@ -339,7 +339,8 @@ def mismatched(
     name: str, own: Case, other: Case, counts: Sequence[int], draws: int = 60
 ) -> pd.DataFrame:
     """Study "mismatch" (Figure 4): offline LiRA with references of the target's architecture and of another one, trained on
-    the same halves; columns target, references ("own" or "other") and n.
+    the same halves, by the position, and the same references by the loss; columns target, references ("own" or "other"), n
+    and score.
 
     Args:
         name: of the target's architecture. own: its case. other: a case of the same records and halves.
@@ -350,33 +351,36 @@ def mismatched(
     models = min(len(own.margin), len(other.margin))
     if not np.array_equal(own.bank.members[:models], other.bank.members[:models]):
         raise MiaError(f"{own.data} and {other.data} have models of other halves of the records.")
+    parts = [own.split(target) for target in own.targets]
+    records, members = (
+        np.stack([getattr(part, of) for part in parts]) for of in ("judged", "inside")
+    )
     frames = []
-    for which, case in (("own", own), ("other", other)):
-        for n in counts:
-            scores, parts = [], [own.split(target) for target in own.targets]
-            for target, part in zip(own.targets, parts, strict=True):
-                others = own.game.references_of(target, n)
-                scores.append(
-                    baselines.lira_offline(
-                        own.margin[target, part.judged],
-                        case.margin[others][:, part.judged],
-                        own.dealt[others][:, part.judged],
-                        n < OWN_SPREADS,
-                    )
-                )
-            frames.append(
-                by_target(
-                    {LIRA: np.stack(scores)},
-                    np.stack([part.inside for part in parts]),
-                    METRICS,
-                    draws=draws,
-                    records=np.stack([part.judged for part in parts]),
-                    study="mismatch",
-                    target=name,
-                    references=which,
-                    n=n,
-                )
+    for which, case, n in (
+        (which, case, n) for which, case in (("own", own), ("other", other)) for n in counts
+    ):
+        scores = {POSITION: [], CALIBRATED: []}
+        for target, judged in zip(own.targets, records, strict=True):
+            others = own.game.references_of(target, n)
+            answers = own.margin[target, judged].astype(float)
+            margin, dealt = case.margin[others][:, judged], own.dealt[others][:, judged]
+            scores[POSITION].append(baselines.lira_offline(answers, margin, dealt, n < OWN_SPREADS))
+            scores[CALIBRATED].append(np.average(loss_of(margin), 0, ~dealt) - loss_of(answers))
+        frames += [
+            by_target(
+                {LIRA: np.stack(each)},
+                members,
+                METRICS,
+                draws=draws,
+                records=records,
+                study="mismatch",
+                target=name,
+                references=which,
+                n=n,
+                score=score,
             )
+            for score, each in scores.items()
+        ]
     return pd.concat(frames, ignore_index=True)
 
 

@@ -222,8 +222,12 @@ def test_references_of_another_architecture():
         0, 2, CASE.margin.shape
     )
     frame = study.mismatched("small", CASE, other, [8], 20)
-    own, wrong = (of(frame, LIRA, "auc", references=which).value for which in ("own", "other"))
-    assert own == pytest.approx(of(FRAME, LIRA, "auc", n=8).value) and wrong < own
+    for score in (POSITION, CALIBRATED):
+        own, wrong = (
+            of(frame, LIRA, "auc", references=which, score=score).value
+            for which in ("own", "other")
+        )
+        assert own == pytest.approx(of(FRAME, LIRA, "auc", n=8, score=score).value) and wrong < own
     with pytest.raises(MiaError, match="other halves"):
         study.mismatched("small", CASE, toy_case(1.0, count=24, seed=3), [8], 20)
 
