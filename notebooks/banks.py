@@ -16,9 +16,9 @@
 
 # %% [markdown]
 # # Attack these models yourself
-# **Here are the answers of {ours}`models` networks, each trained on half of a data set, and twenty lines that attack them. Allowed to
-# accuse one non-member in a hundred, guessing finds 1 % of a network's members, the records it was trained on. One threshold on the
-# loss finds {ours}`malt`; {ours}`best`, with {ours}`most` other networks to compare with, {ours}`best-most`.**
+# **Here are the answers of {ours}`models` networks, each trained on half of a data set, and twenty lines that attack them. Who guesses, and may
+# accuse one non-member in a hundred, finds 1 % of a network's members, the records it was trained on. One threshold on the
+# loss finds {ours}`malt`. The best of the attacks that compare a record's answer with those of other networks finds {ours}`best-most`.**
 #
 # You need neither a graphics card nor PyTorch nor the images, and nothing is trained. Every number on this page is computed from
 # published answers when the page is built. Run it again with other settings: `mia run banks -p bank bank/cifar10`
@@ -172,9 +172,9 @@ frame[frame["references"] == counts[-1]].tail(3)[columns]
 # {ours}`most` {ours}`rmia-most` and {ours}`lira-most`. LiRA has to estimate a mean for each record and kind, and with two references
 # each mean is a single number.
 #
-# {ours}`best` is first with {ours}`most` references. On the same records and targets its rate is {ours}`lead` points above that of
-# {ours}`second`, the next one; an interval that covers zero leaves the order open. MALT has an AUC of {ours}`malt-auc` and still finds only {ours}`malt` of the members: the AUC does not tell
-# how many are found at few false alarms ({numref}`banks-most`).
+# With {ours}`most` references the highest rate is that of {ours}`best`. It is {ours}`lead` points above that of {ours}`second` on the same records and
+# targets; an interval that covers zero leaves the order open. MALT has an AUC of {ours}`malt-auc` and still finds only {ours}`malt` of the members, hardly more
+# than guessing: the AUC does not tell how many are found at few false alarms ({numref}`banks-most`).
 
 # %% tags=["hide-input"]
 last = frame[frame["references"] == counts[-1]]
@@ -242,14 +242,14 @@ figures.show(
 # %% [markdown]
 # :::{finding}
 # :claims: E1 depends
-# **It is the same few.** LiRA finds {ours}`lira-found` of the members among the first tenth, and accuses {ours}`lira-accused` of the others there.
-# RMIA finds {ours}`rmia-by-lira` of the members in that tenth of LiRA's, and LiRA {ours}`lira-by-rmia` in RMIA's. Those who are found most
-# often under networks of another kind are found here, too, in {ours}`lira-by-others` of the cases, and accused in {ours}`accused-by-others`. In all
-# four banks LiRA tells members of such a tenth from others far better than those of all records ({numref}`banks-settings`).
+# **References find the same few.** Call the tenth of the records that LiRA finds most often its first tenth. Under other networks LiRA finds {ours}`lira-found`
+# of the members there, and accuses {ours}`lira-accused` of the others. RMIA finds {ours}`rmia-by-lira` of the members in LiRA's tenth, and LiRA
+# {ours}`lira-by-rmia` in RMIA's. In the tenth that is found most often under networks of another kind, LiRA finds {ours}`lira-by-others` here, and accuses
+# {ours}`accused-by-others`. In all four banks it tells members from others far better in such a tenth than among all records ({numref}`banks-settings`).
 #
 # **One threshold does not know them.** MALT, too, calls the same records again and again, {ours}`malt-found` of the members in its first tenth. But
-# it accuses {ours}`malt-accused` of the others there: these are easy images, whether they were trained on or not. They are the wrong ones to protect:
-# in three of the four banks LiRA tells less of them than of all records, and on CIFAR-100 no more.
+# it accuses {ours}`malt-accused` of the others there: these are easy images, whether they were trained on or not. Whoever protected them would protect
+# the wrong ones: in three of the four banks LiRA tells less of them than of all records, and on CIFAR-100 no more.
 # :::
 #
 # Who are they? Images may not be shown of every set; those of FashionMNIST lie in this repository, and `bank/fashion-mlp` knows 1,000 of 2,000 by
@@ -316,13 +316,13 @@ figures.show(
 # %% [markdown]
 # :::{finding}
 # :claims: E5 depends
-# **Others take their place, if LiRA looks.** Of all records LiRA finds {ours}`onion-all`. Without those that are found most often this would be
-# {ours}`onion-exposed-with`, if the others stayed as they are; networks that were trained without them give away
-# {ours}`onion-exposed-without` of the others. Against an eighth that is drawn by lot that is {ours}`onion-contrast` points more.
+# **Others take their place, by LiRA.** Of all members LiRA finds {ours}`onion-all`. Among the members that were not taken out it finds
+# {ours}`onion-exposed-with` under the networks as they were, and {ours}`onion-exposed-without` under networks that were trained without the exposed. So
+# the rest has become easier to find, by {ours}`onion-contrast` points more than without an eighth that is drawn by lot.
 #
-# **The onion is thin.** It stands by LiRA at one false alarm in a hundred. RMIA and LiRA at five in a hundred point the same way and decide nothing. The AUC
-# points the other way for all three attacks, and for the calibrated loss it is certain ({numref}`banks-settings`). Some few records become exposed, and the
-# ranking of all does not get better. It is one bank, of 16 networks on 2,000 images.
+# **By other measures they do not.** RMIA, and LiRA at five false alarms in a hundred, point the same way and decide nothing. The AUC points the other way
+# for all three attacks, and for the calibrated loss it is certain ({numref}`banks-settings`): a few more records stand out, and the ranking of all gets no
+# better. It is one bank, of 16 networks on 2,000 images.
 # :::
 #
 # Both claims of this page were written after a first look at 6,000 of these records and at runs with records taken out. The intervals know nothing

@@ -412,12 +412,18 @@ def counts(records: Iterable[Mapping]) -> str:
     )
 
 
+def is_proof(record: Mapping) -> bool:
+    """Whether a verdict is about a proof or an identity, which only an error could refute, whoever claims it."""
+    claim = claims(record["paper"]).get(record["claim"], {})
+    return "rounding" in claim or record["verdict"] == CHECKED
+
+
 def tally(records: Iterable[Mapping]) -> str:
     """Counts of verdicts as sentences, apart for what does not add up: claims of the paper on its
-    own data and on stand-ins, claims that this book adds, and identities that were checked, which
-    no data could have refuted."""
+    own data and on stand-ins, claims that this book adds, and proofs and identities, which no data
+    could have refuted."""
     records = list(records)
-    tried = [record for record in records if record["verdict"] != CHECKED]
+    tried = [record for record in records if not is_proof(record)]
     theirs = [record for record in tried if record["kind"] == "paper"]
     groups = {
         "The paper's claims on its own data": [r for r in theirs if r["data"] == OWN_DATA],
@@ -425,7 +431,7 @@ def tally(records: Iterable[Mapping]) -> str:
         "about no data set": [r for r in theirs if not r["data"]],
         "This book's additions": [r for r in tried if r["kind"] == "ours"],
     }
-    checked = len(records) - len(tried)
+    proofs = [record for record in records if is_proof(record)]
     sentences = [f"{name}: {counts(group)}" for name, group in groups.items() if group]
-    sentences += [f"Proofs and identities: {checked} checked"] if checked else []
+    sentences += [f"Proofs and identities: {counts(proofs)}"] if proofs else []
     return ". ".join(text[0].upper() + text[1:] for text in sentences) + "." if sentences else ""

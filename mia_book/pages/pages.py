@@ -342,13 +342,12 @@ def scorecard_rows(verdicts: Iterable[Mapping]) -> list[dict]:
 
 
 def _scorecard_row(claim: Mapping, verdict: Mapping) -> dict:
-    proof = "rounding" in claim or verdict["verdict"] == claims.CHECKED
     return {
         "paper": claim["paper"],
         "title": claims.title(claim["paper"]),
         "chapter": verdict["notebook"],
         "claim": claim["id"],
-        "kind": "proof" if proof else claim["kind"],
+        "kind": "proof" if claims.is_proof(verdict) else claim["kind"],
         "text": claim["text"],
         "exhibit": claim["exhibit"],
         "printed": claim["evidence"],

@@ -126,7 +126,7 @@ def findings(runs: Mapping[str, prose.Run], verdicts: list[Mapping]) -> bytes:
                 kind: [
                     verdict
                     for verdict in of_chapter
-                    if verdict["kind"] == kind and verdict["verdict"] != claims.CHECKED
+                    if verdict["kind"] == kind and not claims.is_proof(verdict)
                 ]
                 for kind in ("paper", "ours")
             }

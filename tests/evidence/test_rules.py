@@ -26,6 +26,7 @@ SETTINGS_OF = {
         "noise": ["without", "private"],
         "promised": [1.0, 8.0],
         "by": ["MALT", "LiRA"],
+        "twin": ["to the end", "as accurate"],
         "recipe": ["as it is", "twin"],
         "bound": ["right guesses", "Gaussian"],
     },
@@ -137,7 +138,7 @@ STRENGTH = {
 STRENGTH_OF = {
     "audit": {
         "network": 1.6,
-        "calibrated loss": 2.2,
+        "with references": 2.2,
         "gradients": 2.4,
         "gradients, many runs": 1.4,
     },
@@ -264,7 +265,7 @@ BANKS = (
     "most",
     "exposed",
     "onion",
-    "networks",
+    "references",
     "privacy",
 )
 

@@ -44,16 +44,34 @@ def twin_names(bank: Bank) -> list[str]:
     return ["twin", *(f"epsilon {one:g}" for one in bank.parameters["epsilons"])]
 
 
-def privacy(frame: pd.DataFrame) -> pd.DataFrame:
-    """Study "privacy": of each private recipe of the study "networks" and of the twin, by `noise`, the AUC of each attack
-    (`by`) and the accuracy, of "network"."""
+def privacy(frame: pd.DataFrame, stopped: Sequence[str]) -> pd.DataFrame:
+    """Study "privacy": of each private recipe of the study "networks" and of a twin, by `noise`, the AUC of each attack (`by`)
+    and the accuracy, of "network".
+
+    Args:
+        frame: of `networks`. stopped: recipe of the `twin` "as accurate" for each private recipe, in their order; the one
+            "to the end" is the same for all.
+    """
     recipe, frames = frame["recipe"], []
-    for promised in recipe[recipe.str.startswith("epsilon", na=False)].unique():
-        for noise, name in (("without", "twin"), ("private", promised)):
-            rows = frame[recipe == name]
-            columns = {"study": "privacy", "promised": promised, "noise": noise}
-            frames.append(rows.assign(**columns, by=rows["attack"], attack="network"))
+    names = recipe[recipe.str.startswith("epsilon", na=False)].unique()
+    for promised, early in zip(names, stopped, strict=True):
+        for twin, plain in (("to the end", "twin"), ("as accurate", early)):
+            for noise, name in (("without", plain), ("private", promised)):
+                rows = frame[recipe == name]
+                columns = {"study": "privacy", "promised": promised, "twin": twin, "noise": noise}
+                frames.append(rows.assign(**columns, by=rows["attack"], attack="network"))
     return pd.concat(frames, ignore_index=True) if frames else frame.iloc[:0]
+
+
+def with_references(frame: pd.DataFrame) -> pd.DataFrame:
+    """Study "references": of each recipe of the study "networks" the loss beside "with references", which is an attack of its
+    own in each setting (`by`)."""
+    frames = []
+    for name in ATTACKS[1:]:
+        rows = frame[frame["attack"].isin(["MALT", name])]
+        attacks = rows["attack"].replace(name, "with references")
+        frames.append(rows.assign(study="references", by=name, attack=attacks))
+    return pd.concat(frames, ignore_index=True)
 
 
 def alarms(bank: Bank, place: int, tests: int = 1) -> int:

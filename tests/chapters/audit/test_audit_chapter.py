@@ -81,8 +81,13 @@ def test_networks_are_attacked_by_the_others_of_their_recipe_without_their_partn
     loss = np.logaddexp(0, -margin[:, 0])
     usual = np.mean(loss[others], 0, where=~members[others])
     assert calibrated[0] == pytest.approx(metrics.auc(usual - loss[0], members[0]))
-    frame = study.privacy(frame)
-    lost = metrics.estimate(frame, "network", "accuracy", noise="without", by="model")
+    beside = study.with_references(frame)
+    lira = metrics.estimate(beside, "with references", "auc", recipe="twin", by="LiRA").values
+    assert_array_equal(lira, metrics.estimate(frame, "LiRA", "auc", recipe="twin").values)
+    assert set(beside["attack"]) == {"MALT", "with references"}
+    frame = study.privacy(frame, ["twin"])
+    where = {"noise": "without", "by": "model", "twin": "as accurate"}
+    lost = metrics.estimate(frame, "network", "accuracy", **where)
     assert lost.value == pytest.approx(0.8) and set(frame["promised"]) == {"epsilon 8"}
     assert study.alarms(twins, 0) >= 5 > study.alarms(twins, 1) == study.alarms(twins, 1, 2) == 0
     assert len(exhibits.networks_table(study.networks(twins, ["a", "b"]))) == 2
