@@ -277,7 +277,7 @@ results.show_table(
 # alarms, in place of {ours}`plain-tpr:value`. The change costs {ours}`crops-price` points of accuracy; a third of the epochs costs {ours}`fewer-price`
 # and leaves {ours}`fewer-calibrated`. More weight decay helps by the loss alone.
 #
-# **No attack is best for all.** The calibrated loss is ahead of the loss but with the strictest privacy, where nothing can be told. There LiRA is behind it, with
+# **No attack is best for all.** The calibrated loss is ahead of the loss, except with the strictest privacy, where it cannot be told. There LiRA is behind the loss, with
 # {ours}`strict-lira` against {ours}`strict-loss`: an audit by LiRA alone would miss what there is ({numref}`audit-settings`).
 # :::
 #

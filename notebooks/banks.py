@@ -173,8 +173,8 @@ frame[frame["references"] == counts[-1]].tail(3)[columns]
 # each mean is a single number.
 #
 # With {ours}`most` references the highest rate is that of {ours}`best`. It is {ours}`lead` points above that of {ours}`second` on the same records and
-# targets; an interval that covers zero leaves the order open. MALT has an AUC of {ours}`malt-auc` and still finds only {ours}`malt` of the members, hardly more
-# than guessing: the AUC does not tell how many are found at few false alarms ({numref}`banks-most`).
+# targets; an interval that covers zero leaves the order open. MALT has an AUC of {ours}`malt-auc` and still finds only {ours}`malt` of the members, about as
+# many as guessing: the AUC does not tell how many are found at few false alarms ({numref}`banks-most`).
 
 # %% tags=["hide-input"]
 last = frame[frame["references"] == counts[-1]]
@@ -320,7 +320,7 @@ figures.show(
 # {ours}`onion-exposed-with` under the networks as they were, and {ours}`onion-exposed-without` under networks that were trained without the exposed. So
 # the rest has become easier to find, by {ours}`onion-contrast` points more than without an eighth that is drawn by lot.
 #
-# **By other measures they do not.** RMIA, and LiRA at five false alarms in a hundred, point the same way and decide nothing. The AUC points the other way
+# **Other measures do not bear it out.** RMIA, and LiRA at five false alarms in a hundred, point the same way and decide nothing. The AUC points the other way
 # for all three attacks, and for the calibrated loss it is certain ({numref}`banks-settings`): a few more records stand out, and the ranking of all gets no
 # better. It is one bank, of 16 networks on 2,000 images.
 # :::
