@@ -73,11 +73,18 @@ def test_a_chapter_has_a_row_with_its_answer_and_its_verdicts_and_the_rest_is_le
     path.write_text(f"# One\n\n{sync.OF_BOOK}\nold\n{sync.END}\n\nTwo.\n")
     assert sync.sync(root=tmp_path) == [], "no book was built"
     verdicts = [
-        {"notebook": "bayes", "verdict": verdict, "said": verdict, "kind": kind}
-        for verdict, kind in (
-            ("reproduced", "paper"),
-            ("contradicted", "ours"),
-            (claims.CHECKED, "paper"),
+        {
+            "notebook": "bayes",
+            "paper": "bayes",
+            "claim": claim,
+            "verdict": said,
+            "said": said,
+            "kind": kind,
+        }
+        for claim, said, kind in (
+            ("C11", "reproduced", "paper"),
+            ("A1", "contradicted", "ours"),
+            ("C1", claims.CHECKED, "paper"),
         )
     ]
     for preset in ("quick", "published"):
