@@ -216,10 +216,9 @@ class Game:
                 from a `View`.
         """
         named = attacks if isinstance(attacks, Mapping) else {name: name for name in attacks}
-        played = [[registry.score(attack, view) for attack in named.values()] for view in self]
         return {
-            name: np.stack(each)
-            for name, each in zip(named, zip(*played, strict=True), strict=True)
+            name: np.stack([registry.score(attack, view) for view in self])
+            for name, attack in named.items()
         }
 
     def frame(

@@ -290,7 +290,7 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: A4 reproduced
-# **More references help every attack here.** With those of {ours}`several` plays in the place of one, the calibrated loss finds {ours}`several-loss:value` of the members at 1 %
+# **More references help every attack here.** With those of about {ours}`several` plays in the place of one, the calibrated loss finds {ours}`several-loss:value` of the members at 1 %
 # false alarms, and the calibrated gradient norm {ours}`several-norm:value`, in the place of {ours}`single-norm:value`. That is what RMIA finds with one reference,
 # {ours}`single-rmia:value`; with the same {ours}`several` RMIA finds {ours}`several-rmia:value`. By AUC forgetting is ahead of all with one model: the gradient norm has {ours}`forgotten-norm`
 # ({numref}`calibration-table-2`), RMIA {ours}`single-rmia-auc:value`.

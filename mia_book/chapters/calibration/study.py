@@ -117,12 +117,12 @@ def with_references(plays: Bank, several: bool = False) -> dict[tuple[str, str],
 def in_plays(
     plays: Bank, data: str, several: bool, names: Sequence[str] = METRICS, own: bool = False
 ) -> pd.DataFrame:
-    """Study "settings": scores of `with_references` on plays, by the columns data, references (how many left a record out, on
-    average), own (whether it is the paper's own regime) and score; `names` are of metrics."""
-    found, count = with_references(plays, several), 1.0
+    """Study "settings": scores of `with_references` on plays, by the columns data, references (about how many left a record
+    out), own (whether it is the paper's own regime) and score; `names` are of metrics."""
+    found, count = with_references(plays, several), 1
     if several:
         left_out = plays.private.sum(0)
-        count = round(float(np.average(left_out, weights=left_out)), 1)
+        count = round(float(np.average(left_out, weights=left_out)))
     where = {"study": "settings", "data": data, "references": count, "own": own}
     frames = [
         by_target(
