@@ -266,7 +266,7 @@ figures.show(
 #
 # ## More references, and younger attacks
 #
-# A play has one reference, as in the paper. But a private record is private in {ours}`several` plays on average, and the
+# A play has one reference, as in the paper. But a private record is private in about {ours}`several` plays, and the
 # references of all these left it out. Two younger attacks can use the same references. Offline {term}`LiRA` compares log odds. Offline {term}`RMIA` asks
 # by what factor the probability of the true label rises; its constant, how sure networks are of records that they saw, is learned in two other plays.
 

@@ -111,7 +111,7 @@ def test_references_of_other_plays_serve_where_a_record_was_private_and_the_cons
     )
     left_out = [private[:, row].sum(0).mean() for row in private]
     [count] = study.in_plays(plays, "toy", True, own=True)["references"].unique()
-    assert count == round(np.mean(left_out), 1)
+    assert count == round(np.mean(left_out))
     turned = plays_of(plays=4, n=100)
     turned.arrays["private"] = private
     turned.members[0] = ~turned.members[0]
