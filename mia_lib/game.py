@@ -293,7 +293,8 @@ class View:
         if signal not in self._read:
             values = registry.read_signal("game.values", self._values, signal, self.models)
             self._read[signal] = values[:, self._rows], self.reference_members
-        return self._read[signal]
+        values, members = self._read[signal]
+        return values.copy(), members.copy()  # which an attack may write into
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """Signal of the target for the first `most` public records, or all when None, [Q]."""

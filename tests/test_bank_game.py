@@ -64,6 +64,9 @@ def test_an_attack_that_writes_into_what_it_is_given_changes_no_other_score():
     for attack, scores in alone.items():
         assert_array_equal(after[attack], scores)
     assert_array_equal(after["careless"], -alone["MALT"])
+    view = game.view(0)  # one view for two attacks
+    careless(view)
+    assert_array_equal(registry.score("RMIA", view), alone["RMIA"][0])
     arrays = registry.ArraySignals(game.values, game.members[1:], game.public_values)
     careless(arrays)
     assert_array_equal(game.members, BANK.members[:, BANK.trained])
