@@ -226,7 +226,7 @@ def tenth(attack, metric, ranking):
 
 results.name({f"{name.lower()}-{metric}": tenth(name, metric, name) for name in exposure.ATTACKS for metric in ("found", "accused")}, ".1%")
 results.name({"lira-by-rmia": tenth("LiRA", "found", "RMIA"), "rmia-by-lira": tenth("RMIA", "found", "LiRA"),
-              "malt-by-lira": tenth("MALT", "found", "LiRA"), "lira-by-others": tenth("LiRA", "found", "other networks"),
+              "lira-by-others": tenth("LiRA", "found", "other networks"),
               "accused-by-others": tenth("LiRA", "accused", "other networks")}, ".1%")
 rows = single[(single["ranking"] == single["attack"]) & (single["metric"] != "auc")]
 rows = metrics.summary(rows, ["attack", "metric", "tenth"]).replace({"metric": {"found": "members", "accused": "non-members"}})

@@ -64,7 +64,7 @@ def rate(attack, word, count):
 
 
 results.name({name: rate(*key) for name, key in {
-    "rmia-first": ("RMIA", "first", compared), "lira-first": ("LiRA", "first", compared), "bavaria-heart": ("BaVarIA", "heart", compared),
+    "rmia-first": ("RMIA", "first", compared), "bavaria-heart": ("BaVarIA", "heart", compared),
     "rmia-heart": ("RMIA", "heart", compared), "loss-first": ("MALT", "first", 0), "loss-heart": ("MALT", "heart", 0), "loss-heart-2": ("MALT", "heart-2", 0),
     "one-heart-2": ("calibrated loss", "heart-2", 1), "one-heart": ("calibrated loss", "heart", 1), "two-rmia": ("RMIA", "first", 2), "two-lira": ("LiRA", "first", 2),
     "most-rmia": ("RMIA", "third", "most"), "most-lira": ("LiRA", "third", "most"), "most-own": ("LiRA, own spreads", "third", "most"),

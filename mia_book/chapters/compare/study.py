@@ -1,7 +1,8 @@
 """Results of the chapter that compares attacks: tidy frames, from published arrays alone.
 
-A row is an attack, a metric and a target. Column `references` counts the models that a score compares a record with: of an
-attack without models that were trained on the record all of them left it out, of one with such models half of them did.
+A row is an attack and a metric, with its `Estimate` over targets. Column `references` counts the models that a score compares
+a record with: of an attack without models that were trained on the record all of them left it out, of one with such models
+half of them did.
 Column `queries` counts what a score asks the target about one record. The target's partner, which was trained on the other
 half of the records, is never among the references of a bank.
 """

@@ -449,7 +449,7 @@ def theorems(seed: int = 0) -> pd.DataFrame:
     mechanisms = theory.mechanisms(400, seed)
     # Every model has the loss x^2 (1 - |x|) on [-1, 1], and records are -1, 0, 1: no noise, no gap, no bias.
     small = theory.CurvatureWorld(
-        loss_bound=4 / 27, gamma=0.0, bias=0.0, hessian_lipschitz=6.0, alpha_cubed=1.0, sigma=1.0
+        loss_bound=4 / 27, gamma=0.0, bias=0.0, hessian_lipschitz=6.0, alpha_cubed=1.0
     )
     return by_repetition(
         {

@@ -2,7 +2,7 @@
 et al. (2024) prove for input curvature.
 
 A score is a function of the trained model, so what privacy says of the models trained with and without a record, it says of
-their scores: `kl_cap` binds loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds.
+their scores: loss, confidence and curvature alike. `CurvatureWorld` has the paper's own bounds.
 Divergences are in nats; epsilon is that of pure differential privacy, between training sets with and without one record.
 """
 
@@ -32,19 +32,6 @@ def randomised_response(epsilon: float, classes: int) -> np.ndarray:
     check_range("classes", classes, 2)
     odds = np.exp(-epsilon) + (1 - np.exp(-epsilon)) * np.eye(classes)
     return odds / odds.sum(1, keepdims=True)
-
-
-def kl_cap(epsilon: float | np.ndarray) -> np.ndarray:
-    """``epsilon tanh(epsilon / 2)``: the largest divergence in nats of any score of an epsilon-private model.
-
-    Sharper than the epsilon of Theorem 4.1 (Eq. 7), and valid for curvature, too: log-likelihood ratios stay within epsilon of
-    0 under every post-processing, and of all such pairs of laws binary `randomised_response` is farthest apart.
-
-    Args:
-        epsilon: at least 0, [...].
-    """
-    epsilon = _at_least("epsilon", epsilon, 0.0)
-    return epsilon * np.tanh(epsilon / 2)
 
 
 def mechanisms(count: int, seed: int = 0) -> pd.DataFrame:
@@ -99,7 +86,6 @@ class CurvatureWorld:
         hessian_lipschitz: rho (Eq. 5).
         alpha_cubed: ``E ||alpha||^3`` of the step between adjacent records. The trace comes out only if
             ``E[alpha alpha^T] = I``, which makes it n^1.5 or more for n inputs.
-        sigma: standard deviation, above 0, of a record's curvature over trainings (the paper says variance).
 
     Raises:
         MiaError: a constant below 0, not finite, or 0 where it must be above.
@@ -110,16 +96,13 @@ class CurvatureWorld:
     bias: float
     hessian_lipschitz: float
     alpha_cubed: float
-    sigma: float
 
     def __post_init__(self):
         for field in fields(self):
             value = getattr(self, field.name)
             check_range(field.name, value, 0.0)
-            if not np.isfinite(value) or (not value and field.name in ("loss_bound", "sigma")):
-                raise MiaError(
-                    f"{field.name} = {value!r} must be finite, and loss_bound and sigma above 0."
-                )
+            if not np.isfinite(value) or (not value and field.name == "loss_bound"):
+                raise MiaError(f"{field.name} = {value!r} must be finite, and loss_bound above 0.")
 
     def c(self, m) -> np.ndarray:
         """``(4m - 1) gamma + 2 (m - 1) Delta + rho/6 E||alpha||^3 + L`` (Eq. 9): m is in it."""
@@ -140,14 +123,6 @@ class CurvatureWorld:
         """
         m, epsilon = _at_least("m", m, 1), _at_least("epsilon", epsilon, 0.0)
         return -self.loss_bound * m * np.expm1(-epsilon) + self.c(m)
-
-    def kl_bound(self, m, epsilon) -> np.ndarray:
-        """``[L m (1 - e^-epsilon) + c]^2 / 2 sigma^2`` on the divergence of curvatures in nats (Theorem 4.2, Eq. 8).
-
-        It follows although Eq. 29 is wrong when both expected traces lie between 0 and `mean_bound`. Where it exceeds `kl_cap`
-        it says nothing that privacy did not.
-        """
-        return np.square(self.mean_bound(m, epsilon)) / (2 * self.sigma**2)
 
 
 def _at_least(name: str, value, low: float) -> np.ndarray:
