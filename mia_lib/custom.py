@@ -41,6 +41,7 @@ WIDTHS = {  # name of an architecture of the library -> its default widths; as m
     "resnet10": (),
     "resnet18": (),
     "resnet50": (),
+    "gpt": (128, 4, 4),
 }
 AUGMENTATIONS = ("none", "flip", "crop", "flip_crop", "flip_resized_crop")
 FILLED_IN = ("shape", "classes")  # arguments that are filled in where a signature has them

@@ -1,8 +1,8 @@
 """Architectures by name, and the user's own.
 
-An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every such model is a `Network`: a
-body that ends in features, and a linear head. One of the user's own, see `mia_lib.custom`, is written
-"my_models:Net(hidden=32)" and gives whatever network its class or function makes.
+An architecture is written `name` or `name:widths`, for example "mlp:64,32". Every such classifier is a `Network`: a
+body that ends in features, and a linear head; `gpt` is a `LanguageModel`. One of the user's own, see `mia_lib.custom`,
+is written "my_models:Net(hidden=32)" and gives whatever network its class or function makes.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
     Images of a floating type are passed as they are, whatever their layout: prepare them as the network wants them.
 
     Args:
-        x: uint8 images [B, H, W, C]; images of a floating type, 4 axes of any order; or tables [B, D] of any number type.
-            NumPy or torch.
+        x: uint8 images [B, H, W, C]; images of a floating type, 4 axes of any order; token ids int64 [B, L], with -1 behind
+            the last, which is fed as 0; or tables [B, D] of any other number type. NumPy or torch.
         scaling: of uint8 images: a name of `SCALINGS`, or (mean, spread) of pixels in [0, 1], each a number or one a channel,
             as torchvision's `ToTensor` and `Normalize` have them.
 
     Returns:
-        float32 [B, C, H, W] or [B, D]; images of a floating type unchanged.
+        float32 [B, C, H, W] or [B, D], int64 [B, L]; images of a floating type unchanged.
 
     Raises:
         MiaError: another form; uint8 images whose channels come first; an unknown scaling, or one of images that are floats.
@@ -106,7 +106,7 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
             )
         return x
     if x.ndim == 2:
-        return x.to(torch.float32)
+        return x.clamp_min(0) if x.dtype == torch.int64 else x.to(torch.float32)
     raise MiaError(
         f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C], images of a floating "
         "type as the network takes them, or tables [B, D]."
@@ -371,6 +371,62 @@ def _resnet9(shape: tuple, classes: int, widths: list[int]) -> Network:
     return Network(body, nn.Linear(third, classes, bias=False))
 
 
+class _Block(nn.Module):
+    """A layer of a transformer, normalised before attention and before the perceptron (Radford et al. 2019)."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        qkv = self.qkv(self.before(x)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.between(x))))
+
+
+class LanguageModel(nn.Module):
+    """A transformer that predicts the next token, as GPT-2 does.
+
+    Of token ids [B, T] it gives logits [B, T, V], at each place of the token that follows. What comes later changes nothing
+    before it, so records may be padded behind their end.
+
+    Attributes:
+        tokens: embedding of the V tokens, which the logits are read off with, too.
+        places: embedding of the places, as many as the longest record has.
+    """
+
+    def __init__(self, vocabulary: int, longest: int, width: int, layers: int, heads: int):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(longest, width)
+        self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        for weight in self.parameters():
+            if weight.ndim > 1:
+                nn.init.normal_(weight, 0, 0.02)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(ids) + self.places.weight[: ids.shape[-1]]
+        for block in self.blocks:
+            x = block(x)
+        return nn.functional.linear(self.norm(x), self.tokens.weight)
+
+
+def _gpt(shape: tuple, classes: int, widths: list[int]) -> LanguageModel:
+    width, layers, heads = widths
+    if len(shape) != 1 or width % heads:
+        raise MiaError(
+            f"gpt:{width},{layers},{heads} takes token ids [L], and a width that is a multiple of its heads; the shape of "
+            f"the records is {shape}."
+        )
+    return LanguageModel(classes, shape[0], width, layers, heads)
+
+
 class _Known(NamedTuple):
     make: Callable[[tuple, int, list[int]], Network]
     smallest: int = 0  # least height and width of an image; 0: tables too
@@ -390,6 +446,7 @@ _KNOWN = {  # of each name in `custom.WIDTHS`
     "resnet10": _Known(partial(_small_resnet, "BasicBlock", [1, 1, 1, 1]), 8),
     "resnet18": _Known(partial(_small_resnet, "BasicBlock", [2, 2, 2, 2]), 8),
     "resnet50": _Known(partial(_small_resnet, "Bottleneck", [3, 4, 6, 3]), 8),
+    "gpt": _Known(_gpt),
 }
 
 
@@ -420,9 +477,10 @@ def build(architecture: str, shape: tuple, classes: int, seed: int | None = None
             convolutions); `leino_cnn:20,50,500` (two 5x5 convolutions, hidden layer, with dropout); `strided_cnn:16,32,64`
             (two 4x4 convolutions of stride 2, hidden layer); `batchnorm_cnn:24,48,96` (three strided convolutions with batch
             normalisation); `resnet9:32,64,256,256` (trained in seconds on a graphics card), `resnet10`, `resnet18` and
-            `resnet50`, for small images. The widths shown are the defaults.
-        shape: shape of one record, (H, W, C) or (D,).
-        classes: number K of classes.
+            `resnet50`, for small images; `gpt:128,4,4` (a language model: width, layers, heads). The numbers shown are the
+            defaults.
+        shape: shape of one record, (H, W, C), (D,) or, of token ids, (L,).
+        classes: number K of classes; of a language model the number of tokens.
         seed: gives bit-identical weights whatever was drawn before, and leaves the global generator as it
             was; without it weights come from the global generator.
 
@@ -589,20 +647,21 @@ def try_out(
             f"{subject} makes networks of different weights for the same arguments: {error}"
         ) from error
     inputs = to_input(np.resize(x[:2], (2, *x.shape[1:])), scaling)
+    places = inputs.shape[1:] if loss == "next_token" else ()
     with torch.random.fork_rng(devices=[]):
         before = torch.get_rng_state()
         outputs = _tried(subject, first, inputs)
         drawn = not torch.equal(before, torch.get_rng_state())
     if (
         not isinstance(outputs, torch.Tensor)
-        or outputs.shape != (2, classes)
+        or outputs.shape != (2, *places, classes)
         or not outputs.is_floating_point()
     ):
         form = type(outputs).__name__
         if isinstance(outputs, torch.Tensor):
             form = f"shape {tuple(outputs.shape)} and type {outputs.dtype}"
         raise MiaError(
-            f"{subject} gives outputs of {form} for 2 records: logits [2, {classes}] are needed, a number a class. "
+            f"{subject} gives outputs of {form} for 2 records: logits {[2, *places, classes]} are needed, a number a class. "
             "Of one sigmoid output s [B, 1] make two, torch.cat([0 * s, s], 1)."
         )
     if loss != "squared_error" and are_probabilities(outputs.detach().numpy()):
@@ -645,7 +704,8 @@ def _tried(subject: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tens
         return network(inputs)
     except Exception as error:
         kind = "images [B, C, H, W]" if inputs.ndim == 4 else "tables [B, D]"
+        kind = kind if inputs.is_floating_point() else "token ids [B, L]"
         raise MiaError(
-            f"{subject} cannot take a batch of shape {tuple(inputs.shape)} of type float32, {kind}: "
+            f"{subject} cannot take a batch of shape {tuple(inputs.shape)} of type {str(inputs.dtype)[6:]}, {kind}: "
             f"{type(error).__name__}: {error}"
         ) from error

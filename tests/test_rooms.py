@@ -62,6 +62,7 @@ PRIVATE = {  # a module -> private names that it takes from others
     "book.pages.sphinx_ext": {"_document"},  # of docutils
     "signals.boundary": {"_fields"},  # of named tuples
     "signals.outputs": {"_forward_pre_hooks"},  # of PyTorch
+    "signals.tokens": {"_asdict", "_fields"},  # of named tuples
     "training.pool": {"_exit", "_processes", "_result_queue", "_writer"},  # Python's
 }
 MODULES = sorted(

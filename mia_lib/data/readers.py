@@ -25,6 +25,7 @@ FORMATS = ("PNG", "JPEG")  # of images, by content: of PostScript, Pillow would 
 
 SHA256 = {
     "fashion_mnist_20k.npz": "36891374f6d2d933db5f39349f199822664a42f09b37dfc253116893fc9bf4a7",
+    "verses.npz": "810f1bbf3e75da9f4d6f0f8c9736c0e713434a304574fbb1a1a1d41b7c5d6198",
     "german_credit.csv": "1f14a3ee97d632516c36ecba11e0472175b97dba3ec001790e4a34b64f2d604c",
     "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
     "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
@@ -32,6 +33,8 @@ SHA256 = {
     "hepatitis.data": "9971f9d18abb4fc9dd6749eefb0f864b36fa7bdd59f54188c0b148a5c28214bc",
     "location30.npz": "4b12a3a89e019edc5b35423c2f037443df4494a37f9e7e2e280ff1254fc9bd3f",
 }
+LONGEST_VERSE = 144  # tokens
+VERSES = [f"{name}_{part}" for name in ("kjv", "web", "lower") for part in ("ids", "lengths")]
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 SHOKRI = "https://github.com/privacytrustlab/datasets/raw/master"
 ACS_NUMBERS = ("AGEP", "WKHP", "POVPIP", "JWMNP", "PINCP")  # the other columns are codes
@@ -84,6 +87,22 @@ def columns(numbers, categories) -> np.ndarray:
             ),
         ]
     )
+
+
+def verses(path: Path, translation: str) -> dict:
+    """A translation of `verses.npz` as token ids, the end token (0) before and after each verse; no labels."""
+    arrays = read_npz(verified(path), str(path), ("place", "books", "vocabulary"), VERSES)
+    lengths = arrays[f"{translation}_lengths"].astype(int)
+    x = np.full((len(lengths), LONGEST_VERSE + 2), -1, np.int64)
+    place = np.arange(x.shape[1])
+    x[(place > 0) & (place <= lengths[:, None])] = arrays[f"{translation}_ids"]
+    x[(place == 0) | (place == lengths[:, None] + 1)] = 0
+    return {
+        "x": x,
+        "y": np.zeros(len(x), np.int64),
+        "n_train": len(x),
+        "classes": arrays["vocabulary"],
+    }
 
 
 def german_credit(path: Path) -> dict:

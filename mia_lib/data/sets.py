@@ -43,10 +43,11 @@ class Dataset:
 
     Attributes:
         name: as given to `load`.
-        x: images uint8 [N, H, W, C], or tables float32 [N, D].
-        y: int64 [N], indices into `classes`.
+        x: images uint8 [N, H, W, C]; tables float32 [N, D]; or token ids int64 [N, L], -1 behind a record's last.
+        y: int64 [N], indices into `classes`; of records that a language model is trained on all 0.
         n_train: the first `n_train` records are the publisher's training split; N where there is none.
-        classes: names of the K classes.
+        classes: names of the K classes; of records that a language model is trained on the V tokens, of which it predicts one
+            at each place.
 
     The arrays are taken as they are, without a copy. What is computed from records is known by their content when it was
     first asked for, so do not write to them afterwards: make another `Dataset`, or let `data.from_arrays` take a copy that
@@ -84,6 +85,16 @@ class Dataset:
                 "are needed. Grey images get their axis of channels by x[..., None]; pixels in [0, 1] become bytes "
                 "by (255 * x).round().astype(np.uint8)."
             )
+        if self.kind == "tokens" and (
+            not x.size
+            or x.min() < -1
+            or (x[:, 0] < 0).any()
+            or ((x[:, 1:] >= 0) & (x[:, :-1] < 0)).any()
+        ):
+            raise MiaError(
+                f"x has type int64, which is that of token ids, but holds {x.min() if x.size else 'nothing'}: whole numbers "
+                "from 0 are needed, and -1 behind the last token of a record. A table of numbers is x.astype(np.float32)."
+            )
         check_labels("y", self.y, len(self.classes), len(x))
         if self.y.dtype.kind not in "iu":
             object.__setattr__(self, "y", self.y.astype(np.int64))
@@ -101,7 +112,8 @@ class Dataset:
         size = (
             f"images {' x '.join(map(str, self.shape))}"
             if self.is_image
-            else f"records of {self.shape[0]} numbers"
+            else f"records of {'up to ' * (self.kind == 'tokens')}{self.shape[0]} "
+            f"{'tokens' if self.kind == 'tokens' else 'numbers'}"
         )
         return f"{self.name}: {len(self)} {size}, {len(self.classes)} classes"
 
@@ -112,6 +124,13 @@ class Dataset:
     def shape(self) -> tuple[int, ...]:
         """Shape of one record: (H, W, C) or (D,)."""
         return tuple(self.x.shape[1:])
+
+    @property
+    def kind(self) -> str:
+        """What the records are: "image", "table" or "tokens"."""
+        if self.is_image:
+            return "image"
+        return "tokens" if self.x.dtype == np.int64 else "table"
 
     @property
     def is_image(self) -> bool:
@@ -158,7 +177,7 @@ class Dataset:
         """Images with left and right exchanged: the second view of attacks that take several. Tables are refused."""
         if not self.is_image:
             raise MiaError(
-                f"{self.name} has tables of shape {self.shape}, which have no mirror image: "
+                f"{self.name} has {self.kind} records of shape {self.shape}, which have no mirror image: "
                 "use one view, or images."
             )
         return replace(self, x=np.ascontiguousarray(self.x[:, :, ::-1]))
@@ -189,6 +208,7 @@ class _Known(NamedTuple):
     read: Callable[..., dict] | None = None  # makes arrays of that folder, with `options`
     fetch: Callable[[str], dict] | None = None  # downloads into a folder, and makes arrays
     options: tuple[str, ...] = ()
+    embedded: str = ""  # its file in the repository
 
 
 _CLOTHES = (
@@ -221,6 +241,14 @@ def _of_folders(title: str, records: int, shape, classes, licence: str, *splits:
     return _Known(title, records, shape, classes, licence, raw=splits, read=read, options=options)
 
 
+def _of_verses(title: str, records: int, translation: str, made: str) -> _Known:
+    read = partial(readers.verses, translation=translation)
+    shape = (readers.LONGEST_VERSE + 2,)
+    return _Known(
+        title, records, shape, 2048, "public domain", made=made, read=read, embedded="verses.npz"
+    )
+
+
 def _of_census(problem: str, title: str, *classes: str) -> _Known:
     fetch = partial(readers.acs, name=problem)
     return _Known(title, 0, (), classes, "terms of the US Census Bureau", fetch=fetch)
@@ -234,6 +262,7 @@ _KNOWN = {
         _CLOTHES,
         "MIT",
         "58e4771950337033c6f5665c995cab5743ed89bf7399fd5c583cf4de053257d1",
+        embedded="fashion_mnist_20k.npz",
     ),
     "german_credit": _Known(
         "German credit",
@@ -244,6 +273,25 @@ _KNOWN = {
         made="6c634511efb48c6cc3537294439cc7135b6bc0577d20956a3379bd4661bbd2f2",
         raw=("german.data",),
         read=readers.german_credit,
+        embedded="german_credit.csv",
+    ),
+    "verses_kjv": _of_verses(
+        "King James Version",
+        31_093,
+        "kjv",
+        "019222430053982ace95dacb013d07494e7de449c8f795567267314850c86e5b",
+    ),
+    "verses_kjv_lower": _of_verses(
+        "King James Version in lower case",
+        8000,
+        "lower",
+        "1bdf66240f5ebd9e0b9e8b627d56f011a926b6b712d6905a16b7be6463350657",
+    ),
+    "verses_web": _of_verses(
+        "World English Bible",
+        31_093,
+        "web",
+        "d920ac0993a2c8388752c42b60ca8d9747cf7e61cb5b3b7e860d84bfc5d0d77f",
     ),
     "gaussian": _Known(
         "gaussian", 200, (2000,), ("z",), "none needed", options=("records", "dimension", "seed")
@@ -415,7 +463,8 @@ def _find(name: str) -> Path | None:
         return folder / f"{name}.npz"
     if parts and all((raw / part).exists() for part in parts):
         return raw
-    return next((path for path in EMBEDDED.glob(f"{name}.*") if path.name in readers.SHA256), None)
+    embedded = EMBEDDED / (_KNOWN[name].embedded if name in _KNOWN else "")
+    return embedded if embedded.is_file() else None
 
 
 def source_digest(name: str) -> str:
@@ -435,7 +484,7 @@ def source_digest(name: str) -> str:
 
 
 def _how(name: str) -> str:
-    if name in ("fashion_mnist_20k", "german_credit"):
+    if _KNOWN[name].embedded:
         if EMBEDDED.is_dir():
             return "in the repository"
         return (
@@ -486,7 +535,8 @@ def _dataset(name: str, source: Path | str, x, y, n_train: int, classes=None) ->
     """Make a `Dataset` of a known set: types set, records checked where they are known, arrays
     closed to writing."""
     known = _KNOWN[name]
-    x = np.ascontiguousarray(x, None if np.ndim(x) == 4 else np.float32)
+    kept = np.ndim(x) == 4 or known.embedded == "verses.npz"
+    x = np.ascontiguousarray(x, None if kept else np.float32)
     try:
         y = np.array(check_labels("y", y))
     except MiaError as problem:
@@ -536,8 +586,8 @@ def _read_npz(name: str, path: Path, content: bytes | None = None) -> Dataset:
 
 @lru_cache
 def _embedded(name: str, path: Path) -> Dataset:
-    if path.suffix == ".csv":
-        return _dataset(name, path, **_KNOWN[name].read(path))
+    if read := _KNOWN[name].read:
+        return _dataset(name, path, **read(path))
     return _read_npz(name, path, readers.verified(path))
 
 
@@ -578,7 +628,7 @@ def get(name: str) -> Path:
         return path
     instead = (
         f"or put {name}.npz (x, y, n_train) into {data_dir()} (MIA_DATA names another folder). "
-        f"Without network these work: {'fashion_mnist_20k, german_credit, ' * EMBEDDED.is_dir()}gaussian."
+        f"Without network these work: {'fashion_mnist_20k, german_credit, verses_kjv, ' * EMBEDDED.is_dir()}gaussian."
     )
     if not _how(name).startswith("mia data get"):
         raise MiaError(f"Data set {name!r} is not here: {_how(name)}; {instead}")

@@ -55,6 +55,54 @@ def from_arrays(
     return Dataset(name, x, y, check_whole("n_train", n_train, 1, len(x)), classes)
 
 
+def from_tokens(
+    sequences,
+    name: str,
+    vocabulary: Sequence[str] | int,
+    y=None,
+    classes: Sequence[str] | None = None,
+) -> Dataset:
+    """A data set of token ids, for language models or, with labels, for classifiers of one's own.
+
+    >>> from_tokens([[0, 5, 2], [0, 3]], "two records", 8)
+    two records: 2 records of up to 3 tokens, 8 classes
+
+    Args:
+        sequences: of each record its token ids, whole numbers from 0, at least two; or an array [N, L], -1 behind the last.
+        name: what tables call it.
+        vocabulary: the V tokens, or how many there are.
+        y, classes: labels [N] as for `from_arrays`, of a classifier; None for a language model, whose classes are the tokens.
+
+    Raises:
+        MiaError: ids that are no whole numbers, outside the vocabulary, or too few; labels as for `from_arrays`.
+    """
+    tokens = tuple(map(str, range(vocabulary) if isinstance(vocabulary, int) else vocabulary))
+    rows = [check_numbers(f"sequences[{i}]", np.asarray(row)) for i, row in enumerate(sequences)]
+    for i, row in enumerate(rows):
+        row = row[row != -1] if isinstance(sequences, np.ndarray) else row
+        rows[i] = row
+        if row.ndim != 1 or row.dtype.kind not in "iu" or len(row) < 2:
+            raise MiaError(
+                f"sequences[{i}] has shape {row.shape} and type {row.dtype}: at least two token ids are needed, whole numbers."
+            )
+        if row.min() < 0 or row.max() >= len(tokens):
+            raise MiaError(
+                f"sequences[{i}] holds ids from {row.min()} to {row.max()}: allowed are 0 to {len(tokens) - 1}, those of the "
+                f"{len(tokens)} tokens of the vocabulary."
+            )
+    if not rows:
+        raise MiaError("sequences has no record: at least one is needed.")
+    x = np.full((len(rows), max(map(len, rows))), -1, np.int64)
+    for row, ids in zip(x, rows, strict=True):
+        row[: len(ids)] = ids
+    if y is None:
+        y, classes = np.zeros(len(x), np.int64), tokens
+    else:
+        y, classes = _labels(y, classes, len(x))
+    x.flags.writeable = y.flags.writeable = False
+    return Dataset(name, x, y, len(x), classes)
+
+
 def _records(values) -> np.ndarray:
     """A copy of `x` in the form of `Dataset.x`."""
     # a DataFrame, of pandas or another library

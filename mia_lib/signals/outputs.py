@@ -31,10 +31,11 @@ from mia_lib import models as architectures
 from mia_lib.checks import check_labels, check_numbers
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, check_choice, check_type, check_whole, first_line
+from mia_lib.signals import tokens
 from mia_lib.signals.from_outputs import scalars
 from mia_lib.signals.mapping import map_models, spread
 from mia_lib.training import Ensemble, devices, ensemble
-from mia_lib.training.losses import LOSSES, precise_loss
+from mia_lib.training.losses import LOSSES, NEXT_TOKEN, precise_loss
 from mia_lib.training.stacking import Stacked
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
@@ -76,13 +77,15 @@ def inputs(
     """Records `start` to `stop` of `x` as networks on `device` take them: bytes go there before they become numbers.
 
     Args:
-        x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor.
+        x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor. Token ids stay
+            whole numbers.
         scaling: as for `models.to_input`, of uint8 images.
     """
     part = (
         x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
     )
-    return architectures.to_input(part.to(device), scaling).to(dtype)
+    fed = architectures.to_input(part.to(device), scaling)
+    return fed.to(dtype) if fed.is_floating_point() else fed  # token ids
 
 
 def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
@@ -142,7 +145,7 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
     model.eval()
     try:
         return _batched(
-            lambda part: architectures.logits_of(model, model(part)),
+            lambda part: _one_row_a_record(model, architectures.logits_of(model, model(part))),
             model,
             x,
             scaling_of(model, x, scaling),
@@ -162,6 +165,15 @@ def model_outputs(model: nn.Module, x, scaling: str | tuple | None = None) -> np
             f"model = {type(model).__name__} does not take records of shape {getattr(x, 'shape', ())[1:]} "
             f"({first_line(error)}). {remedy}"
         ) from error
+
+
+def _one_row_a_record(model: nn.Module, logits: torch.Tensor) -> torch.Tensor:
+    if logits.ndim > 2:
+        raise MiaError(
+            f"model = {type(model).__name__} gives outputs of shape {tuple(logits.shape)}: logits [B, K] are needed, a row a "
+            "record. Of a language model, which has a row for each token, signals.tokens has the signals."
+        )
+    return logits
 
 
 def features(model: nn.Module, x, scaling: str | tuple | None = None) -> np.ndarray:
@@ -236,6 +248,8 @@ def in_precision(model: nn.Module, dtype: str) -> nn.Module:
 
 
 def _outputs_task(networks, x, labels, loss, full):
+    if loss == NEXT_TOKEN:
+        return [{"loss": tokens.model_loss(network, x)} for network in networks]
     outputs = (
         _outputs_stacked(networks, x) if len(networks) > 1 else [model_outputs(networks[0], x)]
     )
@@ -249,6 +263,11 @@ def _gather(
     full: bool = False,
     judged: np.ndarray | None = None,
 ) -> np.ndarray:
+    if models.config.loss == NEXT_TOKEN and name != "loss":
+        raise MiaError(
+            f"{models!r} are language models, which have no {name}: signals.loss gives the loss of a record, and "
+            "signals.tokens.statistics what is said of each token."
+        )
     spec = {"kind": "logits" if full else "signals"}
     return spread(
         map_models(

@@ -29,6 +29,7 @@ from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, brief, check_type, check_whole
 from mia_lib.training import devices, gpu, pool
 from mia_lib.training.loop import SIMD_LANES, Outcome, Task, checkpoint_slots, fit_group, stacks
+from mia_lib.training.losses import NEXT_TOKEN
 from mia_lib.training.recipe import TrainConfig
 
 # small models in one task of the pool; more gain nothing (benchmarks/crossover.py)
@@ -207,6 +208,11 @@ class Ensemble:
             **further,
         }
 
+    @property
+    def _whole(self) -> Ensemble:
+        """The same models trained to the end: a training goes on from one with an earlier `stop_epoch`."""
+        return replace(self, config=replace(self.config, stop_epoch=None))
+
     @cached_property
     def _code(self) -> str:
         """Hash of the code that trains the models."""
@@ -233,7 +239,8 @@ class Ensemble:
         elsewhere = self.executor or pool.cluster()  # whose processes use their processors
         where = torch.device("cpu") if elsewhere else devices.pick(self.device)
         # One lock for all ensembles of these records and this recipe: two runs that share models train them once.
-        shared = {"kind": "model", "data": self.records.fingerprint, "config": self.config.spec()}
+        whole = self._whole.config.spec()
+        shared = {"kind": "model", "data": self.records.fingerprint, "config": whole}
         with store.lock(shared, what=f"training {self.label}"):
             todo = self.missing()  # another may have trained them meanwhile
             train = self._fit_on_card if devices.is_card(where) else self._fit_in_pool
@@ -264,7 +271,7 @@ class Ensemble:
     def _checkpoint(self, indices: list[int], device: str = "cpu") -> dict:
         return {
             "kind": "checkpoint",
-            "models": [store.address(self.spec(m)) for m in indices],
+            "models": [store.address(self._whole.spec(m)) for m in indices],
             "device": device,
             "code": self._code,
         }
@@ -300,8 +307,9 @@ class Ensemble:
             for m, outcome in zip(groups[position], outcomes, strict=True):
                 if m in lacking:
                     self._keep(m, outcome, where, diverged)
-            for slot in checkpoint_slots(self._checkpoint(groups[position])):
-                store.discard(slot)
+            if self.config.stop_epoch is None:
+                for slot in checkpoint_slots(self._checkpoint(groups[position])):
+                    store.discard(slot)
 
         pool.run_tasks(
             _fit_task,
@@ -438,6 +446,7 @@ def train(
         raise MiaError(
             f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one."
         )
+    _check_kind(records, config)
     if len(records.classes) < 2:
         raise MiaError(
             f"{records.name} has {len(records.classes)} class; a classifier needs at least 2."
@@ -487,6 +496,20 @@ def train(
         start = start[0], numbers_of(start[1], len(start[0]))
         _check_start(*start, members, records, config)
     return Ensemble(records, members, config, label, workers, executor, device, validation, start)
+
+
+def _check_kind(records: Dataset, config: TrainConfig) -> None:
+    """Refuse token ids for what takes numbers or predicts no token, and the other way round."""
+    tokens, predicted = records.kind == "tokens", config.loss == NEXT_TOKEN
+    own = custom.is_own(config.architecture)
+    language_model = config.architecture.startswith("gpt") if not own else predicted
+    if tokens != language_model and not (own and tokens) or predicted != language_model:
+        raise MiaError(
+            f"architecture = {config.architecture!r} with loss = {config.loss!r} does not fit {records.name}, whose records "
+            f"are {'token ids' if tokens else f'of the kind {records.kind!r}'}: a language model (gpt, or one of your own) "
+            "predicts token ids (data.from_tokens) with loss = 'next_token'; classifiers of this library take images and "
+            "tables of numbers, of token ids one of your own."
+        )
 
 
 def _check_start(

@@ -109,5 +109,6 @@ def fit_on_gpu(
             for number, outcome in zip(part.indices, outcomes, strict=True):
                 finished(number, outcome)
                 bar.advance()
-            for slot in checkpoint_slots(checkpoint(part.indices)):
-                store.discard(slot)
+            if task.config.stop_epoch is None:
+                for slot in checkpoint_slots(checkpoint(part.indices)):
+                    store.discard(slot)

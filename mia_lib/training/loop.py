@@ -12,8 +12,7 @@ import torch
 
 from mia_lib import custom, store
 from mia_lib import models as architectures
-from mia_lib.training import devices, recipe
-from mia_lib.training.losses import record_loss
+from mia_lib.training import devices, objectives, recipe
 from mia_lib.training.recipe import TrainConfig
 from mia_lib.training.stacking import Stacked, stackable
 
@@ -107,20 +106,25 @@ class Group:
             if devices.is_card(device) and x.nbytes <= HELD_WHOLE
             else task.records()
         )
-        raw = torch.from_numpy(np.ascontiguousarray(x[self._used]))
+        self._objective = objectives.of(self.config.loss)
+        raw, self._y = self._objective.pairs(
+            torch.from_numpy(np.ascontiguousarray(x[self._used])),
+            torch.from_numpy(np.array(task.y, np.int64)[self._used]),
+        )
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
         self._x = (
             raw.to(device)
             if devices.is_card(device)
             else _channels_last(architectures.to_input(raw, self.config.scaling))
         )
-        self._y = torch.from_numpy(np.array(task.y, np.int64)[self._used]).to(device)
+        self._labels = self._y  # on the CPU, where the order of records is drawn
+        self._y = self._y.to(device)
         self.network = self._fresh(task).to(device).train()
         if not stacked and x.ndim == 4 and not custom.is_own(self.config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
         self._total = torch.zeros(len(task), device=device)
-        self._right = torch.zeros(len(task), dtype=torch.long, device=device)
+        self._right = torch.zeros(len(task), dtype=torch.float64, device=device)
         self._recorded: dict[int, tuple] = {}
         self._pool = torch.cuda.graph_pool_handle() if devices.replays(device) else None
         self._begin(task)
@@ -199,22 +203,23 @@ class Group:
     def step(self, picked: torch.Tensor, views: torch.Tensor) -> None:
         """One step of every model, on records at places [G, B] among those held here, in views [G, B, V] of the
         augmentation."""
-        x = recipe.augment(self._inputs(picked), self.config.augmentation, views.flatten(0, 1))
-        outputs, labels = self._outputs(x, picked), self._y[picked]
-        losses = record_loss(outputs, labels, self.config.loss)
+        x, labels = self._batch(picked)
+        x = recipe.augment(x, self.config.augmentation, views.flatten(0, 1))
+        outputs = self._outputs(x, picked)
+        losses = self._objective.losses(outputs, labels, self.config.loss)
         self.optimizer.zero_grad(set_to_none=True)
         # no weight is shared, so each model gets the gradient of its own mean
         losses.mean(1).sum().backward()
         self.optimizer.step()
         self._total += losses.detach().sum(1)
-        self._right += (outputs.detach().argmax(-1) == labels).sum(1)
+        self._right += self._objective.correct(outputs.detach(), labels).sum(1)
 
-    def _inputs(self, picked: torch.Tensor) -> torch.Tensor:
-        """The records [G * B, ...] at the places [G, B]."""
+    def _batch(self, picked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The records [G * B, ...] at the places [G, B], and what is to be predicted of them, [G, B, ...]."""
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
-        if devices.is_card(self.device):
-            return architectures.to_input(x, self.config.scaling)
-        return _channels_second(x)
+        if devices.is_card(self.device):  # which records steps of one shape
+            return architectures.to_input(x, self.config.scaling), self._y[picked]
+        return self._objective.trimmed(_channels_second(x), self._y[picked])
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
@@ -234,9 +239,17 @@ class Group:
     def run_epoch(self) -> None:
         """Pass once over every training set."""
         config = self.config
-        orders = torch.stack([torch.randperm(self.size, generator=g) for g in self._generators]).to(
-            self.device
-        )
+        orders = torch.stack(
+            [
+                self._objective.in_batches(
+                    torch.randperm(self.size, generator=generator),
+                    self._labels[rows],
+                    config.batch_size,
+                    generator,
+                )
+                for generator, rows in zip(self._generators, self.rows.cpu(), strict=True)
+            ]
+        ).to(self.device)
         views = torch.stack(
             [recipe.draw_views(config.augmentation, self.size, g) for g in self._generators]
         )
@@ -275,9 +288,8 @@ class Group:
         self.network.eval()
         for start in range(0, count, VALIDATED_AT_ONCE):
             picked = self._validation[:, start : start + VALIDATED_AT_ONCE]
-            right += (
-                self._outputs(self._inputs(picked), picked).argmax(-1) == self._y[picked]
-            ).sum(1)
+            x, labels = self._batch(picked)
+            right += self._objective.correct(self._outputs(x, picked), labels).sum(1)
         self.network.train()
         self.validated[:, self.epoch] = right.cpu().numpy() / count
         earlier = self.validated[:, : self.epoch].max(1, initial=-1)
@@ -377,8 +389,9 @@ class Group:
                 }
         for generator, state in zip(self._generators, arrays["generators"], strict=True):
             generator.set_state(torch.from_numpy(np.array(state)))
-        self.history, self.validated = np.array(arrays["history"]), np.array(arrays["validated"])
         self.epoch = int(arrays["epoch"])
+        for name in ("history", "validated"):
+            getattr(self, name)[:, : self.epoch] = arrays[name][:, : self.epoch]
         for g, state in enumerate(self._best or []):
             self._best[g] = {name: tensors[f"best.{g}.{name}"] for name in state}
 
@@ -471,7 +484,8 @@ def fit_group(
     Args:
         task: what to train.
         device, stacked: as for `Group`; by default on the CPU, stacked when `stacks` says so.
-        checkpoint: store spec under which the state is kept about once a minute; a run that was stopped goes on from it.
+        checkpoint: store spec under which the state is kept about once a minute, and at the end of a training with
+            `stop_epoch`; a run that was stopped, or that stops later, goes on from it.
         kept: of earlier calls for the same records, recipe and device; a group in it with place for these models serves again,
             and one that had to be made is put there instead.
 
@@ -498,9 +512,8 @@ def fit_group(
         entries = (
             [store.look_up(slot) for slot in checkpoint_slots(checkpoint)] if checkpoint else []
         )
-        stopped = max(
-            filter(None, entries), key=lambda entry: int(entry.arrays["epoch"]), default=None
-        )
+        usable = [e for e in entries if e and int(e.arrays["epoch"]) <= config.epochs_trained]
+        stopped = max(usable, key=lambda entry: int(entry.arrays["epoch"]), default=None)
         if stopped:
             group.load(stopped.arrays)
         # the other is next
@@ -510,11 +523,9 @@ def fit_group(
             and np.isfinite(group.history[:, : group.epoch, 0]).all(1).any()
         ):
             group.run_epoch()
-            if (
-                checkpoint
-                and group.epoch < config.epochs_trained
-                and time.perf_counter() - last_write > CHECKPOINT_SECONDS
-            ):
+            unfinished = checkpoint and group.epoch < config.epochs
+            at_stop = group.epoch == config.epochs_trained
+            if unfinished and (at_stop or time.perf_counter() - last_write > CHECKPOINT_SECONDS):
                 spent = (
                     time.perf_counter()
                     - started

@@ -11,6 +11,8 @@ from torch import nn
 from mia_lib.checks import LOSSES, check_labels
 from mia_lib.errors import MiaError, check_choice
 
+# the loss of a language model, which has tokens for labels: of `objectives.NextToken`
+NEXT_TOKEN = "next_token"
 NO_CLASS = torch.iinfo(torch.int64).min
 
 

@@ -18,7 +18,7 @@ from mia_lib import custom
 from mia_lib import models as architectures
 from mia_lib.checks import check_flag
 from mia_lib.errors import MiaError, check_choice, check_count, check_range, check_whole
-from mia_lib.training.losses import LOSSES
+from mia_lib.training.losses import LOSSES, NEXT_TOKEN
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 SCHEDULES = ("constant", "step", "cosine", "one_cycle")
@@ -46,7 +46,8 @@ class TrainConfig:
         weight_decay: L2 penalty added to the gradient.
         schedule: "constant", "step" (times `step_factor` every `step_epochs`), "cosine" (to zero, epoch by epoch) or
             "one_cycle" (step by step: up from a 25th in the first three tenths of training, then along a cosine to zero).
-        loss: as in `record_loss`.
+        loss: as in `record_loss`; or "next_token", of a language model: the mean over a record's tokens of -log p(token |
+            those before).
         augmentation: "none", "flip", "crop:P" and "flip_crop:P" (shift by up to P pixels, edges repeated), or
             "flip_resized_crop:S" (random crop of S to 1 of the area and 3/4 to 4/3 in aspect, resized).
         precision: of products of matrices and convolutions, while weights stay float32: "float32"; "tf32", which cuts their
@@ -82,7 +83,7 @@ class TrainConfig:
         object.__setattr__(self, "scaling", architectures.check_scaling(self.scaling))
         check_choice("optimizer", self.optimizer, ("sgd", "adam"))
         check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("loss", self.loss, (*LOSSES, NEXT_TOKEN))
         check_choice("precision", self.precision, PRECISIONS)
         check_count("epochs", self.epochs, 0)
         for name, least in (("epochs", 0), ("batch_size", 1), ("step_epochs", 1), ("seed", 0)):

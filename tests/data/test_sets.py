@@ -500,7 +500,7 @@ def test_describe_lists_every_set_without_reading_any(folder, monkeypatch):
         (lambda: toy().of_classes((0, 4)), "out of range"),
         (
             lambda: toy().mirrored(),
-            r"toy has tables of shape \(3,\), which have no mirror image: use one view, or images",
+            r"toy has table records of shape \(3,\), which have no mirror image: use one view, or images",
         ),
         (lambda: data.load("fashion_minst"), "Did you mean 'fashion_mnist'"),
         (lambda: data.get("gaussian"), "is not known"),

@@ -1,0 +1,1 @@
+"""Language models: measurements, study, exhibits."""

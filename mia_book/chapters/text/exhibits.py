@@ -1,0 +1,182 @@
+"""Tables and figures of the chapter on language models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from mia_book.chapters.text import study
+from mia_book.evidence import results
+from mia_lib import drawing, metrics
+from mia_lib.published import Bank
+
+TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
+DRAWN = ("LiRA", "one other model", "Min-K%++", "Min-K%", "Loss", "zlib")
+SHOWN = 40  # letters of a verse
+
+
+def passes_figure(frame: pd.DataFrame) -> Figure:
+    """AUC and TPR at 1 % FPR against the passes over the training set; hollow, LiRA's AUC as Hayes et al. (2025) print it."""
+    rows = frame[(frame["study"] == "attacks") & frame["attack"].isin(DRAWN)]
+    rows = metrics.summary(rows, ["metric", "passes", "attack"])
+    theirs = reported().query("attack == 'LiRA'").rename(columns={"value": "printed"})
+    keys = ["attack", "metric", "passes"]
+    rows = rows.merge(theirs[[*keys, "printed"]], how="left", on=keys)
+    rows = rows.sort_values("attack", key=lambda names: names.map(DRAWN.index), kind="stable")
+    return drawing.lineplot(
+        rows.assign(panel=rows["metric"].map(TITLE_OF)),
+        "passes",
+        "value",
+        by="attack",
+        paper="printed",
+        panel="panel",
+        log=True,
+        percent=True,
+        sharey=False,
+        xlabel="passes over the training set",
+        ylabel=" ",
+    )
+
+
+def references_figure(frame: pd.DataFrame) -> Figure:
+    """AUC against the number of references, a panel for the first and for the last number of passes."""
+    rows = frame[(frame["study"] == "references") & (frame["metric"] == "auc")]
+    rows = rows[rows["passes"].isin([rows["passes"].min(), rows["passes"].max()])]
+    rows = metrics.summary(rows, ["passes", "references", "attack", "metric"])
+    words = rows["passes"].map(lambda passes: f"{passes} pass{'es' * (passes > 1)}")
+    return drawing.lineplot(
+        rows.assign(panel=words),
+        "references",
+        "value",
+        by="attack",
+        panel="panel",
+        log=True,
+        percent=True,
+        sharey=False,
+        xlabel="references",
+        ylabel="AUC",
+    )
+
+
+def idea(bank: Bank, verses: pd.DataFrame, target: int = 0, count: int = 8) -> Figure:
+    """Losses at the end of a few verses, from easy to hard, under every model: those that were trained on the verse and the
+    others; the target is ringed."""
+    import seaborn as sns
+
+    loss = bank.loss[:, -1]
+    once = np.flatnonzero(verses["copies"] == 1)
+    ranks = np.linspace(0.05, 0.95, count) * (len(once) - 1)
+    rows = once[np.argsort(loss[:, once].mean(0))[ranks.astype(int)]]
+    frame = pd.DataFrame(
+        {
+            "verse": np.tile([_short(text) for text in verses["text"].iloc[rows]], len(loss)),
+            "loss": loss[:, rows].ravel(),
+            "trained on it": np.where(bank.members[:, rows].ravel(), "members", "non-members"),
+        }
+    )
+    figure, (axis,) = drawing.panels(1, 0.5 + 0.45 * count, width=6.6)
+    for kind in ("members", "non-members"):
+        look = drawing.STYLE[kind]
+        sns.stripplot(
+            frame[frame["trained on it"] == kind],
+            x="loss",
+            y="verse",
+            color=look["color"],
+            marker=look["marker"],
+            size=5,
+            alpha=0.7,
+            jitter=0.25,
+            ax=axis,
+            label=kind,
+            legend=False,
+        )
+    axis.plot(
+        loss[target, rows], range(count), ls="none", marker="o", ms=11, mfc="none", mec=drawing.INK,
+        label="under the target",
+    )  # fmt: skip
+    axis.set(xlabel="loss (nats a token)", ylabel="")
+    drawing.legend(figure)
+    return figure
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: text.rfind(" ", 0, SHOWN)] + " …"
+
+
+def attacks_table(frame: pd.DataFrame, passes: int) -> pd.DataFrame:
+    """Every attack after so many passes, in percent."""
+    rows = frame[(frame["study"] == "attacks") & (frame["passes"] == passes)]
+    return results.percent_table(
+        rows, "attack", ("metric",), {(metric,): title for metric, title in TITLE_OF.items()}
+    )
+
+
+def by_columns(frame: pd.DataFrame, name: str, index, column: str) -> pd.DataFrame:
+    """AUC of a study in percent: rows by `index`, a column for each value of `column`."""
+    rows = frame[(frame["study"] == name) & (frame["metric"] == "auc")]
+    return results.percent_table(
+        rows, index, (column,), {(value,): str(value) for value in rows[column].unique()}
+    )
+
+
+def exposed_figure(frame: pd.DataFrame) -> Figure:
+    """AUC by fifths of length and rarity and by copies, a panel each."""
+    rows = metrics.summary(frame[frame["study"] == "exposed"], ["of", "part", "attack", "metric"])
+    titles = {
+        "length": "length, in fifths",
+        "rarity": "rarity of the words, in fifths",
+        "copies": "copies in the training set",
+    }
+    places = {name: str(k + 1) for k, name in enumerate(study.FIFTHS)}
+    return drawing.lineplot(
+        rows.assign(panel=rows["of"].map(titles), part=rows["part"].replace(places)),
+        "part",
+        "value",
+        by="attack",
+        panel="panel",
+        percent=True,
+        sharey=True,
+        xlabel=" ",
+        ylabel="AUC",
+    )
+
+
+def collections_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """How many records decide, and the error of the estimated share, a row for each collection and attack."""
+    rows = metrics.summary(frame[frame["study"] == "collections"], ["data", "attack", "metric"])
+    table = rows.pivot(index=["data", "attack"], columns="metric", values="value")
+    order = rows[["data", "attack"]].drop_duplicates().itertuples(index=False, name=None)
+    table = table.loc[list(order)]
+    needed = np.where(table["evidence"] > 0, 1 / table["evidence"].clip(lower=1e-12), np.inf)
+    return pd.DataFrame(
+        {
+            "records that decide": [
+                f"{max(1, np.ceil(n)):,.0f}" if n < 1e6 else "none" for n in needed
+            ],
+            "error of the share": table["share"].map("{:.3f}".format),
+            "error of counting calls": table["calls"].map("{:.3f}".format),
+        },
+        index=table.index,
+    )
+
+
+def reported() -> pd.DataFrame:
+    """AUCs that were printed elsewhere, see `results.paper`, with the column passes."""
+    frame = results.paper("text", "reported")
+    return frame.assign(passes=frame["setting"].str.split().str[0].astype(int))
+
+
+def reported_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """AUCs that were printed elsewhere, and ours after as many passes where we have them, in percent."""
+    ours = frame[(frame["study"] == "attacks") & (frame["metric"] == "auc")]
+    keys = ["attack", "passes", "metric"]
+    rows = reported().merge(metrics.summary(ours, keys)[[*keys, "interval"]], how="left", on=keys)
+    ours = [
+        results.DASH if pd.isna(number) else results.format_percent(number)
+        for number in rows["interval"]
+    ]
+    table = rows.assign(AUC=rows["value"].map(results.format_percent))
+    index = {"paper": "whose", "dataset": "data", "model": "model", "attack": "attack"}
+    named = table.assign(**{"AUC, ours": ours}).rename(columns=index)
+    return named.set_index([*index.values(), "passes"])[["AUC", "AUC, ours"]]

@@ -1,0 +1,442 @@
+"""Attacks on language models of verses: tidy frames, of which nothing is kept.
+
+Scores are higher for members. What is measured of a model is the mean loss of a verse in nats a token; its negative stands
+where attacks on classifiers read log odds.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from mia_lib import data, metrics
+from mia_lib.attacks import registry, text
+from mia_lib.attacks.registry import LOG_ODDS
+from mia_lib.game import Game, View
+from mia_lib.metrics import by_repetition, by_target
+from mia_lib.published import Bank
+
+METRICS = ("auc", "tpr_at_fpr=0.01")
+# without references: attack -> the signal, higher for members
+ALONE = {"Min-K%": "min_k", "Min-K%++": "min_k_plus", "zlib": "zlib"}
+COMPARING = ("calibrated loss", "MAST (best split)", "BASE", "LiRA")
+OLD_BOOKS = 39
+FIFTHS = ("first", "second", "third", "fourth", "last")
+FALSE_ALARMS, POWER = 0.01, 0.8  # of a decision about a collection
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of a collection that was trained on
+COLLECTION = 500  # records
+LARGEST = 50  # of scores, in size: one log odds beyond counts no more in a mean
+
+
+def describe_verses(count: int, copies: Mapping[int, int] | None = None) -> pd.DataFrame:
+    """What can be said of the first `count` verses without a model.
+
+    Args:
+        copies: how often a verse lies in a training set, if at all -> how many of them, those at the end in this order.
+
+    Returns:
+        text; length, predicted tokens; compressed, bytes of zlib; rarity, mean surprisal of its tokens in nats by their counts
+        in verses that are not judged; new, whether its book is of the New Testament; copies; kept, the share of its sequences
+        of five words that the other translation has, too.
+    """
+    kjv = data.load("verses_kjv")
+    judged, others = kjv.x[:count], kjv.x[data.JUDGED :]
+    counts = np.bincount(others[others >= 0], minlength=len(kjv.classes)) + 1
+    surprisal = -np.log(counts / counts.sum())
+    here = judged[:, 1:] >= 0
+    length = here.sum(1)
+    said = data.texts(kjv.take(np.arange(count)))
+    other = data.texts(data.load("verses_web").take(np.arange(count)))
+    repeated = np.ones(count, int)
+    start = count - sum((copies or {}).values())
+    for times, many in (copies or {}).items():
+        repeated[start : start + many] = times
+        start += many
+    return pd.DataFrame(
+        {
+            "text": said,
+            "length": length,
+            "compressed": [len(zlib.compress(verse.encode())) for verse in said],
+            "rarity": (surprisal[judged[:, 1:]] * here).sum(1) / length,
+            "new": data.places()["book"][:count] >= OLD_BOOKS,
+            "copies": repeated,
+            "kept": [share_kept(*pair) for pair in zip(said, other, strict=True)],
+        }
+    )
+
+
+def share_kept(verse: str, other: str, words: int = 5) -> float:
+    """Share of a verse's sequences of so many words that another text has, too; NaN of a shorter verse."""
+    own, theirs = (
+        {tuple(parts[k : k + words]) for k in range(len(parts) - words + 1)}
+        for parts in (_words(verse), _words(other))
+    )
+    return len(own & theirs) / len(own) if own else np.nan
+
+
+def _words(verse: str) -> list[str]:
+    return "".join(letter if letter.isalpha() else " " for letter in verse.lower()).split()
+
+
+def games(
+    bank: Bank, verses: pd.DataFrame, targets: int, references: int
+) -> Iterator[tuple[int, Game]]:
+    """The game on a bank after each number of passes over the training set."""
+    for place, passes in enumerate(bank.parameters["passes"]):
+        loss = bank.loss[:, place].astype(np.float64)
+        values = {"loss": loss, LOG_ODDS: -loss}
+        values |= {name: bank.arrays[name][:, place] for name in ("min_k", "min_k_plus")}
+        values["zlib"] = text.over_zlib(
+            loss, verses["length"].to_numpy(), verses["compressed"].to_numpy()
+        )
+        yield passes, Game(bank.members, values, {}, range(0, 2 * targets, 2), references)
+
+
+def _own(signal: str):
+    def score(view: View) -> np.ndarray:
+        return view.own(signal)
+
+    return score
+
+
+def one_model(view: View) -> np.ndarray:
+    """The loss minus that of one other model, which was not trained on the verse: the first pair's."""
+    loss, inside = view.references("loss")
+    return np.where(inside[0], loss[1], loss[0]) - view.own("loss")
+
+
+PLAYED = {
+    "Loss": "MALT",
+    **{name: _own(signal) for name, signal in ALONE.items()},
+    "one other model": one_model,
+    **{name: name for name in COMPARING},
+}
+
+
+def attack(
+    bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
+) -> pd.DataFrame:
+    """Study "attacks": every attack after each number of passes, on the verses that lie in a training set once."""
+    once = np.flatnonzero(verses["copies"] == 1)
+    frames = []
+    for passes, game in games(bank, verses, targets, references):
+        views = [view.on(once) for view in game]
+        scores = {
+            name: np.stack([registry.score(how, view) for view in views])
+            for name, how in PLAYED.items()
+        }
+        frames.append(
+            by_target(
+                scores,
+                game.target_members[:, once],
+                METRICS,
+                draws=draws,
+                study="attacks",
+                passes=passes,
+                references=references,
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def by_references(
+    bank: Bank, verses: pd.DataFrame, targets: int, counts: Sequence[int], draws: int
+) -> pd.DataFrame:
+    """Study "references": attacks that compare, by how many models they compare with."""
+    frames = []
+    once = np.flatnonzero(verses["copies"] == 1)
+    for passes, game in games(bank, verses, targets, max(counts)):
+        for count in counts:
+            views = [game.view(target, count).on(once) for target in game.targets]
+            frames.append(
+                by_target(
+                    {
+                        name: np.stack([registry.score(name, view) for view in views])
+                        for name in COMPARING
+                    },
+                    game.target_members[:, once],
+                    METRICS,
+                    draws=draws,
+                    study="references",
+                    passes=passes,
+                    references=count,
+                )
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+# ------------------------------------------------------------------------------------------------- without the model
+
+
+def bag_of_words(verses: pd.DataFrame, members: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Scores [N] of a logistic regression on the words of each verse, fitted on the other four fifths: an attack that asks no
+    model."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    return cross_val_predict(
+        make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10)),
+        verses["text"],
+        members,
+        cv=StratifiedKFold(5, shuffle=True, random_state=seed),
+        method="decision_function",
+    )
+
+
+def blind(
+    bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
+) -> pd.DataFrame:
+    """Study "blind": attacks at the end beside a bag of words, that knows no model, on two benchmarks. In one members and
+    others are random verses; in the other members are of the Old Testament and others of the New."""
+    *_, (passes, game) = games(bank, verses, targets, references)
+    frames = []
+    for split in ("random", "by testament"):
+        played: dict[str, list[np.ndarray]] = {}
+        judged = []
+        for view, members in zip(game, game.target_members, strict=True):
+            rows = np.arange(len(verses))
+            if split == "by testament":
+                rows = _equally_many(members & ~verses["new"], ~members & verses["new"])
+            shown = view.on(rows)
+            for name in ("Loss", "Min-K%++", "LiRA"):
+                played.setdefault(name, []).append(registry.score(PLAYED[name], shown))
+            words = bag_of_words(verses.iloc[rows], members[rows])
+            played.setdefault("bag of words", []).append(words)
+            judged.append(members[rows])
+        size = min(map(len, judged))
+        kept = [_thinned(members, size) for members in judged]
+        frames.append(
+            by_target(
+                {
+                    name: np.stack([each[rows] for each, rows in zip(of, kept, strict=True)])
+                    for name, of in played.items()
+                },
+                np.stack([members[rows] for members, rows in zip(judged, kept, strict=True)]),
+                METRICS,
+                draws=draws,
+                shared=split == "random",
+                study="blind",
+                passes=passes,
+                split=split,
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def _equally_many(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Numbers of equally many records of two masks, the first ones of each."""
+    count = min(first.sum(), second.sum())
+    return np.concatenate([np.flatnonzero(first)[:count], np.flatnonzero(second)[:count]])
+
+
+def _thinned(members: np.ndarray, size: int) -> np.ndarray:
+    """Numbers of `size` records, half of them members where there are as many."""
+    inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
+    if len(members) == size:
+        return np.arange(size)
+    return np.concatenate([inside[: size // 2], outside[: size - size // 2]])
+
+
+# -------------------------------------------------------------------------------------------------------- who is exposed
+
+
+def exposed(
+    bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
+) -> pd.DataFrame:
+    """Study "exposed": the loss and LiRA at the end, on verses of each fifth by length and by rarity, and by their copies."""
+    *_, (passes, game) = games(bank, verses, targets, references)
+    once = verses["copies"] == 1
+    groups = {
+        (of, fifth): np.flatnonzero(once)[
+            pd.qcut(verses.loc[once, of].rank(method="first"), 5, labels=FIFTHS) == fifth
+        ]
+        for of in ("length", "rarity")
+        for fifth in FIFTHS
+    }
+    groups |= {
+        ("copies", str(times)): np.flatnonzero(verses["copies"] == times)
+        for times in verses["copies"].unique()
+    }
+    frames = []
+    for (of, part), rows in groups.items():
+        views = [view.on(rows) for view in game]
+        frames.append(
+            by_target(
+                {
+                    name: np.stack([registry.score(how, view) for view in views])
+                    for name, how in (("Loss", "MALT"), ("LiRA", "LiRA"))
+                },
+                game.target_members[:, rows],
+                ("auc",),
+                draws=draws,
+                study="exposed",
+                passes=passes,
+                of=of,
+                part=part,
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def paraphrased(
+    bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
+) -> pd.DataFrame:
+    """Study "paraphrase": attacks by the losses of the *other* translation of each verse, which no model was trained on, by
+    how much of the verse's wording it keeps; beside those by the verse itself."""
+    *_, (passes, own) = games(bank, verses, targets, references)
+    other = bank.other.astype(np.float64)
+    game = Game(bank.members, {"loss": other, LOG_ODDS: -other}, {}, own.targets, references)
+    once = verses["copies"] == 1
+    kept = verses["kept"]
+    groups = {
+        "all": once,
+        "no wording": once & (kept == 0),
+        "less than half": once & (kept > 0) & (kept < 0.5),
+        "half or more": once & (kept >= 0.5),
+    }
+    frames = []
+    for asked, of_asked in (("the verse", own), ("the other translation", game)):
+        for wording, mask in groups.items():
+            rows = np.flatnonzero(mask)
+            views = [view.on(rows) for view in of_asked]
+            frames.append(
+                by_target(
+                    {
+                        name: np.stack([registry.score(how, view) for view in views])
+                        for name, how in (("Loss", "MALT"), ("LiRA", "LiRA"))
+                    },
+                    of_asked.target_members[:, rows],
+                    ("auc",),
+                    draws=draws,
+                    study="paraphrase",
+                    passes=passes,
+                    asked=asked,
+                    wording=wording,
+                )
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+# ------------------------------------------------------------------------------------------------------- many records at once
+
+
+def records_needed(scores: np.ndarray, members: np.ndarray) -> float:
+    """How many records of a collection tell that it was trained on, by the mean of their scores.
+
+    With mean mu and standard deviation sigma of the scores of members (1) and others (0), a mean over n records exceeds what
+    1 % of collections of others reach with probability .8 if
+
+        ``n = ((z_.99 sigma_0 + z_.8 sigma_1) / (mu_1 - mu_0))^2``,
+
+    for the mean of many is normal; infinity where members have no higher mean.
+
+    Args:
+        scores: [N], higher for members. members: bool [N].
+    """
+    from scipy.stats import norm
+
+    inside, outside = scores[members], scores[~members]
+    lead = inside.mean() - outside.mean()
+    if lead <= 0:
+        return np.inf
+    spread = norm.isf(FALSE_ALARMS) * outside.std() + norm.ppf(POWER) * inside.std()
+    return float((spread / lead) ** 2)
+
+
+def share_error(
+    score: np.ndarray, members: np.ndarray, known: np.ndarray, of_known: np.ndarray, seed: int
+) -> dict[str, float]:
+    """Error of the estimated share of a collection that was trained on (Tong et al. 2025, DUCI).
+
+    A record is called a member above the threshold at which the attacker's own model has the largest difference of true and
+    false positive rates; the share of calls less the false positive rate, over that difference, is the estimate.
+
+    Args:
+        score, members: of the target, [N]. known, of_known: scores and membership of the attacker's own model, [N].
+        seed: of the collections, of `COLLECTION` records each, one for each of `SHARES`.
+
+    Returns:
+        mean absolute error of the estimate, and of the share of calls as it is.
+    """
+    fpr, tpr, thresholds = metrics.roc_curve(known, of_known)
+    best = np.argmax(tpr - fpr)
+    called = score >= thresholds[best]
+    rng = np.random.default_rng([seed, 74])
+    inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
+    size = min(COLLECTION, len(inside), len(outside))
+    errors = {"share": [], "calls": []}
+    for share in SHARES:
+        many = round(share * size)
+        rows = np.concatenate(
+            [rng.permutation(inside)[:many], rng.permutation(outside)[: size - many]]
+        )
+        guess = called[rows].mean()
+        errors["calls"].append(abs(guess - share))
+        estimate = (guess - fpr[best]) / (tpr[best] - fpr[best])
+        errors["share"].append(abs(np.clip(estimate, 0, 1) - share))
+    return {name: float(np.mean(of)) for name, of in errors.items()}
+
+
+COLLECTIVE = {"Loss": "MALT", "one other model": one_model, "LiRA": "LiRA"}
+
+
+def collections(game: Game, **columns) -> pd.DataFrame:
+    """Study "collections", for each target: "evidence" of a record, one over `records_needed`; and `share_error` with a
+    threshold of one of the attacker's own models."""
+    values: dict[str, dict[str, list[float]]] = {name: {} for name in COLLECTIVE}
+    for view, members in zip(game, game.target_members, strict=True):
+        [(own, of_own)] = view.rehearsals(1)
+        for name, how in COLLECTIVE.items():
+            score, of_own_model = (
+                np.clip(registry.score(how, each), -LARGEST, LARGEST) for each in (view, own)
+            )
+            found = {"evidence": 1 / records_needed(score, members)}
+            found |= share_error(score, members, of_own_model, of_own, view.target)
+            for metric, value in found.items():
+                values[name].setdefault(metric, []).append(value)
+    arrays = {
+        name: {metric: np.array(of) for metric, of in each.items()} for name, each in values.items()
+    }
+    return by_repetition(arrays, study="collections", **columns)
+
+
+# ------------------------------------------------------------------------------------------------------------- fine-tuned
+
+
+def tuned(bank: Bank, targets: int, references: int, draws: int) -> pd.DataFrame:
+    """Study "tuned": attacks on fine-tuned models, among them the loss less that of the base, which every fine-tuner has."""
+    frames = []
+    for place, passes in enumerate(bank.parameters["tuned_passes"]):
+        loss = bank.loss[:, place].astype(np.float64)
+        values = {"loss": loss, LOG_ODDS: -loss, "base": bank.base.astype(np.float64)}
+        game = Game(bank.members, values, {}, range(0, 2 * targets, 2), references)
+
+        def less_base(view: View) -> np.ndarray:
+            return view.own("base") - view.own("loss")
+
+        scores = game.scores(
+            {"Loss": "MALT", "base model": less_base, "one other model": one_model, "LiRA": "LiRA"}
+        )
+        frames.append(
+            by_target(
+                scores, game.target_members, METRICS, draws=draws, study="tuned", passes=passes
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def curves(
+    bank: Bank, verses: pd.DataFrame, place: int, references: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Scores [N] of attacks on the first model after the number of passes at `place`, and its members, on verses that lie in a
+    training set once."""
+    _, game = [*games(bank, verses, 1, references)][place]
+    once = np.flatnonzero(verses["copies"] == 1)
+    view = game.view(0).on(once)
+    names = ("Loss", "Min-K%++", "one other model", "LiRA")
+    return {name: registry.score(PLAYED[name], view) for name in names}, game.members[0, once]

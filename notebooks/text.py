@@ -1,0 +1,323 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill,-execution,-editable,-slideshow
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Language models
+#
+# **A small language model that has read its training verses {ours}`last-passes` times gives away {ours}`loss-tpr:value` of them to a threshold on the loss, if one in a
+# hundred other verses may be taken for one by mistake, and {ours}`plus-tpr:value` to Min-K%++, the best attack that needs no second model; guessing finds 1 %. Subtract the loss
+# under one other model, and it is {ours}`one-tpr:value`. After a single reading the loss knows next to nothing.**
+
+# %% tags=["parameters", "hide-input"]
+models: int = 16  # language models of the bank [16..64; even]
+targets: int = 8  # of them that are attacked, one of each pair [8..32]
+references: int = 14  # other models that an attack may use [2..62; even]
+counts: list[int] = [2, 4, 8, 14]  # references against which attacks are drawn [2..62; even; ascending; not empty]
+architecture: str = "gpt:128,4,4"  # of the language models: width, layers, heads [architecture]
+verses: int = 6000  # that are judged; half of them train each model [200..8000; even]
+repeated: int = 100  # of these so many lie in a training set twice, and as many four times [10..1000; even]
+passes: list[int] = [1, 2, 4, 10]  # over the training set, after which models are asked [1..100; ascending; not empty]
+tuned_verses: int = 2000  # on halves of which a base model is fine-tuned [40..8000; even]
+base_verses: int = 23093  # of the other translation, which the base model read [100..23093]
+image_banks: list[str] = ["bank/cifar10-small", "bank/cifar100-small", "bank/fashion-mlp"]  # networks on images, for the questions about many records [bank/cifar10-small | bank/cifar100-small | bank/fashion-mlp; not empty; distinct]
+seed: int = 0  # of halves and training [0..1000000]
+draws: int = 20  # resamples of records behind each interval [10..10000]
+
+# %% tags=["hide-input"]
+import numpy as np
+import pandas as pd
+
+from mia_book.chapters.text import exhibits, measure, study
+from mia_book.evidence import claims, explore, figures, results, rules, settings
+from mia_lib import data, drawing, metrics, published
+from mia_lib.game import Game
+
+drawing.set_style()
+
+# %%
+recipe = {"architecture": architecture, "seed": seed, "passes": passes, "epochs": passes[-1],
+          "verses": verses, "twice": repeated, "fourfold": repeated}
+bank = measure.verses(models, **recipe)
+about = study.describe_verses(verses, {2: repeated, 4: repeated})
+frame = study.attack(bank, about, targets, references, draws)
+
+# %% tags=["hide-input"]
+first, last = passes[0], passes[-1]
+
+
+def number(attack, metric, passes=last, **where):
+    return metrics.estimate(frame, attack, metric, passes=passes, **{"study": "attacks", **where}).interval((0.0, 1.0))
+
+
+results.name({"last-passes": last, "first-passes": first, "members": int(bank.members[0].sum())})
+words = {"loss": "Loss", "min": "Min-K%", "plus": "Min-K%++", "zlib": "zlib", "one": "one other model", "lira": "LiRA", "mast": "MAST (best split)", "base": "BASE"}
+results.name({f"{word}-tpr": number(attack, "tpr_at_fpr=0.01") for word, attack in words.items()}, ".1%")
+results.name({f"{word}-auc": number(attack, "auc") for word, attack in words.items()}
+             | {f"{word}-auc-first": number(attack, "auc", first) for word, attack in words.items()}, ".3f")
+figures.show(
+    exhibits.passes_figure(frame), name="text-passes",
+    caption="AUC, and the share of the members found at 1 % false alarms, against the passes over the training set. LiRA has {param}`references` reference models, "
+            "*one other model* one of them. Means over {param}`targets` models, with 95 % intervals over models and verses. Hollow: LiRA's AUC as Hayes et al. "
+            "{cite}`hayes2025exploring` print it, with 128 references, for 140 million parameters on 7 million records.",
+    alt="Two panels of curves against passes on a logarithmic axis. All rise; LiRA and one other model lie far above Min-K%++, Min-K%, the loss and zlib.")
+
+# %% [markdown]
+# Does what this book found for classifiers carry over to text? Run it again: `mia run text`, or with other settings, `mia run text -p counts 2,14`
+# ([how to rerun](../book/rerun.md)).
+#
+# ## What the attacker has
+#
+# The [game](../book/game.md) is the same: half of {param}`verses` verses of the King James Version trained the target, and the attacker gives every verse a score. The target is a
+# transformer of a million parameters that predicts the next of a verse's tokens, pieces of words. It answers with the log probability of each. The *loss* of a verse is minus their
+# mean. Three things are new:
+#
+# - **Tokens.** A record has many losses, one a token, and the model's whole distribution at each place.
+# - **Passes.** Language models read most of their training data once or a few times, and classifiers theirs dozens of times.
+# - **Wording.** The same sentence can be said in other words. The World English Bible has every verse again, in the English of today.
+#
+# No other verse has the words of one that is judged. The byte-pair encoding was learned on further verses, which no attack judges.
+#
+# ## The idea: some verses are easy for everybody
+#
+# Each dot is the loss of a verse under one of {param}`models` models. No threshold on the loss tells members from others, because verses differ more than models do. Yet in most rows the members lie to the left.
+
+# %% tags=["hide-input"]
+figures.show(
+    exhibits.idea(bank, about), name="text-idea",
+    caption="Loss of eight verses, from easy to hard, after {ours}`last-passes` passes: under models that were trained on the verse, members, and under the others. Rings: the target.",
+    alt="Eight rows, one a verse, with a dot for each model along the loss. Rows lie far apart; within a row the models that were trained on the verse lie left of the others.")
+
+# %% [markdown]
+# ## One target by hand
+#
+# The first model of the bank is the target, and the second, its partner, is left out.
+
+# %%
+loss = bank.loss[:, -1].astype(float)  # [models, verses], after the last pass
+inside = bank.members
+usual = np.average(loss[2:], 0, ~inside[2:])  # of those that did not read the verse
+by_hand = {"loss": -loss[0], "less the usual": usual - loss[0]}
+{name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
+
+# %% [markdown]
+# An {term}`AUC` of one half is guessing.
+#
+# ## The scores, one line each
+#
+# A verse has $n$ tokens with log probabilities $l_t$; at each place the model's log probabilities have mean $\mu_t$ and standard deviation $\sigma_t$.
+#
+# | attack | score, higher for members |
+# | --- | --- |
+# | loss | $\bar l = \frac1n \sum_t l_t$ |
+# | zlib {cite}`carlini2021extracting` | $\sum_t l_t$ over the bytes of the compressed text |
+# | Min-K% {cite}`shi2024detecting` | mean of the fifth of the $l_t$ that are least |
+# | Min-K%++ {cite}`zhang2024min` | the same of $(l_t - \mu_t) / \sigma_t$ |
+# | one other model | $\bar l - \bar l'$, with $\bar l'$ of a model that did not read the verse |
+# | LiRA, BASE, MAST | as [for classifiers](compare.ipynb), with $\bar l$ in the place of log odds |
+#
+# ## Attacks without references
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.attacks_table(frame, last), name="text-attacks",
+    caption="Attacks after {ours}`last-passes` passes, in percent, on verses that lie in a training set once: means over {param}`targets` models with 95 % intervals over "
+            "models and verses. The last four have {param}`references` references.")
+figures.explore(
+    explore.two_attacks({f"{passes_} pass{'es' * (passes_ > 1)}": study.curves(bank, about, place, references)
+                         for place, passes_ in enumerate(passes) if passes_ in (first, last)}, ("Min-K%++", "one other model")),
+    drawing.roc(*study.curves(bank, about, len(passes) - 1, references)), name="text-explore",
+    caption="ROC of attacks on one model, and who is accused.",
+    alt="True against false positive rate on logarithmic axes, a curve for each attack on one model after the last pass.",
+    instructions="Choose two attacks and the number of passes. How many of a thousand verses does each accuse wrongly, and how many rightly?")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L1 not run
+# To be written.
+# :::
+#
+# ## What references buy
+
+# %%
+by_count = study.by_references(bank, about, targets, counts, draws)
+frame = pd.concat([frame, by_count])
+
+# %% tags=["hide-input"]
+figures.show(
+    exhibits.references_figure(frame), name="text-references",
+    caption="AUC against the number of reference models, half of which were trained on the verse, after {ours}`first-passes` pass and after {ours}`last-passes`. BASE ranks as RMIA "
+            "does. Means over {param}`targets` targets; 95 % intervals over targets and verses.",
+    alt="Two panels of four curves against the number of references on a logarithmic axis, with bars.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L9 not run
+# To be written.
+# :::
+#
+# ## Benchmarks that need no model
+#
+# Many published benchmarks take members from one source and others from another: articles before and after a model's date. We do the same with our models: members are verses of the
+# Old Testament, others are verses of the New. *Bag of words* is a logistic regression on the words of each verse. It never asks the model.
+
+# %%
+frame = pd.concat([frame, study.blind(bank, about, targets, references, draws)])
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.by_columns(frame, "blind", "attack", "split"), name="text-blind",
+    caption="AUC in percent after {ours}`last-passes` passes on two benchmarks of the same models: random verses, and members from one testament against others from the "
+            "other. Means over {param}`targets` models, 95 % intervals.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L13 not run
+# To be written.
+# :::
+#
+# ## Is a paraphrase a member?
+
+# %%
+frame = pd.concat([frame, study.paraphrased(bank, about, targets, references, draws)])
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.by_columns(frame, "paraphrase", ["asked", "attack"], "wording"), name="text-paraphrase",
+    caption="AUC in percent when models are asked about the verse that they read or did not read, and about its other translation, which none of them read; by the share of "
+            "the verse's sequences of five words that the other translation keeps. Means over {param}`targets` models, 95 % intervals.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L15 not run
+# To be written.
+# :::
+#
+# ## Who is exposed?
+
+# %%
+frame = pd.concat([frame, study.exposed(bank, about, targets, references, draws)])
+
+# %% tags=["hide-input"]
+figures.show(
+    exhibits.exposed_figure(frame), name="text-exposed",
+    caption="AUC after {ours}`last-passes` passes by the length of a verse, by how rare its words are, and by how often it lies in the training set, if at all. Means over "
+            "{param}`targets` models, 95 % intervals.",
+    alt="Three panels with two curves each, LiRA above the loss.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L18 not run
+# To be written.
+# :::
+#
+# ## Many records at once
+#
+# A court asks of a book, and a publisher of a collection. How many records does it take until a collection is told from others with 80 % probability, when one in a hundred others may be
+# accused? And *how much* of a collection was used? The attacker's own model says how many of its members and of other records lie above a threshold; the share of calls on
+# the collection is corrected by both rates {cite}`tong2025how`.
+
+# %%
+played = dict(zip([f"verses, {each} pass{'es' * (each > 1)}" for each in passes],
+                  (game for _, game in study.games(bank, about, targets, references)), strict=True))
+for name in image_banks:
+    images = published.load(name)
+    played[data.title(images.parameters["dataset"])] = Game.of(images, targets, references, 10_000)
+frame = pd.concat([frame, *(study.collections(game, data=of) for of, game in played.items())])
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.collections_table(frame), name="text-collections",
+    caption="Records that decide whether a collection was trained on, by the mean of their scores (see the formula below); and mean errors of the share that was used, estimated and by "
+            "counting calls, on collections of 500 records of which 0, 20, ..., 100 % were used. Means over {param}`targets` models.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L21 not run
+# To be written.
+# :::
+#
+# ## Fine-tuning
+#
+# Whoever fine-tunes a model has a reference for free: the base. Ours read {param}`base_verses` other verses in the other translation, and was then trained further on halves of
+# {param}`tuned_verses`.
+
+# %%
+of_tuned = measure.tuned(models, tuned_verses=tuned_verses, base_verses=base_verses, **recipe)
+frame = pd.concat([frame, study.tuned(of_tuned, targets, references, draws)])
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.by_columns(frame, "tuned", "attack", "passes"), name="text-tuned",
+    caption="AUC in percent on fine-tuned models, by the passes over their training set. Means over {param}`targets` models, 95 % intervals.")
+
+# %% [markdown]
+# :::{finding}
+# :claims: L24 not run
+# To be written.
+# :::
+#
+# ## Exercises
+#
+# ```{exercise}
+# :label: text-exercise-sum
+# The *sum* of a verse's log probabilities in the place of the mean gives another attack. What does it rank by? Does LiRA change, too?
+# ```
+#
+# ````{solution} text-exercise-sum
+# :class: dropdown
+# By length: a longer verse has a larger sum, member or not. LiRA's ratio does not change if each verse has a spread of its own: its length is a factor on all losses of the verse,
+# and a likelihood ratio does not depend on units. With one spread for all verses it does change.
+# ````
+#
+# ## In more depth
+#
+# ### Printed elsewhere
+
+# %% tags=["hide-input"]
+results.show_table(
+    exhibits.reported_table(frame), name="text-reported",
+    caption="AUCs in percent as they are printed elsewhere {cite}`zhang2024min,hayes2025exploring,duan2024membership`, and ours after as many passes, where there are some. Their models are hundreds to ten "
+            "thousand times larger, and so are their training sets.")
+
+# %% [markdown]
+# ### How many records decide
+#
+# Let scores of members have mean $\mu_1$ and standard deviation $\sigma_1$, those of others $\mu_0$ and $\sigma_0$. The mean of $n$ scores is nearly normal, and exceeds with
+# probability .8 what 1 % of collections of others reach if
+#
+# $$
+# n \ge \Big(\frac{z_{.99}\, \sigma_0 + z_{.8}\, \sigma_1}{\mu_1 - \mu_0}\Big)^2.
+# $$ (text-needed)
+#
+# It takes records of the collection for independent, and others that it can be compared with, of the same kind, which is what a
+# [benchmark that needs no model](#text-blind) lacks.
+#
+# ### Every claim, with its verdict
+
+# %%
+claims.show("text", rules.judge_all("text", frame, {}))
+
+# %% [markdown]
+# ### What is different from the models that people use
+#
+# | | here | elsewhere |
+# | --- | --- | --- |
+# | parameters | a million | millions to hundreds of billions |
+# | training set | {ours}`members` verses of one book | millions of records of many kinds |
+# | passes | up to {ours}`last-passes` | mostly one; three or four when fine-tuning |
+# | other verses | of the same book, drawn at random | of the same source in the best benchmarks |
+#
+# On Colab, add a cell before the first one, and in it: `!git init -q && git pull -q --depth 1 https://github.com/membership-inference-book/membership-inference-book && pip install -q -e ".[train,tabular,dp]" "altair<6"`

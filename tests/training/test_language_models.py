@@ -1,0 +1,219 @@
+"""Language models: trained as a plain loop trains them, whatever is padded, stacked or stopped."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mia_lib import data, membership, models, signals, store, training
+from mia_lib.attacks import text
+from mia_lib.errors import MiaError
+from mia_lib.signals import tokens
+from mia_lib.training import objectives, recipe
+from mia_lib.training.loop import Group, Task, fit_group
+
+pytestmark = pytest.mark.usefixtures("isolated_cache")
+
+V = 11
+CONFIG = training.TrainConfig(
+    "gpt:8,1,2", epochs=3, batch_size=4, learning_rate=1e-2, schedule="one_cycle", loss="next_token"
+)
+
+
+def sequences(count=13, seed=0):
+    rng = np.random.default_rng(seed)
+    return [[0, *rng.integers(1, V, rng.integers(1, 9))] for _ in range(count)]
+
+
+@pytest.fixture
+def records():
+    return data.from_tokens(sequences(), "sequences", V)
+
+
+def plain_loss(network, row):
+    """Mean over a record's tokens, one token at a time, each from exactly those before."""
+    ids = torch.tensor(row[row >= 0])
+    losses = [-network(ids[None, :t])[0, -1].log_softmax(-1)[ids[t]] for t in range(1, len(ids))]
+    return torch.stack(losses).mean()
+
+
+def task_of(records, config=CONFIG, models=1):
+    return Task(
+        records.x, records.y, V, config, [np.arange(9)] * models, list(range(models)), None, None
+    )
+
+
+def test_a_group_takes_the_steps_of_a_plain_loop(records):
+    group = Group(task_of(records), torch.device("cpu"), False)
+    for _ in range(CONFIG.epochs):
+        group.run_epoch()
+
+    network = models.build("gpt:8,1,2", records.shape, V, seed=recipe.seed_of(CONFIG, 0))
+    optimizer = torch.optim.Adam(network.parameters(), CONFIG.learning_rate)
+    generator = torch.Generator().manual_seed(recipe.seed_of(CONFIG, 0))
+    for epoch in range(CONFIG.epochs):
+        order = objectives.NextToken.in_batches(
+            torch.randperm(9, generator=generator), torch.tensor(records.x[:9, 1:]), 4, generator
+        )
+        for start in (0, 4):  # a last batch of one record is left out
+            optimizer.param_groups[0]["lr"] = recipe.learning_rate(CONFIG, epoch + start / 9)
+            rows = [plain_loss(network, records.x[i]) for i in order[start : start + 4]]
+            optimizer.zero_grad()
+            torch.stack(rows).mean().backward()
+            optimizer.step()
+    for ours, theirs in zip(group.network.parameters(), network.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_models_that_are_stacked_are_those_that_are_trained_alone(records):
+    together = fit_group(task_of(records, models=3), stacked=True)
+    for number, outcome in enumerate(together):
+        [alone] = fit_group(task_of(records, models=3).part([number]), stacked=False)
+        for name, value in alone.arrays.items():
+            np.testing.assert_allclose(outcome.arrays[name], value, rtol=1e-3, atol=1e-5)
+
+
+def test_batches_hold_every_record_once_and_those_of_like_length():
+    labels = torch.full((400, 50), -1)
+    for row, length in zip(labels, torch.randint(1, 50, (400,)), strict=True):
+        row[:length] = 1
+    order = objectives.NextToken.in_batches(
+        torch.randperm(400), labels, 10, torch.Generator().manual_seed(0)
+    )
+    assert sorted(order.tolist()) == list(range(400))
+    lengths = objectives.lengths(labels[order]).view(40, 10)
+    assert (lengths.amax(1) - lengths.amin(1)).float().mean() < 4
+    assert not torch.equal(lengths.amax(1).sort()[0], lengths.amax(1))  # drawn in random order
+
+
+def test_a_training_goes_on_from_one_that_stopped_earlier(records, monkeypatch):
+    members = membership.balanced_halves(len(records), 2, 0)
+    whole = training.train(records, members, CONFIG, workers=1)
+    passes = []
+    plain = Group.run_epoch
+    monkeypatch.setattr(Group, "run_epoch", lambda self: (passes.append(self.epoch), plain(self)))
+    outcomes = {}
+    for stop in (1, 2, None):
+        ensemble = replace(whole, config=replace(CONFIG, stop_epoch=stop))
+        slot = ensemble._checkpoint([0])
+        [outcomes[stop]] = fit_group(ensemble._task([0], records.x), checkpoint=slot)
+    assert passes == [0, 1, 2]  # none of them twice
+    monkeypatch.undo()
+    [straight] = fit_group(whole._task([0], records.x))
+    for name, value in straight.arrays.items():
+        np.testing.assert_array_equal(outcomes[None].arrays[name], value)
+    [early] = fit_group(ensemble_of(whole, 1)._task([0], records.x))
+    np.testing.assert_array_equal(
+        outcomes[1].arrays["tokens.weight"], early.arrays["tokens.weight"]
+    )
+    # a later state is no use to a training that stops earlier
+    [again] = fit_group(
+        ensemble_of(whole, 1)._task([0], records.x), checkpoint=whole._checkpoint([0])
+    )
+    np.testing.assert_array_equal(again.arrays["history"], early.arrays["history"])
+
+
+def ensemble_of(whole, stop):
+    return replace(whole, config=replace(CONFIG, stop_epoch=stop))
+
+
+def test_the_state_of_a_training_that_ends_is_not_kept(records):
+    members = membership.balanced_halves(len(records), 2, 0)
+    whole = training.train(records, members, CONFIG, workers=1)
+    ensemble_of(whole, 1).fit()
+    slots = [*whole._checkpoint([0]).items()], whole._checkpoint([0])
+    assert any(store.look_up({**slots[1], "slot": slot}) for slot in (0, 1))
+    whole.fit()
+    assert not any(store.look_up({**slots[1], "slot": slot}) for slot in (0, 1))
+
+
+def test_what_is_said_of_a_record_depends_on_no_other_and_not_on_padding(records):
+    network = models.build("gpt:8,1,2", records.shape, V, seed=0)
+    whole = tokens.model_statistics(network, records.x)
+    for i, row in enumerate(records.x):
+        alone = tokens.model_statistics(network, row[row >= 0][None])
+        here = slice(*whole.offsets[i : i + 2])
+        for part, of_all in zip(alone[:3], whole[:3], strict=True):
+            np.testing.assert_allclose(part, of_all[here], rtol=1e-4, atol=1e-6)
+        expected = plain_loss(network, row).item()
+        assert -alone.log_prob.mean() == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(
+        tokens.model_loss(network, records.x), text.loss(whole.log_prob, whole.offsets), rtol=1e-5
+    )
+
+
+def test_mean_and_variance_are_of_a_token_drawn_from_the_model():
+    logits = torch.randn(3, 5, V, generator=torch.Generator().manual_seed(1))
+    own, mean, variance = tokens.token_statistics(logits, torch.full((3, 5), 4))
+    p = logits.double().softmax(-1)
+    log_p = p.log()
+    torch.testing.assert_close(own.double(), log_p[..., 4], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(mean.double(), (p * log_p).sum(-1), rtol=1e-5, atol=1e-6)
+    spread = (p * log_p**2).sum(-1) - (p * log_p).sum(-1) ** 2
+    torch.testing.assert_close(variance.double(), spread, rtol=1e-4, atol=1e-6)
+
+
+def test_signals_of_an_ensemble_are_those_of_its_models(records):
+    members = membership.balanced_halves(len(records), 2, 0)
+    ensemble = training.train(records, members, CONFIG, workers=1)
+    said = tokens.statistics(ensemble, records)
+    losses = signals.loss(ensemble, records)
+    assert losses.shape == (2, 13) and said.log_prob.shape == (2, said.offsets[-1])
+    for m in (0, 1):
+        np.testing.assert_array_equal(
+            said.log_prob[m], tokens.model_statistics(ensemble.model(m), records.x).log_prob
+        )
+        np.testing.assert_allclose(losses[m], tokens.model_loss(ensemble.model(m), records.x))
+    with pytest.raises(MiaError, match="have no hinge|have no logit_scaled_confidence"):
+        signals.logit_scaled_confidence(ensemble, records)
+
+
+class Counts(torch.nn.Module):
+    """A classifier of one's own that takes token ids."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.table = torch.nn.EmbeddingBag(V, classes)
+
+    def forward(self, ids):
+        return self.table(ids)
+
+
+def test_a_classifier_of_ones_own_gets_token_ids_as_they_are():
+    labels = np.arange(13) % 2
+    records = data.from_tokens(sequences(), "labelled", V, labels)
+    ensemble = training.train(
+        records, np.ones((1, 13), bool), training.TrainConfig(Counts, epochs=2), workers=1
+    )
+    assert signals.loss(ensemble, records).shape == (1, 13)
+    assert signals.model_outputs(ensemble.model(0), records.x).shape == (13, 2)
+
+
+@pytest.mark.parametrize(
+    "architecture, loss, kind, fits",
+    [
+        ("gpt:8,1,2", "next_token", "tokens", True),
+        ("gpt:8,1,2", "cross_entropy", "tokens", False),
+        ("gpt:8,1,2", "next_token", "table", False),
+        ("mlp:4", "cross_entropy", "tokens", False),
+        ("mlp:4", "next_token", "tokens", False),
+        ("mlp:4", "cross_entropy", "table", True),
+    ],
+)
+def test_token_ids_go_to_what_predicts_them_and_numbers_to_what_takes_them(
+    records, architecture, loss, kind, fits
+):
+    if kind == "table":
+        records = data.from_arrays(np.eye(13, dtype=np.float32), np.arange(13) % 2, "table")
+    config = training.TrainConfig(architecture, epochs=1, loss=loss)
+    if fits:
+        training.train(records, np.ones((1, 13), bool), config)
+        return
+    with pytest.raises(MiaError, match="does not fit"):
+        training.train(records, np.ones((1, 13), bool), config)
+
+
+def test_a_width_that_heads_do_not_divide_is_refused():
+    with pytest.raises(MiaError, match="multiple of its heads"):
+        models.build("gpt:9,1,2", (5,), V)
