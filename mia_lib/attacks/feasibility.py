@@ -27,6 +27,8 @@ def lack_of_gradients(inputs, costs) -> str:
 
 
 def _lack_of_steps(inputs) -> str:
+    if inputs.pool.is_frame:
+        return "needs records that are numbers, which can be moved by small steps, and these are columns of a table"
     if inputs.pool.x.dtype.kind == "f":
         return ""
     return "needs records that can be moved by small steps, and whole numbers cannot"
@@ -58,6 +60,13 @@ def lack_of_boundary(inputs, costs) -> str:
     except MiaError as problem:
         return str(problem).rstrip(".")
     return ""
+
+
+def lack_of_regression(inputs, costs) -> str:
+    """Why no network can be fitted to public records."""
+    if inputs.pool.is_frame:
+        return "fits a network to records that are numbers, and these are columns of a table"
+    return costs.obstacles.get("regression", "")
 
 
 def lack_of_hessian(inputs, costs) -> str:

@@ -50,6 +50,7 @@ from mia_lib.audit.statistics import (
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.progress import duration
+from mia_lib.training import TrainConfig
 
 SCHEMA = 2  # version of audit.json, raised where a name goes or means something else
 TEMPLATE = Path(__file__).with_name("report.html")
@@ -476,6 +477,17 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
     return general | {"minutes": options.minutes} | describe_inputs(inputs)
 
 
+def _describe_recipe(options) -> dict:
+    """Where references come from, as plain data."""
+    if isinstance(options.recipe, TrainConfig):
+        return options.recipe.spec()
+    if options.recipe is not None:
+        return {"copies of": " ".join(repr(options.recipe).split())}
+    if options.refit is not None:
+        return {"refit": getattr(options.refit, "__qualname__", type(options.refit).__name__)}
+    return {}
+
+
 def describe_inputs(inputs: AuditInputs) -> dict:
     """Recipe, model and records of an audit, as plain data. A model is known by the hash of its answers, and of its weights
     where there are some."""
@@ -495,7 +507,7 @@ def describe_inputs(inputs: AuditInputs) -> dict:
         )
     )  # of the rest the answers tell
     return {
-        "recipe": inputs.recipe.spec() if inputs.recipe else {},
+        "recipe": _describe_recipe(inputs.options),
         "model": {
             "kind": target.kind,
             "outputs": target.outputs,

@@ -1,8 +1,8 @@
 """The model that is audited, as a function from records to outputs, and whether these are what they were declared to be.
 
-A model is a network, a program of `torch.export`, or any function from records to outputs: a scikit-learn model's
-`predict_proba`, a session of ONNX Runtime, an endpoint. What a function answers is kept batch by batch, for it may be slow,
-cost money, or fail in the middle.
+A model is a network, a program of `torch.export`, an estimator as of scikit-learn, or any function from records to outputs: a
+session of ONNX Runtime, an endpoint. What a function answers is kept batch by batch, for it may be slow, cost money, or fail
+in the middle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from scipy.special import softmax
 from torch import nn
 
-from mia_lib import environment, progress, signals, store
+from mia_lib import environment, frames, progress, signals, store
 from mia_lib import models as architectures
 from mia_lib.archives import read_npz
 from mia_lib.audit.options import AuditOptions
@@ -27,6 +27,7 @@ from mia_lib.checks import ROUNDED, as_array, take_logits
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, first_line, list_few
 from mia_lib.signals import outputs as evaluation
+from mia_lib.training import TrainConfig
 
 BATCH = 1000  # records of a function's call
 FIRST_LOOK_RECORDS = 32  # records that the first look asks about
@@ -34,6 +35,9 @@ LEAST_ROUNDED = 1e-4  # least probability of a model that rounds
 OUTPUT_TOLERANCE = 1e-3  # of the largest output: what rounding may change from one call to the next
 # kept answers that are asked for again, and what of the largest may differ beside what batches change
 AGAIN, KEPT = 100, 2e-5
+# method of an estimator that gives outputs
+METHODS = {"probabilities": "predict_proba", "labels": "predict", "logits": "decision_function"}
+TREES = ("Forest", "Tree", "Boost", "XGB", "LGBM")  # in names of estimators that are made of trees
 
 
 @dataclass
@@ -63,12 +67,26 @@ class Target:
     # that it was trained with, as far as is known and its outputs have it
     loss: str = "cross_entropy"
     queries: Queries = field(default_factory=Queries)
+    owner: object = None  # the estimator whose method it is
     _signals: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def parameters(self) -> int | None:
         """Number P of parameters of a network; None for other models."""
         return sum(w.numel() for w in self.model.parameters()) if self.kind == "network" else None
+
+    @property
+    def family(self) -> str:
+        """What is known of its making: "network", "trees", or "" of anything else."""
+        last = getattr(self.owner, "steps", [("", self.owner)])[-1][1]
+        trees = any(name in type(last).__name__ for name in TREES)
+        return "network" if self.kind == "network" else "trees" if trees else ""
+
+    @property
+    def features(self) -> list[str] | None:
+        """Names of the columns that an estimator was fitted to, in their order; None if it has none."""
+        names = getattr(self.owner, "feature_names_in_", None)
+        return None if names is None else list(names)
 
     @property
     def fed(self) -> str | tuple:
@@ -174,33 +192,32 @@ class Target:
         """Every scalar signal of records, [N], their `probabilities` and `outputs`, [N, K]; each is asked about once."""
         if records.fingerprint not in self._signals:
             answers = self.ask(records.x, again=False)
-            probabilities = (
-                answers
-                if self.outputs == "probabilities"
-                else softmax(answers.astype(np.float64), 1)
+            self._signals[records.fingerprint] = scalars(
+                answers, records.y, self.outputs, self.loss
             )
-            with warnings.catch_warnings():
-                # rounded probabilities, whose records tie
-                warnings.simplefilter("ignore", UserWarning)
-                if self.outputs == "logits" and (
-                    np.isfinite(answers).all() or self.loss == "squared_error"
-                ):
-                    scalar = signals.scalars(answers, records.y, self.loss)
-                else:  # logits of -inf are the logarithms of probabilities of zero
-                    # a zero of coarse ones, as of trees, is half of it
-                    least = probabilities[probabilities > 0].min()
-                    scalar = signals.from_probabilities(
-                        probabilities,
-                        records.y,
-                        self.loss,
-                        min(float(least) / 2, 0.1) if least > LEAST_ROUNDED else None,
-                    )
-            self._signals[records.fingerprint] = {
-                **scalar,
-                "probabilities": probabilities,
-                "outputs": answers,
-            }
         return self._signals[records.fingerprint]
+
+
+def scalars(answers: np.ndarray, y: np.ndarray, outputs: str, loss: str) -> dict[str, np.ndarray]:
+    """Every scalar signal of answers [N, K], with `probabilities` and `outputs`, as `Target.scalars` has them.
+
+    Args:
+        y: labels int [N]. outputs: "logits" or "probabilities". loss: as for `signals.scalars`.
+    """
+    probabilities = (
+        answers if outputs == "probabilities" else softmax(answers.astype(np.float64), 1)
+    )
+    with warnings.catch_warnings():
+        # rounded probabilities, whose records tie
+        warnings.simplefilter("ignore", UserWarning)
+        if outputs == "logits" and (np.isfinite(answers).all() or loss == "squared_error"):
+            scalar = signals.scalars(answers, y, loss)
+        else:  # logits of -inf are the logarithms of probabilities of zero
+            # a zero of coarse ones, as of trees, is half of it
+            least = probabilities[probabilities > 0].min()
+            floor = min(float(least) / 2, 0.1) if least > LEAST_ROUNDED else None
+            scalar = signals.from_probabilities(probabilities, y, loss, floor)
+    return {**scalar, "probabilities": probabilities, "outputs": answers}
 
 
 def check_model(
@@ -220,9 +237,10 @@ def check_model(
                 f"model is in training mode ({list_few(training)}): "
                 f"dropout and batch normalisation would make its outputs random. Call model.eval() first."
             )
-    labels = options.outputs == "labels"
-    loss = options.recipe.loss if options.recipe else "cross_entropy"
-    places = None if labels else column_places(model, options.columns, classes)
+    owner, model, declared = _as_answering(model, options.outputs, classes)
+    labels = declared == "labels"
+    loss = options.recipe.loss if isinstance(options.recipe, TrainConfig) else "cross_entropy"
+    places = None if labels else column_places(owner, options.columns, classes)
     if isinstance(model, torch.export.ExportedProgram):
         kind, model = "program", _as_function(model, scaling or "-1 to 1")
     if labels and kind != "function":
@@ -230,7 +248,7 @@ def check_model(
             "outputs = 'labels' is for a function that predicts classes, and a network says more: give "
             "outputs='logits'."
         )
-    outputs = "probabilities" if labels else options.outputs
+    outputs = "probabilities" if labels else declared
     if outputs == "probabilities" and loss == "squared_error":  # which is one of other outputs
         loss = "cross_entropy"
     return Target(
@@ -243,7 +261,29 @@ def check_model(
         scaling,
         None if options.keep is None else environment.path(options.keep),
         loss,
+        owner=owner,
     )
+
+
+def _as_answering(model, outputs: str | None, classes: Sequence[str]) -> tuple[object, object, str]:
+    """An estimator or another model, what answers for it, and what that gives: "logits" unless `outputs` or an estimator
+    says otherwise."""
+    if callable(model) or isinstance(model, torch.export.ExportedProgram):
+        owner = getattr(model, "__self__", model)
+        by_name = {METHODS[kind]: kind for kind in METHODS}.get(getattr(model, "__name__", ""))
+        guess = by_name if owner is not model and hasattr(owner, "fit") else None
+        return owner, model, outputs or guess or "logits"
+    ways = {kind: name for kind, name in METHODS.items() if hasattr(model, name)}
+    declared = outputs or next(iter(ways))
+    if declared not in ways:
+        raise MiaError(
+            f"outputs = {declared!r} are those of {METHODS[declared]}, which a {type(model).__name__} does not have: "
+            f"allowed is {' or '.join(map(repr, ways))}."
+        )
+    answer, known = getattr(model, ways[declared]), getattr(model, "classes_", ())
+    if declared == "labels" and {str(name) for name in known} <= {*classes}:
+        return model, lambda x: np.asarray(answer(x)).astype(str), declared
+    return model, answer, declared
 
 
 def _find_model_problem(model) -> str:
@@ -267,13 +307,11 @@ def _find_model_problem(model) -> str:
         )
     if callable(model) or isinstance(model, torch.export.ExportedProgram):
         return ""
-    ways = [
-        name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)
-    ]
-    return f"of type {type(model).__name__}, which cannot be called. " + (
-        f"Give model.{ways[0]}" + " and outputs='probabilities'" * (ways[0] == "predict_proba")
-        if ways
-        else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K]"
+    if any(hasattr(model, name) for name in METHODS.values()):
+        return ""
+    return (
+        f"of type {type(model).__name__}, which cannot be called. Give a torch.nn.Module, a torch.export program, an "
+        "estimator that was fitted, or a function from records to outputs [N, K]"
     )
 
 
@@ -300,15 +338,11 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
     """The class of each of a model's columns, int [C]; None where they are all classes in their order, or nothing is known.
 
     Args:
-        model: of a method of a scikit-learn estimator its `classes_` are read. columns: names or numbers of the classes, which
+        model: an estimator, of which `classes_` are read, or any other. columns: names or numbers of the classes, which
             count before these; others, one twice, and numbers that are names of other classes, too, raise `MiaError`.
         classes: names of the K classes.
     """
-    known = (
-        columns
-        if columns is not None
-        else getattr(getattr(model, "__self__", None), "classes_", None)
-    )
+    known = columns if columns is not None else getattr(model, "classes_", None)
     if known is None or columns is None and isinstance(known, list):  # of several outputs
         return None
     known = np.asarray(known).tolist()
@@ -400,9 +434,10 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
             "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
             "ToTensor), '0 to 255', '-1 to 1' or (mean, spread)."
         )
-    few = x[np.unique(np.linspace(0, len(x) - 1, FIRST_LOOK_RECORDS).astype(int))]
+    few = frames.take(x, np.unique(np.linspace(0, len(x) - 1, FIRST_LOOK_RECORDS).astype(int)))
     first, second, half = (
-        target.ask(part).astype(np.float64) for part in (few, few, few[: len(few) // 2])
+        target.ask(part).astype(np.float64)
+        for part in (few, few, frames.take(few, np.arange(len(few) // 2)))
     )
     size = float(np.abs(first[np.isfinite(first)]).max(initial=0))
     if (first == first[0]).all():
@@ -439,7 +474,7 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
         some = np.sort(
             np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False)
         )
-        now = target.ask(asked[some]).astype(np.float64) if len(some) else kept
+        now = target.ask(frames.take(asked, some)).astype(np.float64) if len(some) else kept
         now = now if target.places is None else now[:, target.places]
         if _apart(now, kept[some]) > KEPT * size + 4 * noise:
             raise MiaError(

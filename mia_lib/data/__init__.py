@@ -1,7 +1,7 @@
 """Records: data sets by name, and data sets of one's own."""
 
 from mia_lib.data.sets import Dataset, data_dir, describe, gaussian, get, names, title
-from mia_lib.data.user import from_arrays, from_csv, from_folder, from_npz, load
+from mia_lib.data.user import from_arrays, from_csv, from_folder, from_frame, from_npz, load
 
 __all__ = [
     "Dataset",
@@ -10,6 +10,7 @@ __all__ = [
     "from_arrays",
     "from_csv",
     "from_folder",
+    "from_frame",
     "from_npz",
     "gaussian",
     "get",

@@ -438,6 +438,11 @@ def train(
         raise MiaError(
             f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one."
         )
+    if records.is_frame:
+        raise MiaError(
+            f"{records.name} is a table whose columns are kept as they are, and networks take numbers: make columns of "
+            "words numbers, as by pandas.get_dummies(table, dtype=float), and give data.from_arrays(x, y, name)."
+        )
     if len(records.classes) < 2:
         raise MiaError(
             f"{records.name} has {len(records.classes)} class; a classifier needs at least 2."
