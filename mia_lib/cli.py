@@ -249,11 +249,15 @@ def audit(
         help="Epsilon from one training run: .csv or .npz, a row a canary with "
         "its --score and, as --member, its coin.",
     ),
-    score: str = typer.Option("score", help="Its column of scores, higher for members."),
+    score: str = typer.Option(
+        "score",
+        help="Its column of scores, higher for members; of several, a,b,c, the best is chosen.",
+    ),
     member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
     outputs: str = AUDIT["outputs"],
     columns: str | None = AUDIT["columns"],
     scaling: str | None = AUDIT["scaling"],
+    batch: int | None = AUDIT["batch"],
     minutes: float = AUDIT["minutes"],
     references: int = AUDIT["references"],
     queries: int = AUDIT["queries"],

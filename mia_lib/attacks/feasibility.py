@@ -75,7 +75,8 @@ def lack_of_hessian(inputs, costs) -> str:
         return obstacle
     size, recipe = inputs.target.parameters, inputs.recipe
     if size > MOST_PARAMETERS:
-        return f"too many parameters: {size:,}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
+        frozen = ", frozen ones included" if inputs.target.frozen else ""
+        return f"too many parameters: {size:,}{frozen}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
     if size * len(inputs.pool) > MOST_GRADIENTS:
         return f"too many gradients: {len(inputs.pool):,} records with {size:,} parameters each"
     if recipe is None:

@@ -100,17 +100,19 @@ def audit_scores(
     member: str,
     output: Path,
     groups: str | None = None,
+    id: str | None = None,
     fail_on: Sequence[str] = (),
 ) -> tuple[str, int]:
-    """Judge the scores of a table: `scores` names its file, `score`, `member` and `groups` its columns; see `audit_model`."""
+    """Judge the scores of a table: `scores` names its file, `score` (or several, a,b,c), `member`, `groups` and `id` its
+    columns; see `audit_model`."""
     gates = check_gates(fail_on)
     _check_files({"scores": scores})
     folder = _new_folder(output)
     from mia_lib.audit import execution, files
 
-    values, inside, of_records = files.score_table(scores, score, member, groups)
-    asked = {"name": Path(scores).name, **options.model_dump(exclude_unset=True)}
-    return _save(execution.audit_scores(values, inside, **asked, groups=of_records), folder, gates)
+    values, inside, more = files.score_table(scores, score, member, {"groups": groups, "ids": id})
+    asked = {"name": Path(scores).name, **options.model_dump(exclude_unset=True), **more}
+    return _save(execution.audit_scores(values, inside, **asked), folder, gates)
 
 
 def audit_canaries(
@@ -121,8 +123,11 @@ def audit_canaries(
     _check_files({"canaries": canaries})
     from mia_lib.audit import files, one_run
 
-    scores, coins, _ = files.score_table(canaries, score, member, None)
-    return str(one_run.canaries(scores, coins, delta, confidence, seed)), 0
+    scores, coins, _ = files.score_table(canaries, score, member)
+    if len(scores) > 1:
+        raise MiaError(f"--score {score}: canaries have one score, settled before anyone looked.")
+    [values] = scores.values()
+    return str(one_run.canaries(values, coins, delta, confidence, seed)), 0
 
 
 def rehearse() -> tuple[str, int]:

@@ -67,7 +67,8 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     """Judge scores that were made elsewhere: rates with intervals, tests, lower bound on epsilon, groups. No model is asked.
 
     Args:
-        scores: [N], higher for members. members: bool [N], who was trained on.
+        scores: [N], higher for members, or several such by name, of which the best is chosen as of attacks.
+        members: bool [N], who was trained on.
         options: fields of `ScoreOptions` by name.
 
     Raises:
@@ -78,7 +79,7 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     return Report(
         table,
         None,
-        statistics.judge(table, {"score": table.scores}),
+        statistics.judge(table, table.scores),
         [],
         None,
         None,

@@ -310,34 +310,46 @@ def records(path: str, argument: str) -> Dataset:
 
 
 def score_table(
-    path: str, score: str, member: str, groups: str | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Scores [N], members bool [N] and groups [N], or None, from the columns or arrays of these names in a CSV or an `.npz`
-    file with one row a record. Members are 1 or True; other values, missing ones, and one column for two of these raise
-    `MiaError`."""
+    path: str, score: str, member: str, more: Mapping[str, str | None] | None = None
+) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
+    """Scores [N] by name, members bool [N] and further columns by the option that takes them, from the columns or arrays of
+    these names in a CSV or an `.npz` file with one row a record. Several scores are parted by commas. Members are 1 or True;
+    other values, missing ones but of groups, and one column for two of these raise `MiaError`."""
     import pandas as pd
 
+    named = {option: column for option, column in (more or {}).items() if column}
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        table = dict(read_csv(environment.path(path), f"--scores {path}", groups).items())
-    if len({score, member, groups}) < 3:
-        raise MiaError(
-            f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
-            f"cannot be two of these. {path} has {', '.join(table) or 'none'}."
+        table = dict(
+            read_csv(environment.path(path), f"--scores {path}", named.get("groups")).items()
         )
-    for option, column in (("score", score), ("member", member), ("groups", groups)):
-        if column is not None and column not in table:
+    columns = [score] if score in table else score.split(",")
+    wanted = [
+        *(("score", column) for column in columns),
+        ("member", member),
+        *(("id" if option == "ids" else option, column) for option, column in named.items()),
+    ]
+    if len({column for _, column in wanted}) < len(wanted):
+        raise MiaError(
+            f"{', '.join(f'--{option} {column}' for option, column in wanted)}: one column cannot be two of these. "
+            f"{path} has {', '.join(table) or 'none'}."
+        )
+    for option, column in wanted:
+        if column not in table:
             raise MiaError(
                 f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}."
             )
-        if column not in (None, groups) and (empty := int(pd.isna(table[column]).sum())):
+        empty = int(pd.isna(table[column]).sum())
+        if empty and option in ("score", "member"):
             raise MiaError(
                 f"--{option} {column}: {empty} values are missing in {path}: leave these rows out."
             )
-    values = np.asarray(table[score])
+    scores = {column: np.asarray(table[column]) for column in columns}
     inside = check_mask(f"--member {member}", table[member], "a member")
-    return values, inside, None if groups is None else np.asarray(table[groups])
+    if len(columns) == 1:
+        scores = {"score": scores[columns[0]]}
+    return scores, inside, {option: np.asarray(table[column]) for option, column in named.items()}
 
 
 def _arrays(

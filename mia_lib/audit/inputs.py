@@ -96,7 +96,7 @@ class AuditInputs:
 class ScoreTable:
     """Scores that were made elsewhere, members first, and what is known of their records."""
 
-    scores: np.ndarray  # float64 [N], higher for members
+    scores: Mapping[str, np.ndarray]  # by name, float64 [N], higher for members
     inside: np.ndarray  # bool [N], who is a member
     rows: np.ndarray  # where each stood in what was given, int [N]
     groups: np.ndarray | None  # of each record, text [N]
@@ -174,33 +174,55 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
 
 
 def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
-    """A table of scores [N], members bool [N] and `options.groups` [N], checked: scores that are no finite numbers, other
-    shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
-    check_order(scores=scores, members=members, groups=options.groups)
-    scores, members = check_numbers("scores", scores, ALL_KINDS), check_mask("members", members)
-    if scores.dtype.kind not in "biuf" or scores.ndim != 1:
-        raise MiaError(
-            f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
-            "higher for members. Of a loss give the negative, of probabilities that of the true class."
-        )
-    if members.shape != scores.shape:
-        raise MiaError(
-            f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed."
-        )
-    scores = as_float64("scores", scores)
-    check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
+    """A table of scores [N], or several by name, members bool [N] and `options.groups` and `ids` [N], checked: scores that are
+    no finite numbers, other shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
+    named = dict(scores.items()) if hasattr(scores, "keys") else {"score": scores}
+    if not named:
+        raise MiaError("scores are empty: give one score a record, or several by name.")
+    members = check_mask("members", members)
+    checked = {}
+    for name, values in named.items():
+        argument = "scores" if values is scores else f"scores[{name!r}]"
+        checked[str(name)] = _check_score(argument, values, members, options)
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < MIN_RECORDS:
             raise MiaError(
                 f"The table has {count} {what}: at least {MIN_RECORDS} are needed, and more say more."
             )
-    if np.ptp(scores) == 0:
-        raise MiaError(f"All scores are {scores[0]:g}: they tell no record from another.")
     options.check_resolved(int((~members).sum()))
-    order, groups = np.argsort(~members, kind="stable"), None
+    order, groups, ids = np.argsort(~members, kind="stable"), None, None
     if options.groups is not None:
-        groups = _check_groups(("groups", options.groups, len(scores), "scores"))[order]
-    return ScoreTable(scores[order], members[order], order, groups, options)
+        groups = _check_groups(("groups", options.groups, len(members), "scores"))[order]
+    if options.ids is not None:
+        ids = check_numbers("ids", options.ids, ALL_KINDS).astype(str)
+        if ids.shape != members.shape:
+            raise MiaError(
+                f"ids have shape {ids.shape}, but there are {len(members)} scores: one a record is needed."
+            )
+        ids = ids[order]
+    table = {name: values[order] for name, values in checked.items()}
+    return ScoreTable(table, members[order], order, groups, options, ids)
+
+
+def _check_score(argument: str, values, members: np.ndarray, options: ScoreOptions) -> np.ndarray:
+    """One score as float64 [N]."""
+    check_order(**{argument: values}, members=members, groups=options.groups)
+    values = check_numbers(argument, values, ALL_KINDS)
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
+        raise MiaError(
+            f"{argument} have shape {values.shape} and type {values.dtype}: numbers [N] are needed, one a record, "
+            "higher for members, or several such by name. Of a loss give the negative, of probabilities that of the true "
+            "class."
+        )
+    if members.shape != values.shape:
+        raise MiaError(
+            f"members has shape {members.shape}, but there are {len(values)} scores: one a record is needed."
+        )
+    values = as_float64(argument, values)
+    check_finite(argument, values, "records", "Leave these records out, or give each a number.")
+    if np.ptp(values) == 0:
+        raise MiaError(f"All {argument} are {values[0]:g}: they tell no record from another.")
+    return values
 
 
 def _scaling(

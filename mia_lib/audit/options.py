@@ -94,9 +94,10 @@ class ScoreOptions(BaseModel):
 class AuditOptions(ScoreOptions):
     """Options of an audit of a model; a value that cannot be used raises `MiaError`."""
 
-    outputs: Literal["logits", "probabilities", "labels"] | None = None
-    """What the model returns: logits, probabilities, or labels, the classes that a function predicts, by number or by name.
-    Without it logits, of an estimator as of scikit-learn what its predict_proba gives."""
+    outputs: Literal["logits", "probabilities", "labels", "top-k"] | None = None
+    """What the model returns: logits or their like, as log probabilities; probabilities; labels, the classes that a function
+    predicts, by number or by name; or top-k, probabilities of the best classes alone. Without it logits, of an estimator as of
+    scikit-learn what its predict_proba gives."""
     columns: Sequence | None = None
     """Names of the classes of the model's columns, as a,b,c, where it lacks some of the records' classes or has another order.
     Of an estimator its `classes_` are read."""
@@ -124,6 +125,8 @@ class AuditOptions(ScoreOptions):
     distance to the decision boundary, 0 of neither."""
     without: Sequence[str] = ()
     """Attacks and other steps that are left out, by their names in the plan."""
+    batch: int | None = Field(None, ge=1)
+    """Records that the model is asked about at once: 1 where its answers depend on the others, as of int8."""
     deduplicate: bool = False
     """Leave out records that are there before, by content: of members, of non-members those that are members, too, and of
     public records those that are judged. They are refused otherwise."""
@@ -177,10 +180,10 @@ class AuditOptions(ScoreOptions):
 
     @model_validator(mode="after")
     def _labels_have_no_columns(self):
-        if self.outputs == "labels" and self.columns is not None:
+        if self.outputs in ("labels", "top-k") and self.columns is not None:
             raise MiaError(
-                f"columns = {self.columns!r}, but outputs = 'labels' are predicted classes, which have no columns: "
-                "leave it out."
+                f"columns = {self.columns!r}, but outputs = {self.outputs!r} are classes by name or number, which have no "
+                "columns: leave it out."
             )
         return self
 

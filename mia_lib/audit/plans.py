@@ -221,7 +221,7 @@ def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Ste
             RETRAINED,
             None,
             IMPOSSIBLE,
-            LEFT_OUT if RETRAINED in inputs.options.without else NO_RECIPE,
+            LEFT_OUT if RETRAINED in inputs.options.without else f"{NO_RECIPE} of a network",
         )
     changes, obstacle = list_changes(inputs, costs), costs.obstacles.get(DP_SGD, "")
     cost = STARTING + sum(change.cost for change in changes) * costs.training(

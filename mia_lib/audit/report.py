@@ -174,7 +174,7 @@ class Report:
 
     @property
     def low_rates(self) -> str:
-        """Sentences that say what the best attack finds at few false positives."""
+        """Sentences that say what the best attack finds at few false positives, and what that means beside its AUC."""
         return " ".join(self.text("low_rates"))
 
     @property
@@ -453,12 +453,14 @@ def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
 def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
     """Provenance of an audit, as plain data: versions, fingerprints, seed, date."""
     options = inputs.options
+    said = {name: getattr(options, name) for name in ("auditor", "purpose", "period")}
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
         "seed": options.seed,
         "confidence": options.confidence,
         "delta": options.delta,
+        **{name: words for name, words in said.items() if words},
         "versions": {"mia_lib": __version__, "python": platform.python_version()}
         | {package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
         "code": store.code_of(("attacks", "audit", "metrics")),
@@ -469,8 +471,8 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
             "model": None,
             "data": {
                 "scores": {
-                    "records": len(inputs.scores),
-                    "fingerprint": store.fingerprint(inputs.scores),
+                    "records": len(inputs.inside),
+                    "fingerprint": store.fingerprint(np.stack([*inputs.scores.values()])),
                 }
             },
         }
