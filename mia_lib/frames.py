@@ -65,8 +65,8 @@ def check_frame(argument: str, table) -> pd.DataFrame:
             f"{argument} has columns that are called alike or by several names "
             f"({list_few(table.columns[table.columns.duplicated()]) or 'levels'}): give each one name of its own."
         )
-    texts = table.select_dtypes(object)
-    nested = [name for name in texts if not texts[name].map(pd.api.types.is_scalar).all()]
+    objects = [name for name in table if table[name].dtype == object]
+    nested = [name for name in objects if not table[name].map(pd.api.types.is_scalar).all()]
     if nested:
         raise MiaError(
             f"{argument} has columns whose cells are collections: {list_few(nested)}. Give each part a column."

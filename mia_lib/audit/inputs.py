@@ -176,13 +176,14 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
 def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
     """A table of scores [N], or several by name, members bool [N] and `options.groups` and `ids` [N], checked: scores that are
     no finite numbers, other shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
-    named = dict(scores.items()) if hasattr(scores, "keys") else {"score": scores}
+    several = isinstance(scores, Mapping) or is_frame(scores)
+    named = dict(scores.items()) if several else {"score": scores}
     if not named:
         raise MiaError("scores are empty: give one score a record, or several by name.")
     members = check_mask("members", members)
     checked = {}
     for name, values in named.items():
-        argument = "scores" if values is scores else f"scores[{name!r}]"
+        argument = f"scores[{name!r}]" if several else "scores"
         checked[str(name)] = _check_score(argument, values, members, options)
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < MIN_RECORDS:
