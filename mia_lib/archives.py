@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +75,19 @@ def read_npz(
     if objects:
         raise MiaError(
             f"{what} holds objects of Python in {', '.join(objects)}, as columns of text in pandas are, and none "
-            f"is read: save texts as {objects[0]}.astype(str), numbers as {objects[0]}.astype(float)."
+            f"is read: save texts as {objects[0]}.astype(str), numbers as {objects[0]}.astype(float). {remedy}"
         )
     return arrays
+
+
+def _separators(path: Path) -> dict[str, str]:
+    """How fields are parted, and decimals: by semicolon and comma where spreadsheets of many countries write so."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        start = file.read(2**16)
+    header = start.partition("\n")[0]
+    if header.count(";") <= header.count(","):
+        return {}
+    return {"sep": ";", "decimal": "," if re.search(r"\d,\d", start) else "."}
 
 
 def read_csv(path: Path, what: str, text: str | None = None) -> pd.DataFrame:
@@ -94,11 +106,12 @@ def read_csv(path: Path, what: str, text: str | None = None) -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             # without index_col a field more would make the first column an index
-            names = pd.read_csv(path, index_col=False, header=None, dtype=str, nrows=1).iloc[0]
-            table = pd.read_csv(path, index_col=False, low_memory=False)
+            read = partial(pd.read_csv, path, index_col=False, **_separators(path))
+            names = read(header=None, dtype=str, nrows=1).iloc[0]
+            table = read(low_memory=False)
             if text in table:
                 how = {"dtype": str, "keep_default_na": False, "na_values": [""]}
-                table[text] = pd.read_csv(path, index_col=False, usecols=[text], **how)[text]
+                table[text] = read(usecols=[text], **how)[text]
     except (ValueError, OSError, pd.errors.ParserWarning) as error:
         raise MiaError(
             f"{what} cannot be read as a CSV ({first_line(error)}): write one row a record, with the names of the "

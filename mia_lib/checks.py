@@ -274,6 +274,8 @@ def explain_not_probabilities(values: np.ndarray) -> str:
         return ""
     if (np.abs(sums - 1) < ROUNDED).all() or (np.abs(sums - 100) < 2).all():
         return "Renormalise them: p / p.sum(1, keepdims=True)"
+    if (sums < 1 + 1e-3).all():
+        return "In an audit give outputs = 'top-k' where these are the best classes alone"
     if (values <= 1).all():
         return (
             "Of one sigmoid s a class give s / s.sum(1, keepdims=True), or what goes into it, np.log(s / (1 - s)), and "

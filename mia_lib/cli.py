@@ -209,10 +209,12 @@ def audit(
     ctx: typer.Context,
     model: str | None = typer.Argument(
         None,
-        help="my_module:factory with --state, my_module:predict, or program.pt2 "
+        help="my_module:factory with --state, my_module:pipeline or :predict, or program.pt2 "
         "with --trust. All are code.",
     ),
-    members: str | None = typer.Option(None, help="Records it was trained on: .npz with x and y."),
+    members: str | None = typer.Option(
+        None, help="Records it was trained on: .npz with x and y, or .csv or .parquet with --label."
+    ),
     non_members: str | None = typer.Option(None, help="Others of the same distribution."),
     public: str | None = typer.Option(None, help="Further ones, for attacks that learn from them."),
     state: str | None = typer.Option(None, help="Weights of the factory's network, safetensors."),
@@ -224,8 +226,20 @@ def audit(
     recipe: str | None = typer.Option(
         None, help="How it was trained: YAML or JSON of TrainConfig's names."
     ),
+    refit: str | None = typer.Option(
+        None, help="my_module:fit, a function (x, y) -> model, or an estimator: trains references."
+    ),
+    references_from: str | None = typer.Option(
+        None,
+        help="References from elsewhere: .npz with members [R, N] and answers [R, N, K] or loss "
+        "[R, N], records as in --members, then --non-members.",
+    ),
+    label: str | None = typer.Option(None, help="Column of the tables that is to be predicted."),
     groups: str | None = typer.Option(
-        None, help="Name of an array in both files, or a column of --scores: the groups."
+        None, help="Name of a column or array in both files, or a column of --scores: the groups."
+    ),
+    id: str | None = typer.Option(
+        None, help="Likewise your own name of each record, shown beside those most exposed."
     ),
     scores: str | None = typer.Option(
         None, help="In the place of a model: .csv or .npz, a row a record; see --score."
@@ -235,11 +249,15 @@ def audit(
         help="Epsilon from one training run: .csv or .npz, a row a canary with "
         "its --score and, as --member, its coin.",
     ),
-    score: str = typer.Option("score", help="Its column of scores, higher for members."),
+    score: str = typer.Option(
+        "score",
+        help="Its column of scores, higher for members; of several, a,b,c, the best is chosen.",
+    ),
     member: str = typer.Option("member", help="Its column that says who is a member, 1 or True."),
     outputs: str = AUDIT["outputs"],
     columns: str | None = AUDIT["columns"],
     scaling: str | None = AUDIT["scaling"],
+    batch: int | None = AUDIT["batch"],
     minutes: float = AUDIT["minutes"],
     references: int = AUDIT["references"],
     queries: int = AUDIT["queries"],
@@ -249,6 +267,9 @@ def audit(
     delta: float = AUDIT["delta"],
     confidence: float = AUDIT["confidence"],
     name: str = AUDIT["name"],
+    auditor: str = AUDIT["auditor"],
+    purpose: str = AUDIT["purpose"],
+    period: str = AUDIT["period"],
     seed: int = AUDIT["seed"],
     fail_on: list[str] = typer.Option(
         [],

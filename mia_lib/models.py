@@ -55,6 +55,7 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
+TOKENS = "tokens"  # token ids, which are fed as they are
 # divide by, subtract
 SCALINGS = {"-1 to 1": (127.5, 1.0), "0 to 1": (255.0, 0.0), "0 to 255": (1.0, 0.0)}
 
@@ -69,13 +70,14 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
     Images of a floating type are passed as they are, whatever their layout: prepare them as the network wants them.
 
     Args:
-        x: uint8 images [B, H, W, C]; images of a floating type, 4 axes of any order; token ids int64 [B, L], with -1 behind
-            the last, which is fed as 0; or tables [B, D] of any other number type. NumPy or torch.
+        x: uint8 images [B, H, W, C]; images of a floating type, 4 axes of any order; token ids int64 [B, L]; or tables [B, D]
+            of any number type. NumPy or torch.
         scaling: of uint8 images: a name of `SCALINGS`, or (mean, spread) of pixels in [0, 1], each a number or one a channel,
-            as torchvision's `ToTensor` and `Normalize` have them.
+            as torchvision's `ToTensor` and `Normalize` have them. Or "tokens": whole numbers int64 [B, L] stay such, see
+            `feeding`.
 
     Returns:
-        float32 [B, C, H, W] or [B, D], int64 [B, L]; images of a floating type unchanged.
+        float32 [B, C, H, W] or [B, D], int64 [B, L] of token ids; images of a floating type unchanged.
 
     Raises:
         MiaError: another form; uint8 images whose channels come first; an unknown scaling, or one of images that are floats.
@@ -106,7 +108,7 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
             )
         return x
     if x.ndim == 2:
-        return x.clamp_min(0) if x.dtype == torch.int64 else x.to(torch.float32)
+        return x if scaling == TOKENS and x.dtype == torch.int64 else x.to(torch.float32)
     raise MiaError(
         f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C], images of a floating "
         "type as the network takes them, or tables [B, D]."
@@ -116,7 +118,7 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
 def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Mean and spread [1] or [C] where they are given, None for a name."""
     if isinstance(scaling, str):
-        check_choice("scaling", scaling, SCALINGS)
+        check_choice("scaling", scaling, (*SCALINGS, TOKENS))
         return None
     try:
         mean, spread = (
@@ -130,6 +132,14 @@ def _scaling(scaling) -> tuple[torch.Tensor, torch.Tensor] | None:
             "[0, 1] with spreads above 0."
         )
     return mean, spread
+
+
+def feeding(model: nn.Module, x, scaling: str | tuple = "-1 to 1") -> str | tuple:
+    """The scaling with which a network takes records `x`: "tokens" where they are whole numbers int64 [N, L] and the network
+    has an embedding, so that it takes them as they are; else `scaling`."""
+    whole = len(np.shape(x)) == 2 and "int64" in str(getattr(x, "dtype", ""))
+    embeds = any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in model.modules())
+    return TOKENS if whole and embeds else scaling
 
 
 def check_scaling(scaling) -> str | tuple:
@@ -646,7 +656,9 @@ def try_out(
         raise MiaError(
             f"{subject} makes networks of different weights for the same arguments: {error}"
         ) from error
-    inputs = to_input(np.resize(x[:2], (2, *x.shape[1:])), scaling)
+    inputs = to_input(np.resize(x[:2], (2, *x.shape[1:])), feeding(first, x, scaling))
+    if loss == "next_token":
+        inputs = inputs.clamp_min(0)
     places = inputs.shape[1:] if loss == "next_token" else ()
     with torch.random.fork_rng(devices=[]):
         before = torch.get_rng_state()

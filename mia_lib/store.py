@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mia_lib import BEGAN, LIBRARY, PACKAGES, documents, environment, progress
+from mia_lib import BEGAN, LIBRARY, PACKAGES, documents, environment, frames, progress
 from mia_lib.archives import read_npz
 from mia_lib.errors import MiaError
 
@@ -156,9 +156,9 @@ def key(spec: dict) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def fingerprint(array: np.ndarray) -> str:
-    """sha256 of an array's type, shape and bytes."""
-    array = np.ascontiguousarray(array)
+def fingerprint(array) -> str:
+    """sha256 of an array's type, shape and bytes, or of a DataFrame's columns, their types and its rows."""
+    array = np.ascontiguousarray(frames.content(array))
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     digest.update(array.reshape(-1).view(np.uint8))  # without a copy
     return digest.hexdigest()[:40]

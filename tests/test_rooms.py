@@ -11,11 +11,12 @@ import pytest
 import mia_book  # noqa: F401  which appends its folder
 from mia_lib import LIBRARY, PACKAGES
 
-GROUND = {"errors", "checks", "archives", "documents", "environment"}
+GROUND = {"errors", "checks", "archives", "documents", "environment", "frames"}
 BELOW = {  # a room (file or folder of mia_lib) -> the rooms it may import
     "errors": set(),
     "checks": {"errors"},
     "archives": {"errors"},
+    "frames": {"errors"},
     "documents": {"errors"},
     "environment": {"errors"},
     "_torch": set(),

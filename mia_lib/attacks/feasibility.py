@@ -27,6 +27,8 @@ def lack_of_gradients(inputs, costs) -> str:
 
 
 def _lack_of_steps(inputs) -> str:
+    if inputs.pool.is_frame:
+        return "needs records that are numbers, which can be moved by small steps, and these are columns of a table"
     if inputs.pool.x.dtype.kind == "f":
         return ""
     return "needs records that can be moved by small steps, and whole numbers cannot"
@@ -60,13 +62,21 @@ def lack_of_boundary(inputs, costs) -> str:
     return ""
 
 
+def lack_of_regression(inputs, costs) -> str:
+    """Why no network can be fitted to public records."""
+    if inputs.pool.is_frame:
+        return "fits a network to records that are numbers, and these are columns of a table"
+    return costs.obstacles.get("regression", "")
+
+
 def lack_of_hessian(inputs, costs) -> str:
     """Why the Hessian cannot be computed, or is none of a model trained by SGD."""
     if obstacle := _lack_of_weights(inputs):
         return obstacle
     size, recipe = inputs.target.parameters, inputs.recipe
     if size > MOST_PARAMETERS:
-        return f"too many parameters: {size:,}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
+        frozen = ", frozen ones included" if inputs.target.frozen else ""
+        return f"too many parameters: {size:,}{frozen}, and the Hessian of at most {MOST_PARAMETERS:,} is computed"
     if size * len(inputs.pool) > MOST_GRADIENTS:
         return f"too many gradients: {len(inputs.pool):,} records with {size:,} parameters each"
     if recipe is None:

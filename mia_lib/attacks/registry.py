@@ -377,7 +377,7 @@ _ENTRIES = (
         "green -- 8",
         public=True,
         audit_order=9,
-        obstacle=lambda inputs, costs: costs.obstacles.get("regression", ""),
+        obstacle=feasibility.lack_of_regression,
         seconds=lambda inputs, costs: (
             len(inputs.public) * (costs.answer + costs.regression * feasibility.EPOCHS)
         ),

@@ -19,19 +19,18 @@ from mia_lib.attacks import iha, quantile
 from mia_lib.attacks.feasibility import EPOCHS, PROBES
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.attacks.registry import IN_AUDITS as ATTACKS
-from mia_lib.attacks.registry import LOG_ODDS, Attack
+from mia_lib.attacks.registry import Attack
 from mia_lib.audit.inputs import AuditInputs
 from mia_lib.audit.options import LEFT_OUT, REFERENCES
+from mia_lib.audit.references import References
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary, curvature, hessian
 from mia_lib.signals import outputs as evaluation
-from mia_lib.training import Ensemble, TrainConfig
+from mia_lib.training import TrainConfig
 from mia_lib.training.losses import precise_loss
 
 STEP = 1e-3  # of differences for the curvature, in units of the input
 DAMPING = 0.2  # of the Hessian
-# What references are asked for.
-OF_MODELS = {"loss": signals.loss, LOG_ODDS: signals.logit_scaled_confidence}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class AuditSignals:
     references if there are any. A signal with one number a record is float64."""
 
     inputs: AuditInputs
-    models: Ensemble | None = None  # R references, trained on records of the pool
+    models: References | None = None  # R references
 
     @property
     def labels(self) -> np.ndarray:
@@ -56,8 +55,7 @@ class AuditSignals:
 
     def references(self, signal: str) -> tuple[np.ndarray, np.ndarray]:
         """A signal of the references for the pool, [R, N], and whom each was trained on, bool [R, N]."""
-        values = OF_MODELS[signal](self.models, self.inputs.pool)
-        return values.astype(np.float64), self.models.members
+        return self.models.values[signal].astype(np.float64), self.models.members
 
     def public(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the target for public records, [Q]."""
@@ -65,7 +63,7 @@ class AuditSignals:
 
     def public_references(self, signal: str, most: int | None = None) -> np.ndarray:
         """A signal of the references for public records, [R, Q]."""
-        return OF_MODELS[signal](self.models, self.inputs.public).astype(np.float64)[:, :most]
+        return self.models.public_values[signal].astype(np.float64)[:, :most]
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,7 @@ class MeasuredCosts:
     gradient: float = 0.0  # of a record's gradient
     epoch: float | None = None  # of training on a record once, None without a recipe
     starting: float = 0.0  # of a training, whatever its length
+    refit: float | None = None  # of a reference that is fitted again, and of its answers
     curve: float = 0.0  # of one probe of a record's curvature
     regression: float = 0.0  # of one record in one epoch of a quantile regression
     # Cost (a name above) or DP-SGD -> why it could not be measured.
@@ -97,9 +96,23 @@ def find_obstacle(attack: Attack, inputs: AuditInputs, costs: MeasuredCosts) -> 
         return "needs more than predicted classes"
     if obstacle := attack.obstacle(inputs, costs):
         return obstacle
-    if attack.takes_references and recipe is None:
+    if attack.takes_references and not (recipe or inputs.refits or inputs.given):
         return "needs a training recipe"
-    if attack.takes_references and "loss" in attack.signals and recipe.loss != inputs.target.loss:
+    if attack.takes_references and (obstacle := costs.obstacles.get("refit", "")):
+        return obstacle
+    if (
+        attack.public
+        and attack.takes_references
+        and inputs.given
+        and not inputs.given.public_values
+    ):
+        return "needs what the references say of public records"
+    if (
+        recipe
+        and attack.takes_references
+        and "loss" in attack.signals
+        and recipe.loss != inputs.target.loss
+    ):
         return f"needs one loss for the model and its references, and the recipe's {recipe.loss} is none of probabilities"
     return "needs public records" if attack.public and not inputs.public else ""
 

@@ -38,7 +38,11 @@ def audit_model(
     public: str | None = None,
     state: str | None = None,
     recipe: str | None = None,
+    refit: str | None = None,
+    references_from: str | None = None,
+    label: str | None = None,
     groups: str | None = None,
+    id: str | None = None,
     trust: bool = False,
     plan: bool = False,
     fail_on: Sequence[str] = (),
@@ -46,8 +50,10 @@ def audit_model(
     """Audit a model that a file or a module has.
 
     Args:
-        model, members, non_members, public, state, recipe: names of files, the first also of a function, see `files`.
-        groups: name of an array in the files of members and of non-members. output: folder for the page.
+        model, members, non_members, public, state, recipe, references_from: names of files, the first also of a function, see
+            `files`. refit: name of a function or an estimator.
+        label, groups, id: names of a column or an array in the files of members and of non-members.
+        output: folder for the page.
         trust: whether files that are code may be read. plan: whether to stop behind the plan.
         fail_on: as for `check_gates`.
 
@@ -71,12 +77,14 @@ def audit_model(
         "public": public,
         "state": state,
         "recipe": recipe,
+        "references-from": references_from,
     }
     _check_files(paths)
     folder = check_folder(output) if plan else _new_folder(output)
     from mia_lib.audit import execution, files
 
-    sets, more = files.read(paths | {"groups": groups}, trust)
+    named = {"label": label, "groups": groups, "id": id}
+    sets, more = files.read(paths | named, trust, refit)
     target = files.model(model, state, trust)
     asked = {"name": model, **options.model_dump(exclude_unset=True)}
     asked |= more | {"keep": folder / ANSWERS}
@@ -92,17 +100,19 @@ def audit_scores(
     member: str,
     output: Path,
     groups: str | None = None,
+    id: str | None = None,
     fail_on: Sequence[str] = (),
 ) -> tuple[str, int]:
-    """Judge the scores of a table: `scores` names its file, `score`, `member` and `groups` its columns; see `audit_model`."""
+    """Judge the scores of a table: `scores` names its file, `score` (or several, a,b,c), `member`, `groups` and `id` its
+    columns; see `audit_model`."""
     gates = check_gates(fail_on)
     _check_files({"scores": scores})
     folder = _new_folder(output)
     from mia_lib.audit import execution, files
 
-    values, inside, of_records = files.score_table(scores, score, member, groups)
-    asked = {"name": Path(scores).name, **options.model_dump(exclude_unset=True)}
-    return _save(execution.audit_scores(values, inside, **asked, groups=of_records), folder, gates)
+    values, inside, more = files.score_table(scores, score, member, {"groups": groups, "ids": id})
+    asked = {"name": Path(scores).name, **options.model_dump(exclude_unset=True), **more}
+    return _save(execution.audit_scores(values, inside, **asked), folder, gates)
 
 
 def audit_canaries(
@@ -113,8 +123,11 @@ def audit_canaries(
     _check_files({"canaries": canaries})
     from mia_lib.audit import files, one_run
 
-    scores, coins, _ = files.score_table(canaries, score, member, None)
-    return str(one_run.canaries(scores, coins, delta, confidence, seed)), 0
+    scores, coins, _ = files.score_table(canaries, score, member)
+    if len(scores) > 1:
+        raise MiaError(f"--score {score}: canaries have one score, settled before anyone looked.")
+    [values] = scores.values()
+    return str(one_run.canaries(values, coins, delta, confidence, seed)), 0
 
 
 def rehearse() -> tuple[str, int]:

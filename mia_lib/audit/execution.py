@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from mia_lib import signals, store
+from mia_lib import progress, store
 from mia_lib.audit import attacks, plans, statistics
 from mia_lib.audit.attacks import ATTACKS, Attack, AuditSignals
 from mia_lib.audit.inputs import (
@@ -24,6 +24,7 @@ from mia_lib.audit.inputs import (
 )
 from mia_lib.audit.options import CONTROL, FAILED, REFERENCES, RETRAINED, AuditOptions, ScoreOptions
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS, TOO_DEAR, Plan, Step
+from mia_lib.audit.references import References, of_ensemble
 from mia_lib.audit.report import Report, describe_inputs, describe_provenance
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError
@@ -66,7 +67,8 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     """Judge scores that were made elsewhere: rates with intervals, tests, lower bound on epsilon, groups. No model is asked.
 
     Args:
-        scores: [N], higher for members. members: bool [N], who was trained on.
+        scores: [N], higher for members, or several such by name, of which the best is chosen as of attacks.
+        members: bool [N], who was trained on.
         options: fields of `ScoreOptions` by name.
 
     Raises:
@@ -77,7 +79,7 @@ def audit_scores(scores: np.ndarray, members: np.ndarray, **options) -> Report:
     return Report(
         table,
         None,
-        statistics.judge(table, {"score": table.scores}),
+        statistics.judge(table, table.scores),
         [],
         None,
         None,
@@ -119,20 +121,12 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
         )
     )
     if plan.references:
-        models, plan = attempt(REFERENCES, partial(train_references, inputs, plan, left)) or (
+        found, plan = attempt(REFERENCES, partial(find_references, inputs, plan, left)) or (
             None,
             plan,
         )
-        if (
-            models
-            and (right := attempt(REFERENCES, partial(signals.correctness, models, inputs.pool)))
-            is not None
-        ):
-            view = AuditSignals(inputs, models)
-            of_references = (
-                float(right[models.members].mean()),
-                float(right[~models.members].mean()),
-            )
+        if found:
+            view, of_references = AuditSignals(inputs, found), found.accuracy
     scores: dict[str, np.ndarray] = {}
     described = describe_inputs(inputs)
     for name, attack in ATTACKS.items():
@@ -190,7 +184,7 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
         "attack": attack.name,
         "seed": inputs.options.seed,
         "queries": inputs.options.queries,
-        "references": [inputs.options.references, 0 if models is None else len(models)],
+        "references": None if models is None else store.fingerprint(models.values["loss"]),
         "scaling": inputs.target.scaling,
         "code": store.code_of(store.STUDIES),
         **described,
@@ -203,6 +197,53 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
     with suppress(OSError):  # without room they are on the page alone
         store.write(path, store.encode({"scores": scores}, path.suffix))
     return scores
+
+
+def find_references(
+    inputs: AuditInputs, plan: Plan, left: Callable[[], float]
+) -> tuple[References | None, Plan]:
+    """What references say, from elsewhere or as many as the seconds that are `left()` allow; None if these are too few; and
+    the plan as it went."""
+    if inputs.given:
+        return inputs.given, plan
+    if inputs.refits:
+        return _refit_references(inputs, plan, left)
+    models, plan = train_references(inputs, plan, left)
+    return (of_ensemble(models, inputs.pool, inputs.public) if models else None), plan
+
+
+def _refit_references(
+    inputs: AuditInputs, plan: Plan, left: Callable[[], float]
+) -> tuple[References | None, Plan]:
+    done, why, state = 0, "for which there was time", TOO_DEAR
+    with progress.Bar("refitting references", plan.references) as bar:
+        while done < plan.references:
+            start = time.perf_counter()
+            try:
+                for index in (done, done + 1):
+                    inputs.refits.train(index)
+            except Exception as problem:
+                why, state = f"before fitting failed: {plans.reason(problem)}", FAILED
+                break
+            done += 2
+            bar.advance(2)
+            if left() < time.perf_counter() - start:
+                break
+    plan = _with_fewer(plan, done, why, state)
+    return inputs.refits.first(done) if done >= plans.MIN_REFERENCES else None, plan
+
+
+def _with_fewer(plan: Plan, done: int, why: str, state: str) -> Plan:
+    """The plan where `done` references were trained; where these are not all, with the reason, and the state of the step if
+    they are too few or training failed."""
+    if done == plan.references:
+        return plan
+    state = RUNS if done >= plans.MIN_REFERENCES and state == TOO_DEAR else state
+    steps = tuple(
+        replace(step, why=f"{done}, {why}", state=state) if step.name == REFERENCES else step
+        for step in plan.steps
+    )
+    return replace(plan, references=done, steps=steps)
 
 
 def train_references(
@@ -232,17 +273,5 @@ def train_references(
         done = upto
         if left() < spent:
             break
-    enough = done >= plans.MIN_REFERENCES
-    if done < plan.references:
-        state = RUNS if enough and state == TOO_DEAR else state
-        plan = replace(
-            plan,
-            references=done,
-            steps=tuple(
-                replace(step, why=f"{done}, {why}", state=state)
-                if step.name == REFERENCES
-                else step
-                for step in plan.steps
-            ),
-        )
-    return models.part(range(done)) if enough else None, plan
+    plan = _with_fewer(plan, done, why, state)
+    return models.part(range(done)) if done >= plans.MIN_REFERENCES else None, plan

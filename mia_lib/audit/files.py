@@ -14,8 +14,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch import nn
 
 from mia_lib import custom, data, documents, environment
@@ -23,16 +25,25 @@ from mia_lib.archives import read_csv, read_npz
 from mia_lib.audit.programs import read_program
 from mia_lib.checks import check_mask
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, brief, check_choice, first_line
+from mia_lib.errors import MiaError, brief, check_choice, first_line, list_few
 from mia_lib.training import TrainConfig
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = (".csv", ".parquet")
+SAVED = (
+    "Save it by np.savez(path, x=x, y=y); a table with words or missing values as Parquet or CSV, "
+    "table.to_parquet(path), with --label and the name of the column to be predicted."
+)
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".bin", ".ckpt", ".sav")
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"  # which YAML 1.1 takes for text unless it has both point and sign
 SAFE = (
     "a pickle runs what it says when it is read, so none is read here. Where you trust the file, turn it into "
     "safetensors yourself: state = torch.load(path, weights_only=True); "
     "safetensors.torch.save_file(state, 'weights.safetensors'); then `mia audit my_module:factory --state "
-    "weights.safetensors`. Of a scikit-learn model name a function: `mia audit my_module:predict`."
+    "weights.safetensors`. Of a scikit-learn model write a module that loads it, and name it there: `mia audit "
+    "my_module:pipeline`."
 )
 
 
@@ -57,9 +68,16 @@ def model(name: str, state: str | None = None, trust: bool = False):
             )
         return read_program(path, trust)
     if path.suffix.lower() in (".safetensors", ".onnx", ".h5", ".keras"):
+        weights = f"what builds its network, `mia audit my_module:factory --state {name}`"
+        runs = "a function of records that runs the file, as by onnxruntime, `mia audit my_module:predict`"
         raise MiaError(
-            f"MODEL = {name} holds no program that can be run: name what builds the network of weights, `mia audit "
-            f"my_module:factory --state {name}`, or a function that runs the file, `mia audit my_module:predict`."
+            f"MODEL = {name} holds no program that can be run here: name "
+            f"{weights if path.suffix.lower() == '.safetensors' else runs}."
+        )
+    if path.suffix.lower() in (".ts", ".torchscript"):
+        raise MiaError(
+            f"MODEL = {name} is a file of TorchScript: name a module that loads it, `network = torch.jit.load(path)`, and "
+            "`mia audit my_module:network`."
         )
     factory = _import(name)
     if state is None and isinstance(factory, type) and issubclass(factory, nn.Module):
@@ -67,7 +85,8 @@ def model(name: str, state: str | None = None, trust: bool = False):
             f"MODEL = {name} is a class of networks without weights: give them, --state weights.safetensors."
         )
     if state is None:
-        return factory.eval() if isinstance(factory, nn.Module) else factory
+        exported = isinstance(factory, torch.fx.GraphModule)  # which has no other mode
+        return factory.eval() if isinstance(factory, nn.Module) and not exported else factory
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -121,11 +140,11 @@ def add_working_folder() -> None:
         sys.path.insert(0, str(Path.cwd()))
 
 
-def _import(name: str):
+def _import(name: str, option: str = "MODEL"):
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise MiaError(
-            f"MODEL = {name!r}: write my_module:factory with --state weights.safetensors, my_module:predict, "
+            f"{option} = {name!r}: write my_module:name, a model with --state weights.safetensors, my_module:predict, "
             f"or a program.pt2 of torch.export."
         )
     add_working_folder()
@@ -134,20 +153,20 @@ def _import(name: str):
     except ModuleNotFoundError as error:
         if error.name not in (module.split(".")[0], module):
             raise MiaError(
-                f"MODEL = {name}: {module} imports {error.name}, which is not installed here."
+                f"{option} = {name}: {module} imports {error.name}, which is not installed here."
             ) from error
         raise MiaError(
-            f"MODEL = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command "
+            f"{option} = {name}: there is no module {module} in {Path.cwd()} or on PYTHONPATH. Run the command "
             f"beside {module.split('.')[0]}.py."
         ) from error
     except Exception as error:
         raise MiaError(
-            f"MODEL = {name}: {module} cannot be imported ({type(error).__name__}: {error})."
+            f"{option} = {name}: {module} cannot be imported ({type(error).__name__}: {error})."
         ) from error
     for part in attribute.split("."):
         if not hasattr(thing, part):
             check_choice(
-                f"MODEL = {name}: {part}",
+                f"{option} = {name}: {part}",
                 part,
                 [name for name in dir(thing) if not name.startswith("_")],
             )
@@ -156,40 +175,131 @@ def _import(name: str):
 
 
 def read(
-    paths: Mapping[str, str | None], trust: bool = False
+    paths: Mapping[str, str | None], trust: bool = False, refit: str | None = None
 ) -> tuple[tuple[Dataset, Dataset], dict]:
-    """Members and non-members, and the options public, recipe and groups, from the files that name them.
+    """Members and non-members, and the options public, recipe, refit, references_from, groups and ids, from the files that
+    name them.
 
     Args:
-        paths: name of an option, without its hyphens -> a path, of groups an array in both files; None where it was not given.
-        trust: as for `recipe`.
+        paths: name of an option, without its hyphens -> a path; of label, groups and id a column or an array of the files of
+            records. None where it was not given.
+        trust: as for `recipe`. refit: a function or an estimator in a module.
     """
-    sets = same_classes(
-        {
-            name: records(paths[name], name)
-            for name in ("members", "non-members", "public")
-            if paths.get(name)
+    named = {
+        name: str(paths[name]) for name in ("members", "non-members", "public") if paths.get(name)
+    }
+    label, group, own = (paths.get(name) for name in ("label", "groups", "id"))
+    more = [name for name in (group, own) if name]
+    columns: dict[str, Mapping] = {}
+    if any(Path(path).suffix.lower() in TABLES for path in named.values()):
+        tables = same_columns({name: _table(path, name) for name, path in named.items()})
+        sets = {}
+        for argument, table in tables.items():
+            columns[argument] = _columns(table, f"--{argument} {named[argument]}", more)
+            sets[argument] = _framed(
+                table.drop(columns=own or []), label, argument, named[argument]
+            )
+    else:
+        if label:
+            raise MiaError(
+                f"--label {label} is of tables, CSV or Parquet: in .npz files labels are the array y."
+            )
+        sets = {argument: records(path, argument) for argument, path in named.items()}
+        columns = {
+            argument: _arrays(named[argument], argument, more)
+            for argument in ("members", "non-members")
+            if more
         }
-    )
-    groups, name = [], paths.get("groups")
-    for argument in ("members", "non-members") if name else ():
-        groups.append(_arrays(str(paths[argument]), argument, [name])[name])
-    return (sets["members"], sets["non-members"]), {
+    sets = same_classes(sets)
+    options = {
         "public": sets.get("public"),
         "recipe": recipe(paths["recipe"], trust) if paths.get("recipe") else None,
-        "groups": tuple(groups) or None,
+        "references_from": _arrays(paths["references-from"], "references-from", ("members",), None)
+        if paths.get("references-from")
+        else None,
+    }
+    for option, name in (("groups", group), ("ids", own)):
+        if name:
+            options[option] = tuple(columns[side][name] for side in ("members", "non-members"))
+    if refit:
+        trained = _import(refit, "--refit")
+        options["refit" if callable(trained) else "recipe"] = trained
+    return (sets["members"], sets["non-members"]), options
+
+
+def _table(path: str, argument: str) -> pd.DataFrame:
+    """A table from a CSV or a Parquet file."""
+    import pandas as pd
+
+    file, what = environment.path(path), f"--{argument} {path}"
+    if file.suffix.lower() == ".csv":
+        return read_csv(file, what)
+    if file.suffix.lower() != ".parquet":
+        raise MiaError(
+            f"{what} is no table, where another file of records is one: give all as CSV, all as Parquet, or all as .npz."
+        )
+    try:
+        return pd.read_parquet(file)
+    except ImportError as error:
+        raise MiaError(
+            f"{what}: pandas reads Parquet with pyarrow, which is not installed here: pip install pyarrow, or save "
+            "CSV, table.to_csv(path, index=False)."
+        ) from error
+    except (ValueError, OSError) as error:
+        raise MiaError(
+            f"{what} cannot be read as Parquet ({first_line(error)}): save it by table.to_parquet(path)."
+        ) from error
+
+
+def _columns(table: pd.DataFrame, what: str, names: Sequence[str]) -> Mapping:
+    for name in names:
+        check_choice(f"{what}: column", name, map(str, table.columns))
+    return table
+
+
+def _framed(table: pd.DataFrame, label: str | None, argument: str, path: str) -> Dataset:
+    if label is None:
+        raise MiaError(
+            f"--{argument} {path} is a table: say which column is to be predicted, --label NAME. It has "
+            f"{list_few(table.columns)}."
+        )
+    try:
+        return data.from_frame(table, label, argument)
+    except MiaError as problem:
+        raise MiaError(f"--{argument} {path}: {problem}") from problem
+
+
+def same_columns(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Tables of one problem, by option, with columns of the same order and types: those of all of them together, for one file
+    may have no missing value in a column, or not all of its categories."""
+    import pandas as pd
+    from pandas.api.types import union_categoricals
+
+    first, *others = tables
+    for argument in others:
+        if apart := [*tables[argument].columns.symmetric_difference(tables[first].columns)]:
+            raise MiaError(
+                f"--{argument} and --{first} do not have the same columns: not both have {list_few(apart)}."
+            )
+    kinds = {}
+    for name in tables[first]:
+        parts = [table[name] for table in tables.values()]
+        if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
+            alike = all(part.dtype == parts[0].dtype for part in parts)
+            kinds[name] = parts[0].dtype if alike else union_categoricals(parts).dtype
+    whole = pd.concat(
+        [table[tables[first].columns].astype(kinds) for table in tables.values()], ignore_index=True
+    )
+    ends = np.cumsum([len(table) for table in tables.values()])
+    return {
+        argument: whole.iloc[end - len(tables[argument]) : end].reset_index(drop=True)
+        for argument, end in zip(tables, ends, strict=True)
     }
 
 
 def records(path: str, argument: str) -> Dataset:
     """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
     whole numbers, such as ids of tokens, stay such."""
-    if Path(path).suffix.lower() == ".csv":
-        raise MiaError(
-            f"--{argument} {path} is a CSV, whose texts would become columns by what this file alone holds. "
-            f"Make one table of all records, as by data.from_csv, and save its parts by np.savez(path, x=x, "
-            f"y=y)."
-        )
     arrays = _arrays(path, argument, ("x", "y"), ("classes",))
     x = arrays["x"]
     try:
@@ -200,40 +310,52 @@ def records(path: str, argument: str) -> Dataset:
 
 
 def score_table(
-    path: str, score: str, member: str, groups: str | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Scores [N], members bool [N] and groups [N], or None, from the columns or arrays of these names in a CSV or an `.npz`
-    file with one row a record. Members are 1 or True; other values, missing ones, and one column for two of these raise
-    `MiaError`."""
+    path: str, score: str, member: str, more: Mapping[str, str | None] | None = None
+) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
+    """Scores [N] by name, members bool [N] and further columns by the option that takes them, from the columns or arrays of
+    these names in a CSV or an `.npz` file with one row a record. Several scores are parted by commas. Members are 1 or True;
+    other values, missing ones but of groups, and one column for two of these raise `MiaError`."""
     import pandas as pd
 
+    named = {option: column for option, column in (more or {}).items() if column}
     if Path(path).suffix.lower() == ".npz":
         table = _arrays(path, "scores", (), None)
     else:
-        table = dict(read_csv(environment.path(path), f"--scores {path}", groups).items())
-    if len({score, member, groups}) < 3:
-        raise MiaError(
-            f"--score {score}, --member {member}{'' if groups is None else f', --groups {groups}'}: one column "
-            f"cannot be two of these. {path} has {', '.join(table) or 'none'}."
+        table = dict(
+            read_csv(environment.path(path), f"--scores {path}", named.get("groups")).items()
         )
-    for option, column in (("score", score), ("member", member), ("groups", groups)):
-        if column is not None and column not in table:
+    columns = [score] if score in table else score.split(",")
+    wanted = [
+        *(("score", column) for column in columns),
+        ("member", member),
+        *(("id" if option == "ids" else option, column) for option, column in named.items()),
+    ]
+    if len({column for _, column in wanted}) < len(wanted):
+        raise MiaError(
+            f"{', '.join(f'--{option} {column}' for option, column in wanted)}: one column cannot be two of these. "
+            f"{path} has {', '.join(table) or 'none'}."
+        )
+    for option, column in wanted:
+        if column not in table:
             raise MiaError(
                 f"--{option} {column}: {path} has no such column. It has {', '.join(table) or 'none'}."
             )
-        if column is not None and (empty := int(pd.isna(table[column]).sum())):
+        empty = int(pd.isna(table[column]).sum())
+        if empty and option in ("score", "member"):
             raise MiaError(
                 f"--{option} {column}: {empty} values are missing in {path}: leave these rows out."
             )
-    values = np.asarray(table[score])
+    scores = {column: np.asarray(table[column]) for column in columns}
     inside = check_mask(f"--member {member}", table[member], "a member")
-    return values, inside, None if groups is None else np.asarray(table[groups])
+    if len(columns) == 1:
+        scores = {"score": scores[columns[0]]}
+    return scores, inside, {option: np.asarray(table[column]) for option, column in named.items()}
 
 
 def _arrays(
     path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()
 ) -> dict[str, np.ndarray]:
-    file, remedy = environment.path(path), "Save it by np.savez(path, x=x, y=y)."
+    file, remedy = environment.path(path), SAVED
     if file.suffix.lower() in (*PICKLES, ".npy"):
         kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"
         raise MiaError(f"--{argument} {path} is a {kind}. {remedy}")

@@ -16,9 +16,10 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from mia_lib import membership, training
+from mia_lib import frames, membership, training
 from mia_lib import models as architectures
 from mia_lib.audit.options import AuditOptions, ScoreOptions
+from mia_lib.audit.references import References, Refits, check_given, fitting
 from mia_lib.audit.target import Target, check_model, check_outputs
 from mia_lib.checks import (
     ALL_KINDS,
@@ -30,10 +31,12 @@ from mia_lib.checks import (
 )
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, list_few
+from mia_lib.frames import encode, is_frame, row_hashes
 from mia_lib.training import Ensemble, TrainConfig
 
 MIN_RECORDS = 50  # members, and non-members: with fewer nearly every interval is empty of news
 MIN_PUBLIC = 60
+MISSING = "missing"  # what the group of records without one is called
 MOST_GROUPS = 50  # more different names are no groups but numbers or names of records
 # of the control: records, columns of wide ones, classes
 MOST_RECORDS, COLUMNS, KINDS = 4000, 120, 30
@@ -54,19 +57,28 @@ class AuditInputs:
     rows: np.ndarray  # the number of each record in its set as it was given, int [N]
     # how many records of each set that were there before
     left_out: Mapping[str, int] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()  # columns that the model was not fitted to
+    given: References | None = None  # references from elsewhere
+    ids: np.ndarray | None = None  # names of the records of the pool, text [N]
 
     @property
     def recipe(self) -> TrainConfig | None:
-        """Recipe by which the model was trained; None if it is not known."""
-        return self.options.recipe
+        """Recipe by which the network was trained; None if it is not known."""
+        recipe = self.options.recipe
+        return recipe if isinstance(recipe, TrainConfig) else None
+
+    @cached_property
+    def refits(self) -> Refits | None:
+        """References that are fitted by a function or as copies of an estimator; None where neither is known."""
+        fit = fitting(self.options)
+        return None if fit is None else Refits(fit, self.pool, self.public, self.options)
 
     @cached_property
     def pool(self) -> Dataset:
         """All N records that are judged: members, then non-members."""
-        x, y = (
-            np.concatenate([getattr(self.members, part), getattr(self.non_members, part)])
-            for part in ("x", "y")
-        )
+        sides = self.members, self.non_members
+        x = frames.join([side.x for side in sides])
+        y = np.concatenate([side.y for side in sides])
         return Dataset(f"{self.options.name}'s pool", x, y, len(self.members), self.members.classes)
 
     @cached_property
@@ -84,11 +96,12 @@ class AuditInputs:
 class ScoreTable:
     """Scores that were made elsewhere, members first, and what is known of their records."""
 
-    scores: np.ndarray  # float64 [N], higher for members
+    scores: Mapping[str, np.ndarray]  # by name, float64 [N], higher for members
     inside: np.ndarray  # bool [N], who is a member
     rows: np.ndarray  # where each stood in what was given, int [N]
     groups: np.ndarray | None  # of each record, text [N]
     options: ScoreOptions
+    ids: np.ndarray | None = None  # names of the records, text [N]
     class_names = None
 
 
@@ -100,6 +113,9 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
         sets["public"] = options.public
     for argument, records in sets.items():
         _check_set(argument, records, members)
+    counts = {argument: len(records) for argument, records in sets.items()}
+    sets, unused = _cut_columns(sets, model)
+    members, non_members = sets["members"], sets["non_members"]
     groups = options.groups
     if groups is not None:
         if not isinstance(groups, tuple | list) or len(groups) != 2:
@@ -111,6 +127,7 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
             ("groups of members", groups[0], len(members), "records"),
             ("groups of non_members", groups[1], len(non_members), "records"),
         )
+    ids = None if options.ids is None else _check_ids(options.ids, members, non_members)
     kept = _first_occurrences(sets, options.deduplicate)
     for argument, rows in kept.items():
         if rows.sum() < (least := MIN_PUBLIC if argument == "public" else MIN_RECORDS):
@@ -123,16 +140,17 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     members, non_members = sets["members"], sets["non_members"]
     options.check_resolved(len(non_members))
     scaling = None if options.scaling is None else architectures.check_scaling(options.scaling)
-    if recipe is not None:
-        if not isinstance(recipe, TrainConfig):
-            raise MiaError(
-                f"recipe is of type {type(recipe).__name__}: a training.TrainConfig is needed, how the model "
-                f"was trained."
-            )
+    fitting(options)  # says what cannot be fitted
+    if isinstance(recipe, TrainConfig):
         # says what does not fit; trains nothing
         training.train(members, np.ones((1, len(members)), bool), recipe)
         scaling = _scaling(model, scaling, recipe, members)
     target = check_model(model, members.classes, options, scaling)
+    if members.is_frame and target.kind != "function":
+        raise MiaError(
+            f"model is a {target.kind}, which takes numbers, and the records are a table whose columns are kept as they "
+            "are. Give the numbers that it takes, data.from_arrays(x, y, name), or a function of such a table."
+        )
     sides = kept["members"], kept["non_members"]
     inputs = AuditInputs(
         target,
@@ -143,39 +161,69 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
         options,
         np.concatenate([np.flatnonzero(side) for side in sides]),
         left_out,
+        unused,
+        ids=None if ids is None else ids[np.concatenate(sides)],
     )
+    if options.references_from is not None:
+        both = counts["members"] + counts["non_members"]
+        rows = np.flatnonzero(np.concatenate(sides))
+        given = check_given(options.references_from, both, rows, inputs.pool, inputs.public, target)
+        inputs = replace(inputs, given=given)
     check_outputs(target, inputs.pool.x, *([] if inputs.public is None else [inputs.public.x]))
     return inputs
 
 
 def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
-    """A table of scores [N], members bool [N] and `options.groups` [N], checked: scores that are no finite numbers, other
-    shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
-    check_order(scores=scores, members=members, groups=options.groups)
-    scores, members = check_numbers("scores", scores, ALL_KINDS), check_mask("members", members)
-    if scores.dtype.kind not in "biuf" or scores.ndim != 1:
-        raise MiaError(
-            f"scores have shape {scores.shape} and type {scores.dtype}: numbers [N] are needed, one a record, "
-            "higher for members. Of a loss give the negative, of probabilities that of the true class."
-        )
-    if members.shape != scores.shape:
-        raise MiaError(
-            f"members has shape {members.shape}, but there are {len(scores)} scores: one a record is needed."
-        )
-    scores = as_float64("scores", scores)
-    check_finite("scores", scores, "records", "Leave these records out, or give each a number.")
+    """A table of scores [N], or several by name, members bool [N] and `options.groups` and `ids` [N], checked: scores that are
+    no finite numbers, other shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
+    several = isinstance(scores, Mapping) or is_frame(scores)
+    named = dict(scores.items()) if several else {"score": scores}
+    if not named:
+        raise MiaError("scores are empty: give one score a record, or several by name.")
+    members = check_mask("members", members)
+    checked = {}
+    for name, values in named.items():
+        argument = f"scores[{name!r}]" if several else "scores"
+        checked[str(name)] = _check_score(argument, values, members, options)
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < MIN_RECORDS:
             raise MiaError(
                 f"The table has {count} {what}: at least {MIN_RECORDS} are needed, and more say more."
             )
-    if np.ptp(scores) == 0:
-        raise MiaError(f"All scores are {scores[0]:g}: they tell no record from another.")
     options.check_resolved(int((~members).sum()))
-    order, groups = np.argsort(~members, kind="stable"), None
+    order, groups, ids = np.argsort(~members, kind="stable"), None, None
     if options.groups is not None:
-        groups = _check_groups(("groups", options.groups, len(scores), "scores"))[order]
-    return ScoreTable(scores[order], members[order], order, groups, options)
+        groups = _check_groups(("groups", options.groups, len(members), "scores"))[order]
+    if options.ids is not None:
+        ids = check_numbers("ids", options.ids, ALL_KINDS).astype(str)
+        if ids.shape != members.shape:
+            raise MiaError(
+                f"ids have shape {ids.shape}, but there are {len(members)} scores: one a record is needed."
+            )
+        ids = ids[order]
+    table = {name: values[order] for name, values in checked.items()}
+    return ScoreTable(table, members[order], order, groups, options, ids)
+
+
+def _check_score(argument: str, values, members: np.ndarray, options: ScoreOptions) -> np.ndarray:
+    """One score as float64 [N]."""
+    check_order(**{argument: values}, members=members, groups=options.groups)
+    values = check_numbers(argument, values, ALL_KINDS)
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
+        raise MiaError(
+            f"{argument} have shape {values.shape} and type {values.dtype}: numbers [N] are needed, one a record, "
+            "higher for members, or several such by name. Of a loss give the negative, of probabilities that of the true "
+            "class."
+        )
+    if members.shape != values.shape:
+        raise MiaError(
+            f"members has shape {members.shape}, but there are {len(values)} scores: one a record is needed."
+        )
+    values = as_float64(argument, values)
+    check_finite(argument, values, "records", "Leave these records out, or give each a number.")
+    if np.ptp(values) == 0:
+        raise MiaError(f"All {argument} are {values[0]:g}: they tell no record from another.")
+    return values
 
 
 def _scaling(
@@ -204,20 +252,28 @@ def _scaling(
 
 def _check_set(argument: str, records, members: Dataset) -> None:
     if not isinstance(records, Dataset):
+        framed = any(map(is_frame, records if isinstance(records, tuple | list) else [records]))
         raise MiaError(
             f"{argument} is of type {type(records).__name__}: a data.Dataset is needed, such as "
-            f"data.from_arrays(x, y, {argument!r})."
+            f"data.{'from_frame' if framed else 'from_arrays'}(x, y, {argument!r})."
         )
     if len(records.classes) < 2:
         raise MiaError(
             f"{argument} has {len(records.classes)} class: a classifier tells at least 2 apart."
         )
-    if records.shape != members.shape:
+    if records.is_frame != members.is_frame:
+        kinds = ["a table whose columns are kept", "numbers"][:: 1 if records.is_frame else -1]
+        raise MiaError(
+            f"{argument} are {kinds[0]}, members {kinds[1]}: they must be prepared alike."
+        )
+    if records.is_frame:
+        _check_columns(argument, records.x, members.x)
+    elif records.shape != members.shape:
         raise MiaError(
             f"{argument} has records of shape {records.shape}, members {members.shape}: they must be prepared "
             f"alike."
         )
-    if records.is_image != members.is_image or (records.x.dtype.kind == "f") != (
+    elif records.is_image != members.is_image or (records.x.dtype.kind == "f") != (
         members.x.dtype.kind == "f"
     ):
         raise MiaError(
@@ -239,8 +295,44 @@ def _check_set(argument: str, records, members: Dataset) -> None:
         )
 
 
+def _check_columns(argument: str, table, members) -> None:
+    """Refuse a DataFrame with other columns than that of members, or columns of another type."""
+    if list(table.columns) != list(members.columns):
+        other = [*table.columns.symmetric_difference(members.columns, sort=False)]
+        what = f"not both have {list_few(other)}" if other else "they stand in another order"
+        raise MiaError(
+            f"{argument} has other columns than members: {what}. Give {argument} the columns of members, "
+            "table[members.columns]."
+        )
+    apart = [name for name in table if table[name].dtype != members[name].dtype]
+    if apart:
+        kinds = " and ".join(repr(side[apart[0]].dtype) for side in (table, members))
+        raise MiaError(
+            f"{argument} and members have columns of different types: {list_few(apart)} ({kinds} of the first). They must "
+            "be prepared alike, or the type gives membership away: cut both from one table, or give "
+            "table.astype(members.dtypes)."
+        )
+
+
+def _cut_columns(sets: Mapping[str, Dataset], model) -> tuple[dict[str, Dataset], tuple[str, ...]]:
+    """Sets with the columns that an estimator was fitted to, in its order, and the names of the others; sets that are no
+    DataFrame as they are."""
+    names = getattr(getattr(model, "__self__", model), "feature_names_in_", None)
+    table = sets["members"].x
+    if names is None or not is_frame(table):
+        return dict(sets), ()
+    if lacking := [name for name in names if name not in table.columns]:
+        raise MiaError(
+            f"members lack columns that the model was fitted to: {list_few(lacking)}. They have {list_few(table.columns)}."
+        )
+    cut = {argument: replace(records, x=records.x[[*names]]) for argument, records in sets.items()}
+    return cut, tuple(str(name) for name in table.columns if name not in names)
+
+
 def digests(records: Dataset) -> np.ndarray:
-    """Hash of each record, whatever its label, as text [N]; fractions are taken as float32."""
+    """Hash of each record, whatever its label, [N]; fractions are taken as float32."""
+    if records.is_frame:
+        return row_hashes(records.x)
     fractions = records.x.dtype.kind == "f"
     # -0 is 0
     x = records.x.astype(np.float32) + np.float32(0) if fractions else records.x.astype(np.int64)
@@ -280,6 +372,21 @@ def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[s
     return kept
 
 
+def _check_ids(ids, *sets: Dataset) -> np.ndarray:
+    """Names of all records, those of members first, as text [N]."""
+    if not isinstance(ids, tuple | list) or len(ids) != 2:
+        raise MiaError(
+            "ids must be a pair: an array for the members and one for the non-members, your name of each record."
+        )
+    names = [check_numbers("ids", part, ALL_KINDS) for part in ids]
+    if [part.shape for part in names] != [(len(records),) for records in sets]:
+        raise MiaError(
+            f"ids have shapes {' and '.join(str(part.shape) for part in names)}, but there are "
+            f"{' and '.join(str(len(records)) for records in sets)} records: one a record is needed."
+        )
+    return np.concatenate([part.astype(str) for part in names])
+
+
 def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
     """The group of each record as text [N].
 
@@ -295,11 +402,8 @@ def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
             raise MiaError(
                 f"{argument} have shape {names.shape}, but there are {count} {counted}: one a record is needed."
             )
-        if missing := int(pd.isna(names).sum()):
-            raise MiaError(
-                f"{argument} hold {missing} NaN or None: give what is missing a name of its own."
-            )
-        checked.append(names.astype(str))
+        missing = pd.isna(names)  # a group like others: who has no entry may be treated otherwise
+        checked.append(np.where(missing, MISSING, names.astype(str)))
     names = np.concatenate(checked)
     different = len(np.unique(names))
     if not 2 <= different <= MOST_GROUPS:
@@ -354,10 +458,11 @@ def accuracies_differ(
 # --------------------------------------------------------------------------------------------- the control without the model
 
 
-def describe(x: np.ndarray, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
+def describe(x, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
     """Features [N, C] of N records for a classifier (x in the form of `Dataset.x`, labels y int [N]
     of so many classes): their numbers, or random projections of them; simple statistics; the
-    class."""
+    class. Words, dates and holes are coded."""
+    x = encode(x) if is_frame(x) else x
     flat = x.reshape(len(x), -1).astype(np.float64)
     spread = flat.std(0)
     flat = (flat - flat.mean(0)) / np.where(spread > 0, spread, 1)
@@ -404,7 +509,7 @@ def score_inputs(
     from sklearn.preprocessing import StandardScaler
 
     rows, random_state = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
-    table = describe(pool.x[rows], pool.y[rows], len(pool.classes), seed)
+    table = describe(frames.take(pool.x, rows), pool.y[rows], len(pool.classes), seed)
     inside = inside[rows]
     score = np.zeros(len(rows))
     second = np.zeros(len(rows), bool)

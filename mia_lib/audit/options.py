@@ -42,12 +42,21 @@ class ScoreOptions(BaseModel):
     where they are not resolved."""
     groups: Any = None
     """The group of each record: an array for scores; of a model a pair, the groups of members and of non-members."""
+    ids: Any = None
+    """Your own name of each record, which the page shows beside those that are most exposed: an array for scores; of a model a
+    pair, of members and of non-members."""
     delta: float = Field(0.0, ge=0, le=1)
     """The delta of the lower bound on epsilon."""
     confidence: float = Field(0.95, ge=0.5, lt=1)
     """Confidence of all intervals, tests and bounds, such as 0.95."""
     name: str = Field("model", min_length=1)
     """What the page calls the model."""
+    auditor: str = ""
+    """Who audits, for the page, as the next two."""
+    purpose: str = ""
+    """What the model is for, and why it is audited."""
+    period: str = ""
+    """The time that its records are of, and the version of the model."""
     seed: int = Field(0, ge=0)
     """Seed of everything random."""
 
@@ -59,7 +68,7 @@ class ScoreOptions(BaseModel):
     @classmethod
     def _plain(cls, value, field):
         """Numbers and arrays of NumPy as Python's, except for groups, and one rate as a tuple of it."""
-        if hasattr(value, "tolist") and field.field_name != "groups":
+        if hasattr(value, "tolist") and field.field_name not in ("groups", "ids"):
             value = value.tolist()
         if field.field_name == "fpr" and value is not None:
             return tuple(value) if isinstance(value, list | tuple) else (value,)
@@ -85,18 +94,28 @@ class ScoreOptions(BaseModel):
 class AuditOptions(ScoreOptions):
     """Options of an audit of a model; a value that cannot be used raises `MiaError`."""
 
-    outputs: Literal["logits", "probabilities", "labels"] = "logits"
-    """What the model returns: logits, probabilities, or labels, the classes that a function predicts, by number or by name."""
+    outputs: Literal["logits", "probabilities", "labels", "top-k"] | None = None
+    """What the model returns: logits or their like, as log probabilities; probabilities; labels, the classes that a function
+    predicts, by number or by name; or top-k, probabilities of the best classes alone. Without it logits, of an estimator as of
+    scikit-learn what its predict_proba gives."""
     columns: Sequence | None = None
     """Names of the classes of the model's columns, as a,b,c, where it lacks some of the records' classes or has another order.
-    Of a method of a scikit-learn estimator its `classes_` are read."""
+    Of an estimator its `classes_` are read."""
     scaling: Any = None
     """Scaling of pixels for a model from elsewhere: "-1 to 1", "0 to 1", "0 to 255", or in Python numbers, see
     `models.to_input`."""
     public: Any = None
     """Further records of the distribution, a `data.Dataset`, for attacks that learn from them; none of them may be judged."""
     recipe: Any = None
-    """How the model was trained, a `training.TrainConfig`, as far as it can be said; references are trained by it."""
+    """How the model was trained, as far as it can be said: a `training.TrainConfig`, or an estimator, of which copies are
+    fitted; references are trained by it."""
+    refit: Any = None
+    """A function (x, y) -> model that trains like the model: it gets records in their form and the names of their classes
+    (numbers, where these are whole numbers), and what it returns is asked as the model is. References are trained by it."""
+    references_from: Any = None
+    """References from elsewhere, as arrays by name: `members` bool [R, N], who was trained on which record, and `answers`
+    [R, N, K] as the model gives them, or `loss` [R, N]; of public records `public_answers` or `public_loss`. Records are the
+    members, then the non-members, as they are given."""
     minutes: float = Field(10.0, gt=0, lt=1e9)
     """Minutes that the whole audit may take."""
     references: int = Field(64, ge=0)
@@ -106,6 +125,8 @@ class AuditOptions(ScoreOptions):
     distance to the decision boundary, 0 of neither."""
     without: Sequence[str] = ()
     """Attacks and other steps that are left out, by their names in the plan."""
+    batch: int | None = Field(None, ge=1)
+    """Records that the model is asked about at once: 1 where its answers depend on the others, as of int8."""
     deduplicate: bool = False
     """Leave out records that are there before, by content: of members, of non-members those that are members, too, and of
     public records those that are judged. They are refused otherwise."""
@@ -145,11 +166,24 @@ class AuditOptions(ScoreOptions):
         return environment.path(keep)
 
     @model_validator(mode="after")
-    def _labels_have_no_columns(self):
-        if self.outputs == "labels" and self.columns is not None:
+    def _references_come_from_one_place(self):
+        sources = [
+            name
+            for name in ("recipe", "refit", "references_from")
+            if getattr(self, name) is not None
+        ]
+        if len(sources) > 1:
             raise MiaError(
-                f"columns = {self.columns!r}, but outputs = 'labels' are predicted classes, which have no columns: "
-                "leave it out."
+                f"{' and '.join(sources)} each say where references come from: give one."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_have_no_columns(self):
+        if self.outputs in ("labels", "top-k") and self.columns is not None:
+            raise MiaError(
+                f"columns = {self.columns!r}, but outputs = {self.outputs!r} are classes by name or number, which have no "
+                "columns: leave it out."
             )
         return self
 

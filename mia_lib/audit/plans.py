@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from mia_lib import metrics, signals, training
+from mia_lib import frames, metrics, signals, training
 from mia_lib.attacks import quantile
 from mia_lib.audit import attacks
 from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
@@ -33,6 +33,7 @@ SHARE = 0.9  # of the budget is planned for
 FEW, MIN_REFERENCES = 8, 4  # references: wanted before anything dearer, and needed at all
 RUNS, IMPOSSIBLE, TOO_DEAR = "runs", "not possible", "does not fit"
 TRAINED_ON = "trained on halves of the records judged; so each record has some that were trained on it and some that were not"
+FROM_ELSEWHERE = "from elsewhere, with what each was trained on"
 NO_RECIPE = "needs a training recipe"
 DP_SGD = "DP-SGD"
 # of the private model; weight decay that is tried, or ten times the recipe's
@@ -123,24 +124,27 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
             f"control take about {(outputs + control + judging) / 60 / SHARE:.2g} minutes. Give more minutes, or "
             "fewer records."
         )
-    each = seconds_of_reference(inputs, costs) if inputs.recipe else 0.0
+    each = seconds_of_reference(inputs, costs)
+    starting = STARTING if inputs.recipe else 0.0
 
     def affordable() -> int:
         """Number of references, even, for which there is time."""
-        return max(trained, min(most, max(0, int((left - STARTING) / each))) // 2 * 2)
+        return max(trained, min(most, max(0, int((left - starting) / each))) // 2 * 2)
 
     few, why = 0, ""  # references before anything dearer
     if REFERENCES in without:
         why = LEFT_OUT
-    elif inputs.recipe is None:
-        why = NO_RECIPE
+    elif inputs.given:
+        few = len(inputs.given)
+    elif not (inputs.recipe or costs.refit):
+        why = costs.obstacles.get("refit", NO_RECIPE)
     elif most < MIN_REFERENCES:
         why = f"references = {most} was asked for, and {MIN_REFERENCES} are needed"
     elif affordable() < MIN_REFERENCES:
-        why = f"{MIN_REFERENCES} references {_too_dear(STARTING + MIN_REFERENCES * each, left)}"
+        why = f"{MIN_REFERENCES} references {_too_dear(starting + MIN_REFERENCES * each, left)}"
     else:
         few = min(affordable(), FEW)
-        left -= STARTING + few * each
+        left -= starting + few * each
     rows = []
     for attack in ATTACKS.values():
         if obstacle := attacks.find_obstacle(attack, inputs, costs):
@@ -171,16 +175,19 @@ def arrange(inputs: AuditInputs, costs: MeasuredCosts, trained: int = 0) -> Plan
         Step(CONTROL, control / 60, RUNS) if control else Step(CONTROL, None, IMPOSSIBLE, LEFT_OUT),
     ]
     count = 0
-    if few:  # what is left goes to more of them
-        left += STARTING + few * each
+    if few and inputs.given:
+        count = few
+        before.append(Step(REFERENCES, 0.0, RUNS, f"{count} {FROM_ELSEWHERE}"))
+    elif few:  # what is left goes to more of them
+        left += starting + few * each
         count = max(few, affordable())
         before.append(
-            Step(REFERENCES, (STARTING + count * each) / 60, RUNS, f"{count} {TRAINED_ON}")
+            Step(REFERENCES, (starting + count * each) / 60, RUNS, f"{count} {TRAINED_ON}")
         )
-    elif REFERENCES in without:
+    elif REFERENCES in without or "refit" in costs.obstacles:
         before.append(Step(REFERENCES, None, IMPOSSIBLE, why))
-    elif inputs.recipe:
-        before.append(Step(REFERENCES, (STARTING + MIN_REFERENCES * each) / 60, TOO_DEAR, why))
+    elif why != NO_RECIPE:
+        before.append(Step(REFERENCES, (starting + MIN_REFERENCES * each) / 60, TOO_DEAR, why))
     queries = records * (1 + sum(attack.queries(inputs) for attack in runs)) + (
         len(inputs.public) if any(attack.public for attack in runs) else 0
     )
@@ -198,7 +205,9 @@ def correct(inputs: AuditInputs, plan: Plan, trained: int, seconds: float) -> Pl
 
 
 def seconds_of_reference(inputs: AuditInputs, costs: MeasuredCosts) -> float:
-    """Seconds a reference, while all cores train, or all of a cluster."""
+    """Seconds a reference, while all cores train, or all of a cluster; of one that is fitted again, by itself."""
+    if not inputs.recipe:
+        return max(costs.refit or 0.0, 1e-6)
     return max(costs.training(inputs.recipe, len(inputs.pool) // 2) / pool.at_once(), 1e-6)
 
 
@@ -212,7 +221,7 @@ def _plan_changes(inputs: AuditInputs, costs: MeasuredCosts, left: float) -> Ste
             RETRAINED,
             None,
             IMPOSSIBLE,
-            LEFT_OUT if RETRAINED in inputs.options.without else NO_RECIPE,
+            LEFT_OUT if RETRAINED in inputs.options.without else f"{NO_RECIPE} of a network",
         )
     changes, obstacle = list_changes(inputs, costs), costs.obstacles.get(DP_SGD, "")
     cost = STARTING + sum(change.cost for change in changes) * costs.training(
@@ -236,8 +245,9 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
     """Measure costs on a few records, the same in every run."""
     target, recipe, x, y = inputs.target, inputs.recipe, inputs.pool.x, inputs.pool.y
     few = np.unique(np.linspace(0, len(x) - 1, 32).astype(int))
+    some_x = frames.take(x, few)
     seconds, obstacles = {}, {}
-    answer = _seconds(lambda: target.ask(x[few]), 1 if target.kind == "function" else 2) / len(few)
+    answer = _seconds(lambda: target.ask(some_x), 1 if target.kind == "function" else 2) / len(few)
 
     def attempt(cost: str, work: Callable, records: int = len(few)) -> None:
         """Measure the seconds a record that `work` takes. If it fails, attacks with this cost are
@@ -252,17 +262,17 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
             "gradient",
             lambda: list(
                 signals.record_gradients(
-                    target.model, x[few], y[few], target.loss, "float64", scaling=target.scaling
+                    target.model, some_x, y[few], target.loss, "float64", scaling=target.scaling
                 )
             ),
         )
     if not attacks.find_obstacle(ATTACKS["curvature"], inputs, MeasuredCosts(answer)):
         if target.kind == "function" and (
-            obstacle := _find_coarseness(inputs, x[few].astype(np.float64))
+            obstacle := _find_coarseness(inputs, some_x.astype(np.float64))
         ):
             obstacles["curve"] = obstacle
         else:
-            attempt("curve", lambda: attacks.traces(inputs, x[few], y[few], 1))
+            attempt("curve", lambda: attacks.traces(inputs, some_x, y[few], 1))
     if recipe:
         some = np.arange(min(len(inputs.members), 4 * recipe.batch_size))
         part = inputs.members.x[some], inputs.members.y[some], len(inputs.members.classes)
@@ -274,7 +284,12 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
         seconds["starting"] = max(0.0, once - seconds["epoch"] * len(some))
         if obstacle := _find_private_obstacle(inputs):
             obstacles[DP_SGD] = obstacle
-    if inputs.public:
+    if inputs.refits and REFERENCES not in inputs.options.without:
+        try:
+            seconds["refit"] = _seconds(lambda: inputs.refits.train(0), 1)
+        except Exception as problem:
+            obstacles["refit"] = f"a reference could not be fitted: {reason(problem)}"
+    if inputs.public and not inputs.public.is_frame:
         some = np.arange(min(len(inputs.public), 256))
         score = np.random.default_rng(0).standard_normal(len(some))
         model = quantile.GaussianQuantile(

@@ -50,6 +50,7 @@ from mia_lib.audit.statistics import (
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.progress import duration
+from mia_lib.training import TrainConfig
 
 SCHEMA = 2  # version of audit.json, raised where a name goes or means something else
 TEMPLATE = Path(__file__).with_name("report.html")
@@ -173,7 +174,7 @@ class Report:
 
     @property
     def low_rates(self) -> str:
-        """Sentences that say what the best attack finds at few false positives."""
+        """Sentences that say what the best attack finds at few false positives, and what that means beside its AUC."""
         return " ".join(self.text("low_rates"))
 
     @property
@@ -452,12 +453,14 @@ def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
 def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dict:
     """Provenance of an audit, as plain data: versions, fingerprints, seed, date."""
     options = inputs.options
+    said = {name: getattr(options, name) for name in ("auditor", "purpose", "period")}
     general = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
         "seed": options.seed,
         "confidence": options.confidence,
         "delta": options.delta,
+        **{name: words for name, words in said.items() if words},
         "versions": {"mia_lib": __version__, "python": platform.python_version()}
         | {package: version(package) for package in ("numpy", "scipy", "scikit-learn", "torch")},
         "code": store.code_of(("attacks", "audit", "metrics")),
@@ -468,12 +471,23 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
             "model": None,
             "data": {
                 "scores": {
-                    "records": len(inputs.scores),
-                    "fingerprint": store.fingerprint(inputs.scores),
+                    "records": len(inputs.inside),
+                    "fingerprint": store.fingerprint(np.stack([*inputs.scores.values()])),
                 }
             },
         }
     return general | {"minutes": options.minutes} | describe_inputs(inputs)
+
+
+def _describe_recipe(options) -> dict:
+    """Where references come from, as plain data."""
+    if isinstance(options.recipe, TrainConfig):
+        return options.recipe.spec()
+    if options.recipe is not None:
+        return {"copies of": " ".join(repr(options.recipe).split())}
+    if options.refit is not None:
+        return {"refit": getattr(options.refit, "__qualname__", type(options.refit).__name__)}
+    return {}
 
 
 def describe_inputs(inputs: AuditInputs) -> dict:
@@ -495,7 +509,7 @@ def describe_inputs(inputs: AuditInputs) -> dict:
         )
     )  # of the rest the answers tell
     return {
-        "recipe": inputs.recipe.spec() if inputs.recipe else {},
+        "recipe": _describe_recipe(inputs.options),
         "model": {
             "kind": target.kind,
             "outputs": target.outputs,

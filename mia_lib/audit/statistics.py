@@ -129,6 +129,8 @@ class ExposedRecord:
 
     index: int
     """Number of the record in the members, or the table, as they were given."""
+    id: str | None
+    """Its own name, where names were given."""
     label: Annotated[str | None, Field(serialization_alias="class")]
     """Name of its class; null of scores alone."""
     score: Number
@@ -538,7 +540,11 @@ def _find_exposed(inputs, score: np.ndarray) -> ExposedRecords:
         tied,
         tuple(
             ExposedRecord(
-                int(inputs.rows[i]), None if classes is None else str(classes[i]), score[i], rate[i]
+                int(inputs.rows[i]),
+                None if inputs.ids is None else str(inputs.ids[i]),
+                None if classes is None else str(classes[i]),
+                score[i],
+                rate[i],
             )
             for i in order
         ),

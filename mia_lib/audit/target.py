@@ -1,8 +1,8 @@
 """The model that is audited, as a function from records to outputs, and whether these are what they were declared to be.
 
-A model is a network, a program of `torch.export`, or any function from records to outputs: a scikit-learn model's
-`predict_proba`, a session of ONNX Runtime, an endpoint. What a function answers is kept batch by batch, for it may be slow,
-cost money, or fail in the middle.
+A model is a network, a program of `torch.export`, an estimator as of scikit-learn, or any function from records to outputs: a
+session of ONNX Runtime, an endpoint. What a function answers is kept batch by batch, for it may be slow, cost money, or fail
+in the middle.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ import torch
 from scipy.special import softmax
 from torch import nn
 
-from mia_lib import environment, progress, signals, store
+from mia_lib import environment, frames, progress, signals, store
 from mia_lib import models as architectures
 from mia_lib.archives import read_npz
 from mia_lib.audit.options import AuditOptions
-from mia_lib.checks import ROUNDED, as_array, take_logits
+from mia_lib.checks import as_array, take_logits
 from mia_lib.data import Dataset
 from mia_lib.errors import MiaError, first_line, list_few
 from mia_lib.signals import outputs as evaluation
+from mia_lib.training import TrainConfig
 
 BATCH = 1000  # records of a function's call
 FIRST_LOOK_RECORDS = 32  # records that the first look asks about
@@ -34,6 +35,10 @@ LEAST_ROUNDED = 1e-4  # least probability of a model that rounds
 OUTPUT_TOLERANCE = 1e-3  # of the largest output: what rounding may change from one call to the next
 # kept answers that are asked for again, and what of the largest may differ beside what batches change
 AGAIN, KEPT = 100, 2e-5
+# method of an estimator that gives outputs
+METHODS = {"probabilities": "predict_proba", "labels": "predict", "logits": "decision_function"}
+SUM = 1e-3  # by which probabilities of the best classes may exceed 1, and what rounding adds
+TREES = ("Forest", "Tree", "Boost", "XGB", "LGBM")  # in names of estimators that are made of trees
 
 
 @dataclass
@@ -43,6 +48,7 @@ class Queries:
     records: int = 0  # each as often as it was asked about
     digits: int = 0  # of rounded probabilities, 0 of others
     unpacked: set[str] = field(default_factory=set)  # types of objects whose `logits` were taken
+    best: int = 0  # classes of the best, where these alone were answered
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +68,33 @@ class Target:
     keep: Path | None = None  # folder for the answers of a function
     # that it was trained with, as far as is known and its outputs have it
     loss: str = "cross_entropy"
+    best: tuple[
+        str, ...
+    ] = ()  # names of the classes where it gives probabilities of the best alone
+    batch: int | None = None  # records of a call; by default BATCH of a function, all of a network
     queries: Queries = field(default_factory=Queries)
+    owner: object = None  # the estimator whose method it is
     _signals: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def parameters(self) -> int | None:
         """Number P of parameters of a network; None for other models."""
         return sum(w.numel() for w in self.model.parameters()) if self.kind == "network" else None
+
+    @property
+    def frozen(self) -> int:
+        """Number of frozen parameters of a network that has others, too, as one with an adapter."""
+        if self.kind != "network":
+            return 0
+        fixed = sum(w.numel() for w in self.model.parameters() if not w.requires_grad)
+        return fixed if fixed < self.parameters else 0
+
+    @property
+    def family(self) -> str:
+        """What is known of its making: "network", "trees", or "" of anything else."""
+        last = getattr(self.owner, "steps", [("", self.owner)])[-1][1]
+        trees = any(name in type(last).__name__ for name in TREES)
+        return "network" if self.kind == "network" else "trees" if trees else ""
 
     @property
     def fed(self) -> str | tuple:
@@ -107,7 +133,7 @@ class Target:
             with warnings.catch_warnings():
                 # one answer for all, which `check_outputs` refuses
                 warnings.simplefilter("ignore", UserWarning)
-                batch = len(x) if self.kind == "network" else BATCH
+                batch = self.batch or (len(x) if self.kind == "network" else BATCH)
                 answers = signals.from_function(
                     self._answer, x, self.outputs, batch, keep, self.loss
                 )
@@ -148,6 +174,10 @@ class Target:
             if self.kind == "network"
             else self.model(part)
         )
+        if self.best:
+            probabilities, count = spread(answer, len(part), self.best)
+            self.queries.best = max(count, self.queries.best)
+            return probabilities
         logits = take_logits(answer)
         if logits is not answer:
             self.queries.unpacked.add(type(answer).__name__)
@@ -167,6 +197,7 @@ class Target:
             return one_hot(answers, len(part), self.labels)
         if self.outputs == "probabilities" and (digits := count_digits(answers)):
             self.queries.digits = max(digits, self.queries.digits)
+            answers = np.where(answers.sum(1, keepdims=True) > 0, answers, 1.0)
             answers = answers / answers.sum(1, keepdims=True)
         return answers
 
@@ -174,33 +205,32 @@ class Target:
         """Every scalar signal of records, [N], their `probabilities` and `outputs`, [N, K]; each is asked about once."""
         if records.fingerprint not in self._signals:
             answers = self.ask(records.x, again=False)
-            probabilities = (
-                answers
-                if self.outputs == "probabilities"
-                else softmax(answers.astype(np.float64), 1)
+            self._signals[records.fingerprint] = scalars(
+                answers, records.y, self.outputs, self.loss
             )
-            with warnings.catch_warnings():
-                # rounded probabilities, whose records tie
-                warnings.simplefilter("ignore", UserWarning)
-                if self.outputs == "logits" and (
-                    np.isfinite(answers).all() or self.loss == "squared_error"
-                ):
-                    scalar = signals.scalars(answers, records.y, self.loss)
-                else:  # logits of -inf are the logarithms of probabilities of zero
-                    # a zero of coarse ones, as of trees, is half of it
-                    least = probabilities[probabilities > 0].min()
-                    scalar = signals.from_probabilities(
-                        probabilities,
-                        records.y,
-                        self.loss,
-                        min(float(least) / 2, 0.1) if least > LEAST_ROUNDED else None,
-                    )
-            self._signals[records.fingerprint] = {
-                **scalar,
-                "probabilities": probabilities,
-                "outputs": answers,
-            }
         return self._signals[records.fingerprint]
+
+
+def scalars(answers: np.ndarray, y: np.ndarray, outputs: str, loss: str) -> dict[str, np.ndarray]:
+    """Every scalar signal of answers [N, K], with `probabilities` and `outputs`, as `Target.scalars` has them.
+
+    Args:
+        y: labels int [N]. outputs: "logits" or "probabilities". loss: as for `signals.scalars`.
+    """
+    probabilities = (
+        answers if outputs == "probabilities" else softmax(answers.astype(np.float64), 1)
+    )
+    with warnings.catch_warnings():
+        # rounded probabilities, whose records tie
+        warnings.simplefilter("ignore", UserWarning)
+        if outputs == "logits" and (np.isfinite(answers).all() or loss == "squared_error"):
+            scalar = signals.scalars(answers, y, loss)
+        else:  # logits of -inf are the logarithms of probabilities of zero
+            # a zero of coarse ones, as of trees, is half of it
+            least = probabilities[probabilities > 0].min()
+            floor = min(float(least) / 2, 0.1) if least > LEAST_ROUNDED else None
+            scalar = signals.from_probabilities(probabilities, y, loss, floor)
+    return {**scalar, "probabilities": probabilities, "outputs": answers}
 
 
 def check_model(
@@ -220,17 +250,18 @@ def check_model(
                 f"model is in training mode ({list_few(training)}): "
                 f"dropout and batch normalisation would make its outputs random. Call model.eval() first."
             )
-    labels = options.outputs == "labels"
-    loss = options.recipe.loss if options.recipe else "cross_entropy"
-    places = None if labels else column_places(model, options.columns, classes)
+    owner, model, declared = _as_answering(model, options.outputs, classes)
+    labels, best = declared == "labels", declared == "top-k"
+    loss = options.recipe.loss if isinstance(options.recipe, TrainConfig) else "cross_entropy"
+    places = None if labels or best else column_places(owner, options.columns, classes)
     if isinstance(model, torch.export.ExportedProgram):
         kind, model = "program", _as_function(model, scaling or "-1 to 1")
-    if labels and kind != "function":
+    if (labels or best) and kind != "function":
         raise MiaError(
-            "outputs = 'labels' is for a function that predicts classes, and a network says more: give "
+            f"outputs = {declared!r} is for a function that gives classes, and a network says more: give "
             "outputs='logits'."
         )
-    outputs = "probabilities" if labels else options.outputs
+    outputs = "probabilities" if labels or best else declared
     if outputs == "probabilities" and loss == "squared_error":  # which is one of other outputs
         loss = "cross_entropy"
     return Target(
@@ -243,7 +274,29 @@ def check_model(
         scaling,
         None if options.keep is None else environment.path(options.keep),
         loss,
+        best=tuple(classes) if best else (),
+        batch=options.batch,
+        owner=owner,
     )
+
+
+def _as_answering(model, outputs: str | None, classes: Sequence[str]) -> tuple[object, object, str]:
+    """An estimator or another model, what answers for it, and what that gives: "logits" unless `outputs` or an estimator
+    says otherwise."""
+    if callable(model) or isinstance(model, torch.export.ExportedProgram):
+        owner = getattr(model, "__self__", model)
+        return owner, model, outputs or "logits"
+    ways = {kind: name for kind, name in METHODS.items() if hasattr(model, name)}
+    declared = outputs or next(iter(ways))
+    if declared not in ways:
+        raise MiaError(
+            f"outputs = {declared!r} are those of {METHODS[declared]}, which a {type(model).__name__} does not have: "
+            f"allowed is {' or '.join(map(repr, ways))}."
+        )
+    answer, known = getattr(model, ways[declared]), getattr(model, "classes_", ())
+    if declared == "labels" and {str(name) for name in known} <= {*classes}:
+        return model, lambda x: np.asarray(answer(x)).astype(str), declared
+    return model, answer, declared
 
 
 def _find_model_problem(model) -> str:
@@ -267,13 +320,11 @@ def _find_model_problem(model) -> str:
         )
     if callable(model) or isinstance(model, torch.export.ExportedProgram):
         return ""
-    ways = [
-        name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)
-    ]
-    return f"of type {type(model).__name__}, which cannot be called. " + (
-        f"Give model.{ways[0]}" + " and outputs='probabilities'" * (ways[0] == "predict_proba")
-        if ways
-        else "Give a torch.nn.Module, a torch.export program or a function from records to outputs [N, K]"
+    if any(hasattr(model, name) for name in METHODS.values()):
+        return ""
+    return (
+        f"of type {type(model).__name__}, which cannot be called. Give a torch.nn.Module, a torch.export program, an "
+        "estimator that was fitted, or a function from records to outputs [N, K]"
     )
 
 
@@ -300,15 +351,11 @@ def column_places(model, columns: Sequence | None, classes: Sequence[str]) -> np
     """The class of each of a model's columns, int [C]; None where they are all classes in their order, or nothing is known.
 
     Args:
-        model: of a method of a scikit-learn estimator its `classes_` are read. columns: names or numbers of the classes, which
+        model: an estimator, of which `classes_` are read, or any other. columns: names or numbers of the classes, which
             count before these; others, one twice, and numbers that are names of other classes, too, raise `MiaError`.
         classes: names of the K classes.
     """
-    known = (
-        columns
-        if columns is not None
-        else getattr(getattr(model, "__self__", None), "classes_", None)
-    )
+    known = columns if columns is not None else getattr(model, "classes_", None)
     if known is None or columns is None and isinstance(known, list):  # of several outputs
         return None
     known = np.asarray(known).tolist()
@@ -359,16 +406,15 @@ def one_hot(answers: np.ndarray, records: int, classes: Sequence[str]) -> np.nda
 
 
 def count_digits(answers: np.ndarray) -> int:
-    """Decimals, up to three, of rounded probabilities [n, K], whose rows have about the sum 1; 0 of anything else."""
+    """Decimals, up to three, of rounded probabilities [n, K], whose rows have the sum 1 but for what rounding may change; 0 of
+    anything else."""
     if (
         answers.ndim != 2
         or answers.dtype.kind != "f"
         or not ((answers >= 0) & (answers <= 1)).all()
     ):
         return 0
-    if not (np.abs(answers.sum(1) - 1) < ROUNDED).all():
-        return 0
-    return next(
+    digits = next(
         (
             digits
             for digits in (1, 2, 3)
@@ -376,6 +422,68 @@ def count_digits(answers: np.ndarray) -> int:
             < 1e-3
         ),
         0,
+    )
+    over = answers.sum(1) - 1
+    most = np.where(over > 0, (answers > 0).sum(1), answers.shape[1]) / 2 * 10.0**-digits
+    return digits if (np.abs(over) <= most + 1e-6).all() else 0
+
+
+def spread(answer, records: int, classes: Sequence[str]) -> tuple[np.ndarray, int]:
+    """Probabilities of the best classes alone as those of all, [n, K], and how many were answered at most: what is left to the
+    sum 1 is spread evenly over the other classes.
+
+    Args:
+        answer: probabilities [n, K], zero or NaN for what is no best class; a pair of classes, by name or number, and their
+            probabilities, both [n, k] or [n]; or for each record a dictionary of class -> probability.
+
+    Raises:
+        MiaError: another form, a class that is none, probabilities that are none.
+    """
+    if isinstance(answer, list) and answer and all(isinstance(one, dict) for one in answer):
+        given = np.full((len(answer), len(classes)), np.nan)
+        for row, one in enumerate(answer):
+            for name, p in one.items():
+                given[row, _place(name, classes)] = p
+    elif isinstance(answer, tuple) and len(answer) == 2:
+        names, p = (as_array(part).reshape(len(part), -1) for part in answer)
+        if names.shape != p.shape:
+            raise MiaError(
+                f"outputs = 'top-k', and the model gives classes {names.shape} with probabilities {p.shape}: both need one "
+                "shape, [n, k] or [n]."
+            )
+        given = np.full((len(names), len(classes)), np.nan)
+        places = [[_place(name, classes) for name in row] for row in names.tolist()]
+        given[np.arange(len(names))[:, None], places] = p
+    else:
+        given = as_array(answer)
+    if given.shape != (records, len(classes)) or given.dtype.kind not in "fiu":
+        raise MiaError(
+            f"outputs = 'top-k', and the model gives {type(answer).__name__} of shape {given.shape}: for {records} records "
+            f"probabilities [{records}, {len(classes)}] are needed, zero for what is no best class, or a pair of classes and "
+            "their probabilities, or a list of dictionaries of class -> probability."
+        )
+    known = given > 0
+    p = np.where(known, given, 0.0).astype(np.float64)
+    count = known.sum(1, keepdims=True)
+    most = 1 + SUM + count * 0.05  # rounded to one digit
+    if (given < 0).any() or (p > 1).any() or (p.sum(1, keepdims=True) > most).any():
+        raise MiaError(
+            f"outputs = 'top-k', and the model gives numbers from {np.nanmin(given):.4g} to {np.nanmax(given):.4g} with sums "
+            f"of rows to {p.sum(1).max():.4g}: probabilities are needed."
+        )
+    left = np.maximum(0, 1 - p.sum(1, keepdims=True))
+    p = np.where(known, p, left / np.maximum(1, len(classes) - count))
+    return p / p.sum(1, keepdims=True), int(count.max())
+
+
+def _place(name, classes: Sequence[str]) -> int:
+    """Place of a class that is given by its name or its number."""
+    if str(name) in classes:
+        return classes.index(str(name))
+    if isinstance(name, int) and 0 <= name < len(classes):
+        return name
+    raise MiaError(
+        f"outputs = 'top-k', and the model gives {name!r}, which is no class here. The classes are {list_few(classes)}."
     )
 
 
@@ -400,9 +508,10 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
             "several ways, of which all but one give wrong outputs. Give scaling='0 to 1' (torchvision's "
             "ToTensor), '0 to 255', '-1 to 1' or (mean, spread)."
         )
-    few = x[np.unique(np.linspace(0, len(x) - 1, FIRST_LOOK_RECORDS).astype(int))]
+    few = frames.take(x, np.unique(np.linspace(0, len(x) - 1, FIRST_LOOK_RECORDS).astype(int)))
+    others = np.arange(1, len(few), 2)  # which stand in other batches, whatever their size
     first, second, half = (
-        target.ask(part).astype(np.float64) for part in (few, few, few[: len(few) // 2])
+        target.ask(part).astype(np.float64) for part in (few, few, frames.take(few, others))
     )
     size = float(np.abs(first[np.isfinite(first)]).max(initial=0))
     if (first == first[0]).all():
@@ -415,10 +524,11 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
             "outputs change from one call to the next for the same records: something in the model is random, "
             "such as dropout. Export or call it in evaluation mode."
         )
-    if (noise := _apart(first[: len(half)], half)) > OUTPUT_TOLERANCE * size:
+    if (noise := _apart(first[others], half)) > OUTPUT_TOLERANCE * size:
         raise MiaError(
             "outputs of a record depend on the other records of its batch, as in batch normalisation that was "
-            "left in training mode. Export or call the model in evaluation mode."
+            "left in training mode: export or call the model in evaluation mode. A model of int8 that scales its inputs by "
+            "the batch is asked one by one, batch=1 (--batch 1), for batches of members alone would differ from others."
         )
     if target.kind == "network":
         with torch.no_grad():
@@ -439,7 +549,7 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
         some = np.sort(
             np.random.default_rng(0).choice(len(kept), min(AGAIN, len(kept)), replace=False)
         )
-        now = target.ask(asked[some]).astype(np.float64) if len(some) else kept
+        now = target.ask(frames.take(asked, some)).astype(np.float64) if len(some) else kept
         now = now if target.places is None else now[:, target.places]
         if _apart(now, kept[some]) > KEPT * size + 4 * noise:
             raise MiaError(

@@ -1,7 +1,15 @@
 """Records: data sets by name, and data sets of one's own."""
 
 from mia_lib.data.sets import Dataset, data_dir, describe, gaussian, get, names, title
-from mia_lib.data.user import from_arrays, from_csv, from_folder, from_npz, from_tokens, load
+from mia_lib.data.user import (
+    from_arrays,
+    from_csv,
+    from_folder,
+    from_frame,
+    from_npz,
+    from_tokens,
+    load,
+)
 from mia_lib.data.verses import JUDGED, places, texts
 
 __all__ = [
@@ -12,6 +20,7 @@ __all__ = [
     "from_arrays",
     "from_csv",
     "from_folder",
+    "from_frame",
     "from_npz",
     "from_tokens",
     "gaussian",

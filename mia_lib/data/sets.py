@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mia_lib import LIBRARY, environment
+from mia_lib import LIBRARY, environment, frames
 from mia_lib.archives import read_npz
 from mia_lib.checks import ALL_KINDS, check_finite, check_labels, check_numbers
 from mia_lib.data import readers
@@ -34,6 +34,14 @@ from mia_lib.errors import (
     check_whole,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNITS = {
+    "table": "numbers",
+    "frame": "columns",
+    "tokens": "tokens",
+}  # kind of records -> of what they are
 EMBEDDED = LIBRARY.parent / "data" / "embedded"
 
 
@@ -43,7 +51,9 @@ class Dataset:
 
     Attributes:
         name: as given to `load`.
-        x: images uint8 [N, H, W, C]; tables float32 [N, D]; or token ids int64 [N, L], -1 behind a record's last.
+        x: images uint8 [N, H, W, C]; tables float32 [N, D]; token ids int64 [N, L], with -1 behind a record's last where a
+            language model takes them; or a DataFrame of N rows, whose columns are kept as they are, for models that take one
+            (`from_frame`); networks do not.
         y: int64 [N], indices into `classes`; of records that a language model is trained on all 0.
         n_train: the first `n_train` records are the publisher's training split; N where there is none.
         classes: names of the K classes; of records that a language model is trained on the V tokens, of which it predicts one
@@ -58,13 +68,14 @@ class Dataset:
     """
 
     name: str
-    x: np.ndarray
+    x: np.ndarray | pd.DataFrame
     y: np.ndarray
     n_train: int
     classes: tuple[str, ...]
 
     def __post_init__(self):
-        for name in ("x", "y"):
+        named = ("y",) if frames.is_frame(self.x) else ("x", "y")
+        for name in named:
             given = check_type(
                 name,
                 getattr(self, name),
@@ -78,29 +89,22 @@ class Dataset:
                 "tuple(map(str, range(10)))."
             )
         check_once("classes", self.classes)
-        x, numbers = self.x, self.x.dtype.kind in "biuf"
-        if not (x.ndim == 2 and numbers or x.ndim == 4 and x.dtype == np.uint8):
+        if frames.is_frame(self.x):
+            object.__setattr__(self, "x", frames.check_frame("x", self.x))
+        x = self.x
+        kind = "frame" if self.is_frame else x.dtype.kind
+        if not (x.ndim == 2 and kind in (*"biuf", "frame") or x.ndim == 4 and x.dtype == np.uint8):
             raise MiaError(
                 f"x has shape {x.shape} and type {x.dtype}: images uint8 [N, H, W, C] or tables of numbers [N, D] "
                 "are needed. Grey images get their axis of channels by x[..., None]; pixels in [0, 1] become bytes "
                 "by (255 * x).round().astype(np.uint8)."
-            )
-        if self.kind == "tokens" and (
-            not x.size
-            or x.min() < -1
-            or (x[:, 0] < 0).any()
-            or ((x[:, 1:] >= 0) & (x[:, :-1] < 0)).any()
-        ):
-            raise MiaError(
-                f"x has type int64, which is that of token ids, but holds {x.min() if x.size else 'nothing'}: whole numbers "
-                "from 0 are needed, and -1 behind the last token of a record. A table of numbers is x.astype(np.float32)."
             )
         check_labels("y", self.y, len(self.classes), len(x))
         if self.y.dtype.kind not in "iu":
             object.__setattr__(self, "y", self.y.astype(np.int64))
         check_whole("n_train", self.n_train, 0, len(x))
         # one pass without a copy
-        if x.dtype.kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):
+        if kind == "f" and not np.isfinite(x.sum(dtype=np.float64)):
             check_finite(
                 "x",
                 x,
@@ -112,8 +116,7 @@ class Dataset:
         size = (
             f"images {' x '.join(map(str, self.shape))}"
             if self.is_image
-            else f"records of {'up to ' * (self.kind == 'tokens')}{self.shape[0]} "
-            f"{'tokens' if self.kind == 'tokens' else 'numbers'}"
+            else f"records of {self.shape[0]} {UNITS[self.kind]}"
         )
         return f"{self.name}: {len(self)} {size}, {len(self.classes)} classes"
 
@@ -127,9 +130,9 @@ class Dataset:
 
     @property
     def kind(self) -> str:
-        """What the records are: "image", "table" or "tokens"."""
-        if self.is_image:
-            return "image"
+        """What the records are: a name of `UNITS`, or "image"."""
+        if self.is_image or self.is_frame:
+            return "image" if self.is_image else "frame"
         return "tokens" if self.x.dtype == np.int64 else "table"
 
     @property
@@ -137,11 +140,16 @@ class Dataset:
         """True if the records are images."""
         return self.x.ndim == 4
 
+    @property
+    def is_frame(self) -> bool:
+        """True if the records are a table whose columns are kept as they are, a DataFrame."""
+        return frames.is_frame(self.x)
+
     @cached_property
     def fingerprint(self) -> str:
         """sha256 over dtype, shape and bytes of x and y: equal for equal records, whatever their source."""
         digest = hashlib.sha256()
-        for array in (self.x, self.y):
+        for array in (frames.content(self.x), self.y):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
@@ -156,7 +164,7 @@ class Dataset:
         rows = np.arange(len(self))[indices if indices.size else np.zeros(0, int)]
         others = np.flatnonzero(rows >= self.n_train)
         n_train = int(others[0]) if len(others) else len(rows)
-        return replace(self, x=self.x[rows], y=self.y[rows], n_train=n_train)
+        return replace(self, x=frames.take(self.x, rows), y=self.y[rows], n_train=n_train)
 
     def of_classes(self, labels: Sequence[int]) -> Dataset:
         """Only the records of some classes, at least two, which are numbered 0, 1, ... in the order given; a class that the

@@ -1,4 +1,4 @@
-"""Records of the user's own: from arrays, a folder of images, a CSV or an `.npz` file.
+"""Records of the user's own: from arrays, a DataFrame, a folder of images, a CSV or an `.npz` file.
 
 What they are called does not matter to the store, which knows records by their content.
 """
@@ -16,7 +16,8 @@ from mia_lib.checks import ALL_KINDS, check_labels, check_numbers, check_order
 from mia_lib.data import sets
 from mia_lib.data.readers import FORMATS
 from mia_lib.data.sets import Dataset, plain_name
-from mia_lib.errors import MiaError, check_choice, check_whole, list_few
+from mia_lib.errors import MiaError, brief, check_choice, check_whole, list_few
+from mia_lib.frames import check_frame
 from mia_lib.progress import track
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -61,17 +62,19 @@ def from_tokens(
     vocabulary: Sequence[str] | int,
     y=None,
     classes: Sequence[str] | None = None,
+    padding: int = 0,
 ) -> Dataset:
     """A data set of token ids, for language models or, with labels, for classifiers of one's own.
 
     >>> from_tokens([[0, 5, 2], [0, 3]], "two records", 8)
-    two records: 2 records of up to 3 tokens, 8 classes
+    two records: 2 records of 3 whole numbers, 8 classes
 
     Args:
         sequences: of each record its token ids, whole numbers from 0, at least two; or an array [N, L], -1 behind the last.
         name: what tables call it.
         vocabulary: the V tokens, or how many there are.
         y, classes: labels [N] as for `from_arrays`, of a classifier; None for a language model, whose classes are the tokens.
+        padding: the token behind a record's last that a classifier is given; a language model is never asked for it.
 
     Raises:
         MiaError: ids that are no whole numbers, outside the vocabulary, or too few; labels as for `from_arrays`.
@@ -92,7 +95,8 @@ def from_tokens(
             )
     if not rows:
         raise MiaError("sequences has no record: at least one is needed.")
-    x = np.full((len(rows), max(map(len, rows))), -1, np.int64)
+    padding = -1 if y is None else check_whole("padding", padding, 0, len(tokens) - 1)
+    x = np.full((len(rows), max(map(len, rows))), padding, np.int64)
     for row, ids in zip(x, rows, strict=True):
         row[: len(ids)] = ids
     if y is None:
@@ -197,14 +201,16 @@ def _check_columns(table) -> None:
     ]
     if texts:
         raise MiaError(
-            f"x has columns that are no numbers: {list_few(texts)}. Make them numbers, one-hot by "
-            "pandas.get_dummies(x, dtype=float); dates become a number of days."
+            f"x has columns that are no numbers: {list_few(texts)}. For a network make them numbers, one-hot by "
+            "pandas.get_dummies(x, dtype=float); dates become a number of days. For a pipeline that takes such a table "
+            "data.from_frame(x, y, name) keeps it as it is."
         )
     lacking = [name for name in table.columns[table.isna().any().to_numpy()]]
     if lacking:
         raise MiaError(
             f"x has missing values in the columns {list_few(lacking)}: fill them in, as by x.fillna(x.mean()), or "
-            "leave the records out, as by x.dropna()."
+            "leave the records out, as by x.dropna(). For a model that takes them data.from_frame(x, y, name) keeps "
+            "them."
         )
 
 
@@ -241,12 +247,9 @@ def _labels(
             np.asarray(values if y.dtype.kind == "b" else list(map(str, values))),
             return_inverse=True,
         )
-        if classes is not None and list(map(str, classes)) != list(map(str, distinct)):
-            raise MiaError(
-                f"classes = {tuple(classes)!r}, but y holds {list_few(distinct)}: the classes of labels that are "
-                "texts are their sorted values. Leave classes out, or give y as numbers."
-            )
         names = tuple(map(str, distinct))
+        if classes is not None:
+            y, names = _places(names, classes)[y], tuple(map(str, classes))
         if (
             classes is None
             and all(map(str.isdecimal, names))
@@ -277,6 +280,75 @@ def _labels(
     if len(set(names)) < len(names):
         raise MiaError(f"classes = {names}: each needs a name of its own.")
     return y.astype(np.int64), names
+
+
+def _places(names: Sequence[str], classes: Sequence[str]) -> np.ndarray:
+    """Place of each name among the classes, int [n]; a name that is none of them raises `MiaError`."""
+    of_class = {str(name): k for k, name in enumerate(classes)}
+    if unknown := [name for name in names if name not in of_class]:
+        raise MiaError(
+            f"classes = {brief(tuple(classes))}, but y holds {list_few(unknown)}, too: name all classes, or leave "
+            "classes out, which are then the sorted values of y."
+        )
+    return np.array([of_class[name] for name in names], int)
+
+
+def from_frame(
+    table, label, name: str, classes: Sequence[str] | None = None, n_train: int | None = None
+) -> Dataset:
+    """A data set whose records are the rows of a DataFrame, its columns kept as they are: for a pipeline or a booster that
+    takes words, categories, dates, True and False, and missing values.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"ward": ["A", "B", None], "age": [71, 8, 33], "died": ["no", "yes", "no"]})
+    >>> from_frame(table, "died", "a hospital")
+    a hospital: 3 records of 2 columns, 2 classes
+
+    Args:
+        table: one row a record. label: name of the column to be predicted, which is taken out of it, or labels [N] in the
+            order of the rows: texts, whole numbers, or True and False.
+        name: what tables call it.
+        classes: names of the K classes, where some have no record here; the sorted values of the labels when None.
+        n_train: the first so many are the training split; N when None.
+
+    Raises:
+        MiaError: what is no DataFrame of pandas, no such column, columns called alike or with collections in their cells,
+            labels that are missing, fractions or no class, fewer than two classes.
+    """
+    table = check_frame("table", table)
+    if isinstance(label, str):
+        check_choice("label", label, map(str, table.columns))
+        labels, table = table[label], table.drop(columns=label)
+        table = check_frame(f"table without {label}", table)
+    else:
+        check_order(table=table, label=label)
+        labels = label
+    y, names = _named(labels)
+    if classes is not None:
+        y, names = _places(names, classes)[y], tuple(map(str, classes))
+    y, names = _labels(y, names, len(table))
+    n_train = len(table) if n_train is None else n_train
+    return Dataset(name, table, y, check_whole("n_train", n_train, 1, len(table)), names)
+
+
+def _named(labels) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels, texts, whole numbers or True and False, as places int [N] among their sorted values, and these as texts."""
+    import pandas as pd
+
+    column = pd.Series(np.asarray(labels) if not hasattr(labels, "isna") else labels)
+    if missing := int(column.isna().sum()):
+        raise MiaError(f"label: {missing} records have none: leave them out.")
+    if pd.api.types.is_float_dtype(column) and (column == column.round()).all():
+        column = column.astype(np.int64)  # numbers that stood beside missing ones
+    if pd.api.types.is_float_dtype(column):
+        raise MiaError(
+            f"label = {column.name!r} holds fractions, such as {column.iloc[0]}: classes are needed, texts or whole "
+            "numbers. Of an amount make ranges, as by pandas.cut."
+        )
+    whole = pd.api.types.is_integer_dtype(column)
+    values = column.to_numpy(np.int64) if whole else column.astype(str).to_numpy(str)
+    distinct, places = np.unique(values, return_inverse=True)
+    return places, tuple(map(str, distinct.tolist()))
 
 
 def from_npz(path: str | Path, name: str | None = None) -> Dataset:
@@ -376,12 +448,8 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
             f"{path} has missing values in {list_few(f'{name} ({table[name].isna().sum()})' for name in lacking)}: "
             "fill them in, or leave those lines or columns out."
         )
-    labels, table = table[label], table.drop(columns=label)
-    if pd.api.types.is_float_dtype(labels):
-        raise MiaError(
-            f"label = {label!r} holds fractions, such as {labels.iloc[0]}: classes are needed, texts or whole "
-            "numbers. Of an amount make ranges, as by pandas.cut."
-        )
+    y, classes = _named(table[label])
+    table = table.drop(columns=label)
     if not len(table.columns):
         raise MiaError(f"{path} has no column besides {label}.")
     texts = [
@@ -401,16 +469,12 @@ def from_csv(path: str | Path, label: str, name: str | None = None) -> Dataset:
         else table[column].astype(np.float64)
         for column in table
     ]
-    named, y = np.unique(
-        labels.astype(str) if not pd.api.types.is_integer_dtype(labels) else labels,
-        return_inverse=True,
-    )
     return _from(
         path,
         pd.concat(parts, axis=1),
         y,
         name or plain_name(path.stem),
-        [str(value) for value in named],
+        classes,
     )
 
 

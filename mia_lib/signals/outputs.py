@@ -77,9 +77,8 @@ def inputs(
     """Records `start` to `stop` of `x` as networks on `device` take them: bytes go there before they become numbers.
 
     Args:
-        x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor. Token ids stay
-            whole numbers.
-        scaling: as for `models.to_input`, of uint8 images.
+        x: in the form of `Dataset.x`, [N, ...], or images of a floating type in any layout; NumPy or a tensor.
+        scaling: as for `models.to_input`, of uint8 images and of token ids.
     """
     part = (
         x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
@@ -89,12 +88,14 @@ def inputs(
 
 
 def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
-    """The scaling of uint8 images for a model: as given, or what the model was trained on.
+    """The scaling of uint8 images for a model: as given, or what the model was trained on; "tokens" for token ids.
 
     Models of an ensemble know it; other networks of this library are taken to be trained on [-1, 1], and those of others, too,
     with a warning.
     """
     bytes_in = len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", ""))
+    if scaling is None and (feeding := architectures.feeding(model, x)) == architectures.TOKENS:
+        return feeding
     if scaling is None and bytes_in and architectures.fed(model) is not None:
         return architectures.fed(model)
     if (

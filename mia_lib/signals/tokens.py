@@ -88,7 +88,7 @@ def _ask(
     values = None
     with devices.plain_float32():
         for rows in count.argsort(stable=True).split(at_once):  # little is computed of padding
-            inputs, wanted = NextToken.trimmed(architectures.to_input(fed[rows]), labels[rows])
+            inputs, wanted = NextToken.trimmed(fed[rows], labels[rows])
             logits = architectures.logits_of(model, model(inputs.to(weight.device)))
             if logits.shape[:-1] != inputs.shape:
                 raise MiaError(

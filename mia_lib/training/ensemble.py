@@ -446,6 +446,11 @@ def train(
         raise MiaError(
             f"members: row {int(np.argmin(members.any(1)))} has no member; every model needs at least one."
         )
+    if records.is_frame:
+        raise MiaError(
+            f"{records.name} is a table whose columns are kept as they are, and networks take numbers: make columns of "
+            "words numbers, as by pandas.get_dummies(table, dtype=float), and give data.from_arrays(x, y, name)."
+        )
     _check_kind(records, config)
     if len(records.classes) < 2:
         raise MiaError(
@@ -499,16 +504,26 @@ def train(
 
 
 def _check_kind(records: Dataset, config: TrainConfig) -> None:
-    """Refuse token ids for what takes numbers or predicts no token, and the other way round."""
-    tokens, predicted = records.kind == "tokens", config.loss == NEXT_TOKEN
-    own = custom.is_own(config.architecture)
-    language_model = config.architecture.startswith("gpt") if not own else predicted
-    if tokens != language_model and not (own and tokens) or predicted != language_model:
+    """Refuse a language model that is trained as a classifier, the other way round, and records that it cannot predict."""
+    predicted = config.loss == NEXT_TOKEN
+    is_gpt = config.architecture.partition(":")[0] == "gpt"
+    if is_gpt != predicted and not (predicted and custom.is_own(config.architecture)):
         raise MiaError(
-            f"architecture = {config.architecture!r} with loss = {config.loss!r} does not fit {records.name}, whose records "
-            f"are {'token ids' if tokens else f'of the kind {records.kind!r}'}: a language model (gpt, or one of your own) "
-            "predicts token ids (data.from_tokens) with loss = 'next_token'; classifiers of this library take images and "
-            "tables of numbers, of token ids one of your own."
+            f"architecture = {config.architecture!r} does not fit loss = {config.loss!r}: a language model, gpt or one of "
+            "your own, is trained with 'next_token', a classifier with another loss."
+        )
+    if not predicted:
+        return
+    x = records.x
+    if records.kind != "tokens" or (
+        x.min() < -1
+        or x.max() >= len(records.classes)
+        or (x[:, :2] < 0).any()
+        or ((x[:, 1:] >= 0) & (x[:, :-1] < 0)).any()
+    ):
+        raise MiaError(
+            f"loss = 'next_token' does not fit {records!r}: records of a language model are at least two token ids below the "
+            "number of classes, which are the tokens, and -1 behind the last. data.from_tokens makes them."
         )
 
 

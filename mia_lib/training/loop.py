@@ -111,15 +111,17 @@ class Group:
             torch.from_numpy(np.ascontiguousarray(x[self._used])),
             torch.from_numpy(np.array(task.y, np.int64)[self._used]),
         )
+        networks = self._untrained(task)
+        self._scaling = architectures.feeding(networks[0], raw, self.config.scaling)
         # The CPU converts all records once; a card holds them as bytes and converts each batch. Channels stay last.
         self._x = (
             raw.to(device)
             if devices.is_card(device)
-            else _channels_last(architectures.to_input(raw, self.config.scaling))
+            else _channels_last(architectures.to_input(raw, self._scaling))
         )
         self._labels = self._y  # on the CPU, where the order of records is drawn
         self._y = self._y.to(device)
-        self.network = self._fresh(task).to(device).train()
+        self.network = self._join(networks).to(device).train()
         if not stacked and x.ndim == 4 and not custom.is_own(self.config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
@@ -129,7 +131,7 @@ class Group:
         self._pool = torch.cuda.graph_pool_handle() if devices.replays(device) else None
         self._begin(task)
 
-    def _fresh(self, task: Task) -> torch.nn.Module:
+    def _untrained(self, task: Task) -> list[torch.nn.Module]:
         """The models as they are before training."""
         networks = [
             architectures.build(
@@ -144,6 +146,9 @@ class Group:
             network.load_state_dict(
                 {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
             )
+        return networks
+
+    def _join(self, networks: list[torch.nn.Module]) -> torch.nn.Module:
         return Stacked(networks) if self._stacked else networks[0]
 
     def _begin(self, task: Task) -> None:
@@ -170,7 +175,7 @@ class Group:
         if len(task) != len(self.indices) or not np.isin(task.records(), self._used).all():
             return False
         with torch.no_grad():
-            self.network.load_state_dict(self._fresh(task).state_dict())
+            self.network.load_state_dict(self._join(self._untrained(task)).state_dict())
             for entry in self.optimizer.state.values():
                 for value in entry.values():
                     if isinstance(value, torch.Tensor):
@@ -218,7 +223,7 @@ class Group:
         """The records [G * B, ...] at the places [G, B], and what is to be predicted of them, [G, B, ...]."""
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
         if devices.is_card(self.device):  # which records steps of one shape
-            return architectures.to_input(x, self.config.scaling), self._y[picked]
+            return architectures.to_input(x, self._scaling), self._y[picked]
         return self._objective.trimmed(_channels_second(x), self._y[picked])
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:

@@ -49,7 +49,7 @@ class NextToken(Classification):
 
     @staticmethod
     def pairs(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x[:, :-1], x[:, 1:]
+        return x[:, :-1].clamp_min(0), x[:, 1:]
 
     @staticmethod
     def trimmed(x: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

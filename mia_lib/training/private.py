@@ -34,7 +34,7 @@ from mia_lib.errors import MiaError, check_whole, first_line
 from mia_lib.training import devices, ensemble, pool, recipe
 from mia_lib.training.ensemble import Ensemble
 from mia_lib.training.loop import Outcome, Task
-from mia_lib.training.losses import record_loss
+from mia_lib.training.losses import NEXT_TOKEN, record_loss
 from mia_lib.training.recipe import TrainConfig
 
 
@@ -143,6 +143,8 @@ def _check_layers(models: Ensemble) -> None:
 
     network = models.untrained()
     refused = f"architecture = {models.config.architecture!r} cannot be trained privately"
+    if models.config.loss == NEXT_TOKEN:
+        raise MiaError(f"{refused}: that is of classifiers, and it predicts tokens.")
     for name, layer in trainable_modules(network):
         validate = ModuleValidator.VALIDATORS.get(type(layer))
         if validate and (problems := validate(layer)):
@@ -155,7 +157,8 @@ def _check_layers(models: Ensemble) -> None:
     try:
         with _calm():
             watched = GradSampleModule(network, loss_reduction="sum")
-            watched(architectures.to_input(records, models.config.scaling)).sum().backward()
+            scaling = architectures.feeding(network, records, models.config.scaling)
+            watched(architectures.to_input(records, scaling)).sum().backward()
     except Exception as error:
         raise MiaError(
             f"{refused}: Opacus cannot differentiate it for single records ({type(error).__name__}: "
@@ -248,7 +251,8 @@ def fit(
         )
     # other numbers than those that made the weights
     generator = torch.Generator().manual_seed(seed + 1)
-    inputs = architectures.to_input(torch.from_numpy(np.array(x)), config.scaling).to(device)
+    scaling = architectures.feeding(network, x, config.scaling)
+    inputs = architectures.to_input(torch.from_numpy(np.array(x)), scaling).to(device)
     labels = torch.from_numpy(np.array(y, np.int64)).to(device)
     history = np.zeros((config.epochs_trained, 2), np.float32)
     # The loss is summed, for the mean of an empty batch is no number; the optimiser divides by the expected batch size.

@@ -85,8 +85,8 @@ CASES = [  # what is given differently, and what the message says
     ({"model": {"weight": torch.zeros(2)}}, "state_dict"),
     ({"model": pickle.dumps(1)}, "pickle"),
     (
-        {"model": SimpleNamespace(predict_proba=logits)},
-        "Give model.predict_proba and outputs='probabilities'",
+        {"model": SimpleNamespace(predict_proba=probabilities), "outputs": "logits"},
+        "allowed is 'probabilities'",
     ),
     ({"model": 3}, "cannot be called"),
     ({"model": nn.Sequential(nn.Linear(6, 3), nn.Dropout(0.5))}, "Call model.eval()"),
@@ -174,7 +174,8 @@ CASES = [  # what is given differently, and what the message says
     ({"groups": np.zeros(60)}, "must be a pair"),
     ({"groups": (np.zeros(60), np.zeros(59))}, "groups of non_members have shape (59,)"),
     ({"groups": (np.zeros(60), np.zeros(60))}, "leave groups out"),
-    ({"groups": (np.full(60, np.nan), np.zeros(60))}, "a name of its own"),
+    ({"ids": np.arange(120)}, "ids must be a pair"),
+    ({"ids": (np.arange(60), np.arange(59))}, "ids have shapes (60,) and (59,)"),
     ({"recipe": {"architecture": "mlp"}}, "a training.TrainConfig is needed"),
     ({"keep": 5}, "the name of a folder"),
     ({"keep": __file__}, "the name of a folder"),
@@ -463,7 +464,9 @@ def saved(folder, name: str, of: Dataset, **more):
 
 FILES = [  # what the command line names, made in a folder, and what the message says
     (lambda f: {"members": None}, "--members is missing"),
-    (lambda f: {"model": "numpy"}, "write my_module:factory"),
+    (lambda f: {"model": "numpy"}, "write my_module:name"),
+    (lambda f: {"model": "net.onnx"}, "as by onnxruntime"),
+    (lambda f: {"model": "net.ts"}, "torch.jit.load"),
     (lambda f: {"model": "no_such_module_here:predict"}, "there is no module no_such_module_here"),
     (lambda f: {"model": "numpy:lingspace"}, "Did you mean 'linspace'?"),
     (lambda f: {"model": "forest.pkl"}, "weights_only=True"),
@@ -485,7 +488,6 @@ FILES = [  # what the command line names, made in a folder, and what the message
         "y.astype(str)",
     ),
     (lambda f: {"members": saved(f, "x.npz", MEMBERS, y=None, classes=None)}, "has no array y"),
-    (lambda f: {"members": text(f / "m.csv", "a,b")}, "is a CSV"),
     (lambda f: {"members": text(f / "x.npy", "")}, "is a single array"),
     (lambda f: {"members": saved(f, "l.npz", MEMBERS, y=MEMBERS.x[:, 0])}, "are for classifiers"),
     (

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from mia_book.pages.cli import app
 from mia_lib import audit, metrics
-from mia_lib.audit import execution, statistics
+from mia_lib.audit import execution, files, statistics
 from mia_lib.audit import report as reporting
 from mia_lib.audit.command import audit_canaries
 from mia_lib.errors import MiaError
@@ -53,6 +53,32 @@ def test_numbers_are_those_of_the_metrics():
         "rate of 1 %, 100 of 1,000 members in the place of 10" in one
         for one in report.text("shows")
     )
+
+
+def test_several_scores_are_judged_together_as_attacks_are():
+    """The best is chosen on one half and judged on the other, and p-values are corrected for all."""
+    noise = RNG.standard_normal(400)
+    ids = np.array([f"P{k}" for k in range(400)])
+    groups = np.where(np.arange(400) < 100, None, REGION)
+    given = pd.DataFrame({"noise": noise, "margin": SCORES})
+    report = audit.audit_scores(given, MEMBERS, ids=ids, groups=groups)
+    assert list(report.scores) == ["noise", "margin"] and report.result.best.chosen
+    assert "The score margin, chosen on one half of the records, has an AUC of" in report.answer
+    expected = metrics.holm(statistics.tests([noise, SCORES], MEMBERS, 0.01)).reshape(2, 2).min(1)
+    assert [attack.p for attack in report.result.attacks] == pytest.approx(expected.tolist())
+    assert {group.name for group in report.result.groups} == {"missing", "north", "south"}
+    shown = report.result.exposed.records[0]
+    assert shown.id == f"P{shown.index}" and f"<td>{shown.id}</td>" in report.html()
+
+
+def test_a_table_of_a_spreadsheet_has_semicolons_and_decimal_commas(tmp_path):
+    path = tmp_path / "excel.csv"
+    pd.DataFrame({"a": SCORES, "b": -SCORES, "member": MEMBERS.astype(int)}).to_csv(
+        path, sep=";", decimal=",", index=False
+    )
+    scores, inside, _ = files.score_table(str(path), "a,b", "member")
+    np.testing.assert_allclose(scores["a"], SCORES)
+    np.testing.assert_array_equal(inside, MEMBERS)
 
 
 def test_rates_and_levels_that_were_asked_for_are_not_rounded():
@@ -123,7 +149,9 @@ REFUSED = [  # what is given differently, and what the message says
     ({"members": SCORES}, "a mask is needed"),
     ({"members": np.arange(400) < 20}, "20 members: at least 50"),
     ({"scores": pd.Series(SCORES), "groups": pd.Series(SCORES)[::-1]}, "groups.loc[scores.index]"),
-    ({"groups": np.array(["a", "b", None, "b"] * 100, object)}, "100 NaN or None"),
+    ({"scores": {}}, "several by name"),
+    ({"scores": {"a": SCORES, "b": np.ones(400)}}, "All scores['b'] are 1"),
+    ({"ids": np.arange(9)}, "ids have shape (9,)"),
     ({"groups": SCORES}, "np.digitize"),
 ]
 
@@ -164,6 +192,8 @@ def table(tmp_path, monkeypatch):
         (["--score", "gap"], "1 values are missing"),
         (["--scores", "other.csv"], "--scores other.csv: there is no such file"),
         (["--groups", "member"], "one column cannot be two of these"),
+        (["--score", "score,score"], "one column cannot be two of these"),
+        (["--score", "score,other"], "--score other: table.csv has no such column"),
         (["--scores", "empty.csv"], "cannot be read as a CSV"),
         (["--scores", "more.csv"], "and no field more"),
         (["--scores", "twice.csv"], "several columns score"),

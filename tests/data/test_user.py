@@ -129,7 +129,7 @@ REFUSED = [
     ),
     (lambda: (ROWS, Y, "abc"), "names of the classes"),
     (lambda: (ROWS, Y, ("a", "b", "a")), "a name of its own"),
-    (lambda: (ROWS, ["a", "b"] * 3, ("b", "a")), "Leave classes out"),
+    (lambda: (ROWS, ["a", "b"] * 3, ("b", "c")), "y holds a, too"),
     (lambda: (ROWS, Y, None, 0), "n_train = 0 is out of range: allowed is from 1 to 6"),
 ]
 

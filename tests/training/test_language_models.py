@@ -191,27 +191,46 @@ def test_a_classifier_of_ones_own_gets_token_ids_as_they_are():
 
 
 @pytest.mark.parametrize(
-    "architecture, loss, kind, fits",
+    "architecture, loss, message",
     [
-        ("gpt:8,1,2", "next_token", "tokens", True),
-        ("gpt:8,1,2", "cross_entropy", "tokens", False),
-        ("gpt:8,1,2", "next_token", "table", False),
-        ("mlp:4", "cross_entropy", "tokens", False),
-        ("mlp:4", "next_token", "tokens", False),
-        ("mlp:4", "cross_entropy", "table", True),
+        ("gpt:8,1,2", "cross_entropy", "does not fit loss = 'cross_entropy'"),
+        ("mlp:4", "next_token", "does not fit loss = 'next_token'"),
     ],
 )
-def test_token_ids_go_to_what_predicts_them_and_numbers_to_what_takes_them(
-    records, architecture, loss, kind, fits
+def test_a_language_model_predicts_tokens_and_a_classifier_classes(
+    records, architecture, loss, message
 ):
-    if kind == "table":
-        records = data.from_arrays(np.eye(13, dtype=np.float32), np.arange(13) % 2, "table")
-    config = training.TrainConfig(architecture, epochs=1, loss=loss)
-    if fits:
-        training.train(records, np.ones((1, 13), bool), config)
-        return
-    with pytest.raises(MiaError, match="does not fit"):
-        training.train(records, np.ones((1, 13), bool), config)
+    with pytest.raises(MiaError, match=message):
+        training.train(
+            records, np.ones((1, 13), bool), training.TrainConfig(architecture, loss=loss)
+        )
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.eye(2, dtype=np.float32),
+        np.array([[1, V], [1, 2]]),
+        np.array([[1, -2], [1, 2]]),
+        np.array([[1, -1], [1, 2]]),
+        np.array([[1, 2, -1, 3], [1, 2, 3, 4]]),
+    ],
+)
+def test_records_that_a_language_model_cannot_predict_are_refused(x):
+    wrong = data.Dataset("wrong", x, np.zeros(2, np.int64), 2, tuple(map(str, range(V))))
+    with pytest.raises(MiaError, match="at least two token ids"):
+        training.train(wrong, np.ones((1, 2), bool), CONFIG)
+
+
+def test_whole_numbers_are_token_ids_to_what_embeds_them_and_numbers_to_all_else(records):
+    labelled = replace(records, y=np.arange(13) % 2, classes=("no", "yes"))
+    config = training.TrainConfig("logistic_regression", epochs=1)
+    as_numbers = replace(labelled, x=labelled.x.astype(np.float32))
+    losses = [
+        signals.loss(training.train(of, np.ones((1, 13), bool), config, workers=1), of)
+        for of in (labelled, as_numbers)
+    ]
+    np.testing.assert_array_equal(*losses)
 
 
 def test_a_width_that_heads_do_not_divide_is_refused():
