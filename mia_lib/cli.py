@@ -244,6 +244,11 @@ def audit(
     scores: str | None = typer.Option(
         None, help="In the place of a model: .csv or .npz, a row a record; see --score."
     ),
+    tokens: str | None = typer.Option(
+        None,
+        help="In the place of a language model: .npz with what it says of each token of its "
+        "members, and --non-members likewise.",
+    ),
     canaries: str | None = typer.Option(
         None,
         help="Epsilon from one training run: .csv or .npz, a row a canary with "
@@ -298,6 +303,7 @@ def audit(
             "test": command.rehearse,
             "canaries": command.audit_canaries,
             "scores": command.audit_scores,
+            "tokens": command.audit_tokens,
             "": command.audit_model,
         },
     )

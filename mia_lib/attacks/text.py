@@ -6,6 +6,9 @@ A record has n predicted tokens with the log probabilities l_1 to l_n; those of 
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
+
 import numpy as np
 
 from mia_lib.checks import check_numbers
@@ -71,6 +74,15 @@ def over_zlib(loss: np.ndarray, lengths: np.ndarray, compressed: np.ndarray) -> 
         loss: mean loss of each record [.., N]. lengths: predicted tokens [N]. compressed: bytes of zlib [N].
     """
     return -loss * lengths / compressed
+
+
+def zlib_bytes(texts: Sequence[str]) -> np.ndarray:
+    """Bytes that zlib makes of each text, int [N].
+
+    >>> zlib_bytes(["and", "and and and and and and"]).tolist()
+    [11, 14]
+    """
+    return np.array([len(zlib.compress(one.encode())) for one in texts])
 
 
 def _check_tokens(log_prob, offsets) -> tuple[np.ndarray, np.ndarray]:

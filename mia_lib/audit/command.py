@@ -115,6 +115,32 @@ def audit_scores(
     return _save(execution.audit_scores(values, inside, **asked), folder, gates)
 
 
+def audit_tokens(
+    options: ScoreOptions,
+    tokens: str,
+    non_members: str | None,
+    output: Path,
+    fail_on: Sequence[str] = (),
+) -> tuple[str, int]:
+    """Audit a language model by two files with what it says of each token, see `tokens.audit_tokens` and `audit_model`."""
+    gates = check_gates(fail_on)
+    if non_members is None:
+        raise MiaError(
+            "--non-members is missing: `mia audit --tokens members.npz --non-members others.npz`."
+        )
+    _check_files({"tokens": tokens, "non-members": non_members})
+    folder = _new_folder(output)
+    from mia_lib.audit import files
+    from mia_lib.audit import tokens as of_tokens
+
+    sets = [
+        files.arrays(path, option, ("log_prob", "lengths"), of_tokens.NAMES)
+        for option, path in (("tokens", tokens), ("non-members", non_members))
+    ]
+    asked = {"name": Path(tokens).name, **options.model_dump(exclude_unset=True)}
+    return _save(of_tokens.audit_tokens(*sets, **asked), folder, gates)
+
+
 def audit_canaries(
     canaries: str, score: str, member: str, delta: float, confidence: float, seed: int
 ) -> tuple[str, int]:

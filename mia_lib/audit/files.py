@@ -206,7 +206,7 @@ def read(
             )
         sets = {argument: records(path, argument) for argument, path in named.items()}
         columns = {
-            argument: _arrays(named[argument], argument, more)
+            argument: arrays(named[argument], argument, more)
             for argument in ("members", "non-members")
             if more
         }
@@ -214,7 +214,7 @@ def read(
     options = {
         "public": sets.get("public"),
         "recipe": recipe(paths["recipe"], trust) if paths.get("recipe") else None,
-        "references_from": _arrays(paths["references-from"], "references-from", ("members",), None)
+        "references_from": arrays(paths["references-from"], "references-from", ("members",), None)
         if paths.get("references-from")
         else None,
     }
@@ -300,10 +300,10 @@ def same_columns(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 def records(path: str, argument: str) -> Dataset:
     """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
     whole numbers, such as ids of tokens, stay such."""
-    arrays = _arrays(path, argument, ("x", "y"), ("classes",))
-    x = arrays["x"]
+    held = arrays(path, argument, ("x", "y"), ("classes",))
+    x = held["x"]
     try:
-        made = data.from_arrays(x, arrays["y"], argument, arrays.get("classes"))
+        made = data.from_arrays(x, held["y"], argument, held.get("classes"))
     except MiaError as problem:
         raise MiaError(f"--{argument} {path}: {problem}") from problem
     return replace(made, x=x.astype(np.int64)) if x.ndim == 2 and x.dtype.kind in "iu" else made
@@ -319,7 +319,7 @@ def score_table(
 
     named = {option: column for option, column in (more or {}).items() if column}
     if Path(path).suffix.lower() == ".npz":
-        table = _arrays(path, "scores", (), None)
+        table = arrays(path, "scores", (), None)
     else:
         table = dict(
             read_csv(environment.path(path), f"--scores {path}", named.get("groups")).items()
@@ -352,9 +352,10 @@ def score_table(
     return scores, inside, {option: np.asarray(table[column]) for option, column in named.items()}
 
 
-def _arrays(
+def arrays(
     path: str, argument: str, needed: Sequence[str], more: Sequence[str] | None = ()
 ) -> dict[str, np.ndarray]:
+    """Arrays by name from the `.npz` file that an option names, see `read_npz`."""
     file, remedy = environment.path(path), SAVED
     if file.suffix.lower() in (*PICKLES, ".npy"):
         kind = "single array" if file.suffix.lower() == ".npy" else "pickle, which is not read"

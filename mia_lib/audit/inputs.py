@@ -102,6 +102,8 @@ class ScoreTable:
     groups: np.ndarray | None  # of each record, text [N]
     options: ScoreOptions
     ids: np.ndarray | None = None  # names of the records, text [N]
+    # what an attacker needs
+    attacker: str = "Scores alone were given: an attacker needs what whoever made them had."
     class_names = None
 
 

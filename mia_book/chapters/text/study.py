@@ -6,7 +6,6 @@ where attacks on classifiers read log odds.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -59,7 +58,7 @@ def describe_verses(count: int, copies: Mapping[int, int] | None = None) -> pd.D
         {
             "text": said,
             "length": length,
-            "compressed": [len(zlib.compress(verse.encode())) for verse in said],
+            "compressed": text.zlib_bytes(said),
             "rarity": (surprisal[judged[:, 1:]] * here).sum(1) / length,
             "new": data.places()["book"][:count] >= OLD_BOOKS,
             "copies": repeated,

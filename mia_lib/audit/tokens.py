@@ -1,0 +1,354 @@
+"""An audit of a language model, from the log probabilities that it gives to each token of members and of other texts.
+
+The model itself is not needed: whoever serves it, or holds it, writes down what it says, and the audit judges that.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mia_lib.attacks import registry, text
+from mia_lib.attacks.registry import LOG_ODDS, ArraySignals
+from mia_lib.audit import statistics
+from mia_lib.audit.inputs import check_scores
+from mia_lib.audit.options import ScoreOptions
+from mia_lib.audit.report import Report, describe_provenance
+from mia_lib.checks import check_finite, check_mask, check_numbers
+from mia_lib.errors import MiaError
+
+NAMES = (
+    "log_prob",
+    "lengths",
+    "mean",
+    "variance",
+    "counted",
+    "reference_log_prob",
+    "reference_members",
+    "text",
+)
+ROUNDING = 1e-4  # of log probabilities and variances, that half precision leaves
+MOST_ZEROS = 0.01  # share of tokens that may be certain
+UNLIKELY = 9.0  # nats a token: as a model that knows nothing of 8,000 tokens
+TIMES = 2.5  # that the loss may exceed what the model's own distribution says
+COMPARING = (
+    "MAST (best split)",
+    "BASE",
+    "LiRA",
+)  # with references that were trained on the records and others that were not
+ATTACKER = (
+    "To do this an attacker needs the whole text that is asked about, and the log probability that the model gives to each "
+    "of its tokens; where references are named, those of other models, too."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenAnswers:
+    """What a language model says of N records of S tokens in all; references are R other models.
+
+    Attributes:
+        log_prob: of each token that is counted, in nats, float64 [S]. offsets: where each record begins, int [N + 1].
+        mean, variance: of the log probability of a token that the model would draw there, [S], or None.
+        reference_loss: mean loss of each record under each reference, [R, N], or None.
+        reference_members: who was trained on which record, bool [R, N]; none of them on any where it is None.
+        texts: [N], or None.
+    """
+
+    log_prob: np.ndarray
+    offsets: np.ndarray
+    mean: np.ndarray | None
+    variance: np.ndarray | None
+    reference_loss: np.ndarray | None
+    reference_members: np.ndarray | None
+    texts: list[str] | None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
+    """Audit a language model by what it says of each token of members and of others.
+
+    Args:
+        members, non_members: arrays by name, of records that it was trained on and of others of the same distribution:
+            log_prob: natural logarithm of the probability of each predicted token given those before, a list of N arrays; or
+            all of them one after the other, [S], with lengths int [N].
+            mean, variance: of the log probability over the model's whole vocabulary at each place, in the same form, for
+            Min-K%++.
+            counted: whether a token counts, in the same form: not those of a prompt or a template.
+            reference_log_prob: of R other models with the same tokens, each in the same form, [R, S]; such as the base of a
+            fine-tuned one.
+            reference_members: whether reference r was trained on record i, bool [R, N]; on none of them where it is left out.
+            text: the N texts, for zlib and for the control that never sees the model.
+        options: fields of `ScoreOptions` by name.
+
+    Returns:
+        a report, as of `audit_scores`, whose control tells members from others by words and lengths alone.
+
+    Raises:
+        MiaError: what cannot be used: numbers above 0, probabilities in their place, padding, lengths that do not match, a
+            text among members and others.
+
+    Warns:
+        UserWarning: tokens so unlikely that they may be shifted by one place, or in bits.
+    """
+    begun = time.perf_counter()
+    ours, theirs = read(members, "members"), read(non_members, "non_members")
+    _check_pair(ours, theirs)
+    _warn_of_shift(theirs)
+    inside = np.arange(len(ours) + len(theirs)) < len(ours)
+    scores = _scores(ours, theirs)
+    table = check_scores(scores, inside, ScoreOptions(**options))
+    table = replace(table, attacker=ATTACKER)
+    lengths = np.concatenate([np.diff(ours.offsets), np.diff(theirs.offsets)])
+    texts = None if ours.texts is None else ours.texts + theirs.texts
+    control = score_texts(lengths, texts, inside, table.options.seed)
+    return Report(
+        table,
+        None,
+        statistics.judge(table, table.scores, control=control),
+        [],
+        None,
+        None,
+        describe_provenance(table, time.perf_counter() - begun),
+    )
+
+
+def read(given: Mapping, argument: str) -> TokenAnswers:
+    """`TokenAnswers` from arrays by name, see `audit_tokens`; what cannot be used raises `MiaError`."""
+    if not isinstance(given, Mapping) or "log_prob" not in given:
+        raise MiaError(
+            f"{argument} is of type {type(given).__name__}: arrays by name are needed, log_prob at least. Others are "
+            f"{', '.join(NAMES[1:])}."
+        )
+    if unknown := sorted({*given} - {*NAMES}):
+        raise MiaError(f"{argument} has {unknown[0]!r}, which is none of {', '.join(NAMES)}.")
+    lengths = _lengths(given, argument)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+
+    def of_tokens(name: str, values) -> np.ndarray:
+        flat = _flat(values, f"{argument}[{name!r}]")
+        if flat.shape[-1] != offsets[-1]:
+            raise MiaError(
+                f"{argument}[{name!r}] has {flat.shape[-1]} tokens, but the {len(lengths)} records have {offsets[-1]}: one "
+                "number a predicted token is needed."
+            )
+        check_finite(
+            f"{argument}[{name!r}]",
+            flat,
+            "tokens",
+            "Leave these records out, or ask in a precision that keeps them.",
+        )
+        return flat
+
+    log_prob = _check_log_prob(of_tokens("log_prob", given["log_prob"]), f"{argument}['log_prob']")
+    mean = variance = None
+    if ("mean" in given) != ("variance" in given):
+        raise MiaError(f"{argument}: mean and variance belong together: give both, or neither.")
+    if "mean" in given:
+        mean, variance = (of_tokens(name, given[name]) for name in ("mean", "variance"))
+        if mean.max() > ROUNDING or variance.min() < -ROUNDING:
+            raise MiaError(
+                f"{argument}: mean reaches {mean.max():.3g} and variance from {variance.min():.3g}: of a log probability over "
+                "the vocabulary the mean is at most 0 and the variance at least 0."
+            )
+    references = reference_members = None
+    if "reference_log_prob" in given:
+        models = given["reference_log_prob"]
+        rows = [of_tokens("reference_log_prob", model) for model in models]
+        references = np.stack(
+            [_check_log_prob(row, f"{argument}['reference_log_prob']") for row in rows]
+        )
+    kept = slice(None)
+    if "counted" in given:
+        kept = of_tokens("counted", given["counted"]).astype(bool)
+        lengths = np.add.reduceat(kept.astype(int), offsets[:-1])
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        if not lengths.all():
+            raise MiaError(
+                f"{argument}: {int((lengths == 0).sum())} records have no token that counts, the first is number "
+                f"{int(np.argmin(lengths))}: leave them out."
+            )
+    if "reference_members" in given:
+        reference_members = check_mask(
+            f"{argument}['reference_members']", given["reference_members"]
+        )
+        if references is None or reference_members.shape != (len(references), len(lengths)):
+            raise MiaError(
+                f"{argument}['reference_members'] has shape {reference_members.shape}: a row for each of the references of "
+                f"reference_log_prob and a column for each of {len(lengths)} records is needed."
+            )
+    texts = given.get("text")
+    if texts is not None and len(texts) != len(lengths):
+        raise MiaError(
+            f"{argument}['text'] has {len(texts)} texts, but there are {len(lengths)} records."
+        )
+    return TokenAnswers(
+        log_prob[kept],
+        offsets,
+        None if mean is None else mean[kept],
+        None if variance is None else np.maximum(variance[kept], 0),
+        None if references is None else text.loss(references[:, kept], offsets),
+        reference_members,
+        None if texts is None else [str(one) for one in texts],
+    )
+
+
+def _lengths(given: Mapping, argument: str) -> np.ndarray:
+    """Number of tokens of each record, int [N], at least one each."""
+    if "lengths" in given:
+        lengths = check_numbers(f"{argument}['lengths']", given["lengths"])
+    elif not len(given["log_prob"]) or np.ndim(given["log_prob"][0]) == 0:
+        raise MiaError(
+            f"{argument}['log_prob'] is one row of numbers: lengths say how many are of each record."
+        )
+    else:
+        lengths = np.array([len(row) for row in given["log_prob"]])
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not len(lengths) or lengths.min() < 1:
+        raise MiaError(
+            f"{argument}: lengths are {lengths.dtype}{list(lengths.shape)}, the least {lengths.min(initial=0)}: whole numbers "
+            "from 1 are needed, of each record the number of predicted tokens."
+        )
+    return lengths.astype(int)
+
+
+def _flat(values, argument: str) -> np.ndarray:
+    """Numbers of all tokens, one record after the other, float64 [S]."""
+    if isinstance(values, Sequence) and len(values) and np.ndim(values[0]) == 1:
+        values = np.concatenate([np.asarray(row) for row in values])
+    flat = check_numbers(argument, values)
+    if flat.ndim != 1:
+        raise MiaError(
+            f"{argument} has shape {flat.shape}: of padded rows give a list, row[:length] each, for padding is no token."
+        )
+    return flat.astype(np.float64)
+
+
+def _check_log_prob(values: np.ndarray, argument: str) -> np.ndarray:
+    if values.min() >= 0 and values.max() <= 1:
+        raise MiaError(
+            f"{argument} holds numbers from 0 to 1: they seem to be probabilities. Give their logarithms."
+        )
+    if values.max() > ROUNDING:
+        raise MiaError(
+            f"{argument} reaches {values.max():.4g}: a log probability is at most 0. Of losses give the negative, of logits "
+            "the log softmax."
+        )
+    certain = float((values == 0).mean())
+    if certain > MOST_ZEROS:
+        raise MiaError(
+            f"{argument} is exactly 0 for {certain:.1%} of the tokens: padding or a masked prompt, it seems. Leave these "
+            "tokens out, or say by counted which ones count."
+        )
+    return np.minimum(values, 0)
+
+
+def _check_pair(members: TokenAnswers, others: TokenAnswers) -> None:
+    """Refuse members and others of which one has what the other lacks, and texts that are both."""
+    for name in ("mean", "reference_loss", "reference_members", "texts"):
+        if (getattr(members, name) is None) != (getattr(others, name) is None):
+            raise MiaError(
+                f"Only one of members and non_members has {name}: give it of both, or of neither."
+            )
+    if members.reference_loss is not None and len(members.reference_loss) != len(
+        others.reference_loss
+    ):
+        raise MiaError(
+            f"members have {len(members.reference_loss)} references and non_members {len(others.reference_loss)}: the same "
+            "models are needed."
+        )
+    if members.texts is not None and (both := sorted({*members.texts} & {*others.texts})):
+        raise MiaError(
+            f"{len(both)} texts are among members and non_members, such as {both[0]!r:.60}: leave them out of the latter."
+        )
+
+
+def _warn_of_shift(others: TokenAnswers) -> None:
+    loss = -others.log_prob.mean()
+    usual = UNLIKELY if others.mean is None else max(0.5, -TIMES * others.mean.mean())
+    if loss > usual:
+        warnings.warn(
+            f"The loss of non-members is {loss:.2f} nats a token"
+            + (
+                ""
+                if others.mean is None
+                else f", where the model's own distribution says {-others.mean.mean():.2f}"
+            )
+            + ": are log probabilities shifted by one token (those at place t are of the token at t + 1), or logarithms of "
+            "another base?",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _scores(members: TokenAnswers, others: TokenAnswers) -> dict[str, np.ndarray]:
+    """Scores [N] of every attack that the answers permit, higher for members; members come first."""
+
+    def both(score) -> np.ndarray:
+        return np.concatenate([score(members), score(others)], -1)
+
+    loss = both(lambda of: text.loss(of.log_prob, of.offsets))
+    scores = {"loss": -loss, "Min-K%": both(lambda of: text.min_k(of.log_prob, of.offsets))}
+    if members.mean is not None:
+        scores["Min-K%++"] = both(
+            lambda of: text.min_k_plus(of.log_prob, of.mean, of.variance, of.offsets)
+        )
+    if members.texts is not None:
+        compressed = both(lambda of: text.zlib_bytes(of.texts))
+        scores["zlib"] = text.over_zlib(loss, both(lambda of: np.diff(of.offsets)), compressed)
+    if members.reference_loss is not None:
+        references = both(lambda of: of.reference_loss)
+        values = np.concatenate([loss[None], references])
+        inside = np.zeros(references.shape, bool)
+        if members.reference_members is not None:
+            inside = both(lambda of: of.reference_members)
+        if inside.all(0).any():
+            raise MiaError(
+                f"reference_members: {int(inside.all(0).sum())} records are in the training set of every reference: one that "
+                "was not trained on it is needed for each."
+            )
+        view = ArraySignals({"loss": values, LOG_ODDS: -values}, inside)
+        scores["calibrated loss"] = registry.score("calibrated loss", view)
+        if inside.any(0).all() and len(references) >= 4:
+            scores |= {name: registry.score(name, view) for name in COMPARING}
+    return scores
+
+
+def score_texts(
+    lengths: np.ndarray, texts: Sequence[str] | None, inside: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores of records by their words and their number of tokens alone: each half is judged by a logistic regression on the
+    other.
+
+    Args:
+        lengths: int [N]. texts: [N], or None. inside: bool [N]. seed: of the halves.
+
+    Returns:
+        all rows, int [N], their scores [N], and which half each is in, bool [N], as `inputs.score_inputs`.
+    """
+    from scipy import sparse
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+
+    size = np.log(lengths)[:, None]
+    features = sparse.csr_matrix((size - size.mean()) / (size.std() or 1))
+    if texts is not None:
+        try:
+            words = TfidfVectorizer(sublinear_tf=True, max_features=20_000).fit_transform(texts)
+            features = sparse.hstack([words, features / 10]).tocsr()
+        except ValueError:  # no words
+            pass
+    score, second = np.zeros(len(inside)), np.zeros(len(inside), bool)
+    folds = StratifiedKFold(2, shuffle=True, random_state=seed % 2**32)
+    for fitted, judged in folds.split(lengths, inside):
+        second = np.isin(np.arange(len(inside)), judged)
+        classifier = LogisticRegression(C=10, max_iter=500, class_weight="balanced")
+        score[judged] = classifier.fit(features[fitted], inside[fitted]).decision_function(
+            features[judged]
+        )
+    return np.arange(len(inside)), score, second

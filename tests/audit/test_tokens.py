@@ -1,0 +1,201 @@
+"""An audit of a language model by what it says of each token: what it finds, and every way to give it something else."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from mia_lib import audit, data
+from mia_lib.attacks import text
+from mia_lib.audit import tokens as of_tokens
+from mia_lib.cli import app
+from mia_lib.data import readers
+from mia_lib.errors import MiaError
+from mia_lib.signals import tokens
+
+N = 150
+WORDS = np.array("and but the sea sky sun moon light dark day night said went came".split())
+
+
+def answers(seed, lead=0.0, **further):
+    """What a model says of N records, `lead` nats a token more likely than usual, and of them one reference."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(5, 30, N)
+    usual = np.repeat(rng.normal(3, 0.5, N), lengths) + rng.exponential(1, lengths.sum())
+    noise = rng.normal(0, 0.1, (2, lengths.sum()))
+    ends = np.cumsum(lengths)[:-1]
+    return {
+        "log_prob": np.split(-usual + lead + noise[0], ends),
+        "mean": np.split(np.full(len(usual), -4.0), ends),
+        "variance": np.split(np.ones(len(usual)), ends),
+        "reference_log_prob": [np.split(-usual + noise[1], ends)],
+        "text": [f"{seed} {k} " + " ".join(rng.choice(WORDS, 12)) for k in range(N)],
+        **further,
+    }
+
+
+def without(given, *names):
+    return {name: value for name, value in given.items() if name not in names}
+
+
+def aucs(report):
+    return {attack.name: attack.auc.value for attack in report.result.attacks}
+
+
+def test_a_leak_is_found_by_the_reference_and_none_where_there_is_none():
+    leaking = audit.audit_tokens(answers(1, 0.3), answers(2))
+    assert leaking.leak and leaking.result.best.attack == "calibrated loss"
+    found = aucs(leaking)
+    assert list(found) == ["loss", "Min-K%", "Min-K%++", "zlib", "calibrated loss"]
+    assert found["calibrated loss"] > 0.95 > found["loss"] > 0.5
+    assert not audit.audit_tokens(answers(1), answers(2)).leak
+
+
+def test_attacks_follow_from_what_is_there():
+    plain = [
+        without(answers(k, 0.3), "mean", "variance", "reference_log_prob", "text") for k in (1, 2)
+    ]
+    assert list(aucs(audit.audit_tokens(*plain))) == ["loss", "Min-K%"]
+    rng = np.random.default_rng(0)
+    several = [answers(k) for k in (1, 2)]
+    for one in several:
+        one["reference_members"] = np.arange(N) % 2 == np.arange(6)[:, None] % 2
+        flat = np.concatenate(one["log_prob"])
+        one["reference_log_prob"] = [
+            np.minimum(flat + rng.normal(0, 0.1, len(flat)), 0) for _ in range(6)
+        ]
+    found = aucs(audit.audit_tokens(*several))
+    assert {"LiRA", "BASE", "MAST (best split)"} < {*found}
+
+
+def test_numbers_one_after_the_other_are_those_in_lists_and_tokens_that_do_not_count_are_left_out():
+    lists = without(answers(1, 0.3), "text")
+    lengths = [len(row) for row in lists["log_prob"]]
+    flat = {name: np.concatenate(lists[name]) for name in ("log_prob", "mean", "variance")}
+    flat |= {
+        "lengths": lengths,
+        "reference_log_prob": np.concatenate(lists["reference_log_prob"][0])[None],
+    }
+    one, two = of_tokens.read(lists, "lists"), of_tokens.read(flat, "flat")
+    np.testing.assert_array_equal(one.log_prob, two.log_prob)
+    np.testing.assert_allclose(one.reference_loss, two.reference_loss)
+    prompt = [np.arange(n) >= 2 for n in lengths]
+    counted = of_tokens.read({**lists, "counted": prompt}, "counted")
+    shorter = of_tokens.read({"log_prob": [row[2:] for row in lists["log_prob"]]}, "shorter")
+    np.testing.assert_array_equal(counted.log_prob, shorter.log_prob)
+    np.testing.assert_array_equal(counted.offsets, shorter.offsets)
+    assert np.allclose(
+        text.loss(counted.log_prob, counted.offsets), text.loss(shorter.log_prob, shorter.offsets)
+    )
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"log_prob": [[0.5, 0.2]] * N}, "seem to be probabilities"),
+        ({"log_prob": [[1.5, 2.0]] * N}, "at most 0"),
+        ({"log_prob": [[-1.0, np.nan]] * N}, "finite|NaN"),
+        ({"log_prob": [[-1.0, -np.inf]] * N}, "finite|NaN|infin"),
+        ({"log_prob": [[-1.0, 0.0]] * N}, "padding or a masked prompt"),
+        ({"log_prob": np.zeros((N, 4)) - 1}, "of padded rows give a list"),
+        ({"log_prob": np.zeros(9) - 1}, "lengths say how many"),
+        ({"lengths": [3] * N}, "one number a predicted token"),
+        ({"lengths": [0] * N}, "whole numbers from 1"),
+        ({"mean": None}, "mean and variance belong together"),
+        ({"mean": [[1.0]] * N}, "one number a predicted token"),
+        ({"text": ["one"]}, "1 texts"),
+        ({"reference_members": np.ones((2, N), bool)}, "a row for each of the references"),
+        ({"reference_members": np.ones((1, N), bool)}, "in the training set of every reference"),
+        ({"counted": "none"}, "have no token that counts"),
+        ({"logprob": []}, "'logprob', which is none of"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused_by_its_name(change, message):
+    wrong = answers(1) | change
+    if change.get("mean", 0) is None:
+        del wrong["mean"]
+    if change.get("counted") == "none":
+        wrong["counted"] = [np.zeros(len(row), bool) for row in wrong["log_prob"]]
+    if (
+        "log_prob" in change
+        and np.ndim(change["log_prob"]) < 2
+        or np.shape(change.get("log_prob")) == (N, 4)
+    ):
+        wrong = {"log_prob": change["log_prob"]}
+    other = answers(2)
+    if "reference_members" in change:
+        other["reference_members"] = change["reference_members"]
+    with pytest.raises(MiaError, match=message):
+        audit.audit_tokens(wrong, other)
+
+
+def test_members_and_others_have_the_same_and_share_no_text():
+    with pytest.raises(MiaError, match="Only one of members and non_members has mean"):
+        audit.audit_tokens(answers(1), without(answers(2), "mean", "variance"))
+    with pytest.raises(MiaError, match="among members and non_members"):
+        audit.audit_tokens(answers(1), {**answers(2), "text": answers(1)["text"]})
+
+
+def test_log_probabilities_that_are_shifted_are_warned_of():
+    shifted = {**answers(2), "log_prob": [4 * row - 5 for row in answers(2)["log_prob"]]}
+    with pytest.warns(UserWarning, match="shifted by one token"):
+        audit.audit_tokens(answers(1), shifted)
+
+
+def test_a_difference_of_words_or_of_lengths_decides_nothing():
+    other = {**answers(2, -0.3), "text": ["yesterday " + one for one in answers(2)["text"]]}
+    report = audit.audit_tokens(answers(1), other)
+    assert report.leak is None and "without the model" in report.answer
+    longer = without(answers(3), "text", "mean", "variance", "reference_log_prob")
+    longer["log_prob"] = [np.tile(row, 3) for row in longer["log_prob"]]
+    report = audit.audit_tokens(
+        without(answers(1), "text", "mean", "variance", "reference_log_prob"), longer
+    )
+    assert report.leak is None
+
+
+def test_a_model_of_transformers_is_asked_in_a_few_lines():
+    readers.import_torchvision()  # which transformers does, too, also where its extension does not fit
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=50,
+        n_positions=32,
+        n_embd=16,
+        n_layer=1,
+        n_head=2,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    torch.manual_seed(0)
+    model = transformers.GPT2LMHeadModel(config)
+    rng = np.random.default_rng(0)
+    ids = [rng.integers(0, 50, rng.integers(5, 20)) for _ in range(30)]
+    said = tokens.model_statistics(model, data.from_tokens(ids, "mine", 50).x)
+    for k, row in enumerate(ids):
+        with torch.no_grad():
+            log_p = model(torch.tensor(row)[None]).logits[0, :-1].log_softmax(-1)
+        own = log_p.gather(-1, torch.tensor(row[1:, None]))[:, 0].numpy()
+        here = slice(*said.offsets[k : k + 2])
+        np.testing.assert_allclose(said.log_prob[here], own, rtol=1e-4, atol=1e-5)
+    first = {"log_prob": said.log_prob[: said.offsets[15]], "lengths": np.diff(said.offsets)[:15]}
+    rest = {"log_prob": said.log_prob[said.offsets[15] :], "lengths": np.diff(said.offsets)[15:]}
+    assert len(audit.audit_tokens(first, rest).scores["loss"]) == 30
+
+
+def test_the_command_line_takes_two_files(tmp_path):
+    for name, given in (("in", answers(1, 0.3)), ("out", answers(2))):
+        arrays = {key: np.concatenate(given[key]) for key in ("log_prob", "mean", "variance")}
+        arrays |= {"reference_log_prob": np.concatenate(given["reference_log_prob"][0])[None]}
+        lengths = [len(row) for row in given["log_prob"]]
+        np.savez(tmp_path / f"{name}.npz", **arrays, lengths=lengths, text=np.array(given["text"]))
+    asked = ["audit", "--tokens", str(tmp_path / "in.npz"), "-o", str(tmp_path / "audit")]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 2 and "--non-members is missing" in result.output
+    result = CliRunner().invoke(app, [*asked, "--non-members", str(tmp_path / "out.npz")])
+    assert result.exit_code == 0, result.output
+    numbers = json.loads((tmp_path / "audit" / "audit.json").read_text())
+    assert numbers["leak"] and numbers["headline"]["attack"] == "calibrated loss"
+    page = (tmp_path / "audit" / "audit.html").read_text()
+    assert "the log probability that the model gives to each" in " ".join(page.split())
