@@ -171,7 +171,7 @@ def test_a_model_of_transformers_is_asked_in_a_few_lines():
     torch.manual_seed(0)
     model = transformers.GPT2LMHeadModel(config)
     rng = np.random.default_rng(0)
-    ids = [rng.integers(0, 50, rng.integers(5, 20)) for _ in range(30)]
+    ids = [rng.integers(0, 50, rng.integers(5, 20)) for _ in range(120)]
     said = tokens.model_statistics(model, data.from_tokens(ids, "mine", 50).x)
     for k, row in enumerate(ids):
         with torch.no_grad():
@@ -179,9 +179,9 @@ def test_a_model_of_transformers_is_asked_in_a_few_lines():
         own = log_p.gather(-1, torch.tensor(row[1:, None]))[:, 0].numpy()
         here = slice(*said.offsets[k : k + 2])
         np.testing.assert_allclose(said.log_prob[here], own, rtol=1e-4, atol=1e-5)
-    first = {"log_prob": said.log_prob[: said.offsets[15]], "lengths": np.diff(said.offsets)[:15]}
-    rest = {"log_prob": said.log_prob[said.offsets[15] :], "lengths": np.diff(said.offsets)[15:]}
-    assert len(audit.audit_tokens(first, rest).scores["loss"]) == 30
+    first = {"log_prob": said.log_prob[: said.offsets[60]], "lengths": np.diff(said.offsets)[:60]}
+    rest = {"log_prob": said.log_prob[said.offsets[60] :], "lengths": np.diff(said.offsets)[60:]}
+    assert len(audit.audit_tokens(first, rest).scores["loss"]) == 120
 
 
 def test_the_command_line_takes_two_files(tmp_path):

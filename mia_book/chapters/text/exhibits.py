@@ -120,9 +120,10 @@ def by_columns(frame: pd.DataFrame, name: str, index, column: str) -> pd.DataFra
     )
 
 
-def exposed_figure(frame: pd.DataFrame) -> Figure:
-    """AUC by fifths of length and rarity and by copies, a panel each."""
-    rows = metrics.summary(frame[frame["study"] == "exposed"], ["of", "part", "attack", "metric"])
+def exposed_figure(frame: pd.DataFrame, passes: int) -> Figure:
+    """AUC after so many passes by fifths of length and rarity and by copies, a panel each."""
+    rows = frame[(frame["study"] == "exposed") & (frame["passes"] == passes)]
+    rows = metrics.summary(rows, ["of", "part", "attack", "metric"])
     titles = {
         "length": "length, in fifths",
         "rarity": "rarity of the words, in fifths",

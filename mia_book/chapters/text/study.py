@@ -170,75 +170,68 @@ def by_references(
 # ------------------------------------------------------------------------------------------------- without the model
 
 
-def bag_of_words(verses: pd.DataFrame, members: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Scores [N] of a logistic regression on the words of each verse, fitted on the other four fifths: an attack that asks no
-    model."""
+def bag_of_words(texts: Sequence[str]):
+    """Features of texts by their words alone, sparse [N, W]."""
     from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
+
+
+def score_words(words, members: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Scores [N] of a logistic regression on the words of each verse, each half by one that was fitted on the other: an attack
+    that asks no model."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
 
+    folds = StratifiedKFold(2, shuffle=True, random_state=seed)
     return cross_val_predict(
-        make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10)),
-        verses["text"],
-        members,
-        cv=StratifiedKFold(5, shuffle=True, random_state=seed),
-        method="decision_function",
+        LogisticRegression(C=10), words, members, cv=folds, method="decision_function"
     )
 
 
 def blind(
     bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
 ) -> pd.DataFrame:
-    """Study "blind": attacks at the end beside a bag of words, that knows no model, on two benchmarks. In one members and
-    others are random verses; in the other members are of the Old Testament and others of the New."""
-    *_, (passes, game) = games(bank, verses, targets, references)
+    """Study "blind": attacks beside a bag of words, that knows no model, on two benchmarks. In one members and others are
+    random verses; in the other members are of the Old Testament and others of the New, equally many."""
+    words = bag_of_words(verses["text"])
+    new = verses["new"].to_numpy()
+    played = [*games(bank, verses, targets, references)]
+    members = played[0][1].target_members
+    count = min(min((of & ~new).sum(), (~of & new).sum()) for of in members)
+    rows = {
+        "random": [np.arange(len(verses))] * len(members),
+        "by testament": [
+            np.concatenate([np.flatnonzero(side)[:count] for side in (of & ~new, ~of & new)])
+            for of in members
+        ],
+    }
     frames = []
-    for split in ("random", "by testament"):
-        played: dict[str, list[np.ndarray]] = {}
-        judged = []
-        for view, members in zip(game, game.target_members, strict=True):
-            rows = np.arange(len(verses))
-            if split == "by testament":
-                rows = _equally_many(members & ~verses["new"], ~members & verses["new"])
-            shown = view.on(rows)
-            for name in ("Loss", "Min-K%++", "LiRA"):
-                played.setdefault(name, []).append(registry.score(PLAYED[name], shown))
-            words = bag_of_words(verses.iloc[rows], members[rows])
-            played.setdefault("bag of words", []).append(words)
-            judged.append(members[rows])
-        size = min(map(len, judged))
-        kept = [_thinned(members, size) for members in judged]
-        frames.append(
-            by_target(
-                {
-                    name: np.stack([each[rows] for each, rows in zip(of, kept, strict=True)])
-                    for name, of in played.items()
-                },
-                np.stack([members[rows] for members, rows in zip(judged, kept, strict=True)]),
-                METRICS,
-                draws=draws,
-                shared=split == "random",
-                study="blind",
-                passes=passes,
-                split=split,
-            )
+    for split, of_split in rows.items():
+        inside = np.stack([of[judged] for of, judged in zip(members, of_split, strict=True)])
+        without_model = np.stack(
+            [score_words(words[judged], of) for of, judged in zip(inside, of_split, strict=True)]
         )
+        for passes, game in played:
+            views = [view.on(judged) for view, judged in zip(game, of_split, strict=True)]
+            scores = {
+                name: np.stack([registry.score(PLAYED[name], view) for view in views])
+                for name in ("Loss", "Min-K%++", "LiRA")
+            }
+            frames.append(
+                by_target(
+                    scores | {"bag of words": without_model},
+                    inside,
+                    ("auc",),
+                    draws=draws,
+                    shared=False,
+                    records=np.stack(of_split),
+                    study="blind",
+                    passes=passes,
+                    split=split,
+                )
+            )
     return pd.concat(frames, ignore_index=True)
-
-
-def _equally_many(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Numbers of equally many records of two masks, the first ones of each."""
-    count = min(first.sum(), second.sum())
-    return np.concatenate([np.flatnonzero(first)[:count], np.flatnonzero(second)[:count]])
-
-
-def _thinned(members: np.ndarray, size: int) -> np.ndarray:
-    """Numbers of `size` records, half of them members where there are as many."""
-    inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
-    if len(members) == size:
-        return np.arange(size)
-    return np.concatenate([inside[: size // 2], outside[: size - size // 2]])
 
 
 # -------------------------------------------------------------------------------------------------------- who is exposed
@@ -247,8 +240,7 @@ def _thinned(members: np.ndarray, size: int) -> np.ndarray:
 def exposed(
     bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
 ) -> pd.DataFrame:
-    """Study "exposed": the loss and LiRA at the end, on verses of each fifth by length and by rarity, and by their copies."""
-    *_, (passes, game) = games(bank, verses, targets, references)
+    """Study "exposed": the loss and LiRA on verses of each fifth by length and by rarity, and by their copies."""
     once = verses["copies"] == 1
     groups = {
         (of, fifth): np.flatnonzero(once)[
@@ -261,64 +253,50 @@ def exposed(
         ("copies", str(times)): np.flatnonzero(verses["copies"] == times)
         for times in verses["copies"].unique()
     }
-    frames = []
-    for (of, part), rows in groups.items():
-        views = [view.on(rows) for view in game]
-        frames.append(
-            by_target(
-                {
-                    name: np.stack([registry.score(how, view) for view in views])
-                    for name, how in (("Loss", "MALT"), ("LiRA", "LiRA"))
-                },
-                game.target_members[:, rows],
-                ("auc",),
-                draws=draws,
-                study="exposed",
-                passes=passes,
-                of=of,
-                part=part,
-            )
-        )
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(
+        [
+            _loss_and_lira(game, rows, draws, study="exposed", passes=passes, of=of, part=part)
+            for passes, game in games(bank, verses, targets, references)
+            for (of, part), rows in groups.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def _loss_and_lira(game: Game, rows: np.ndarray, draws: int, **columns) -> pd.DataFrame:
+    """AUC of both attacks on some of the records."""
+    views = [view.on(rows) for view in game]
+    scores = {
+        name: np.stack([registry.score(how, view) for view in views])
+        for name, how in (("Loss", "MALT"), ("LiRA", "LiRA"))
+    }
+    return by_target(scores, game.target_members[:, rows], ("auc",), draws=draws, **columns)
 
 
 def paraphrased(
     bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
 ) -> pd.DataFrame:
-    """Study "paraphrase": attacks by the losses of the *other* translation of each verse, which no model was trained on, by
-    how much of the verse's wording it keeps; beside those by the verse itself."""
+    """Study "paraphrase": attacks at the end by the losses of the *other* translation of each verse, which no model was
+    trained on, by how much of the verse's wording it keeps; beside those by the verse itself."""
     *_, (passes, own) = games(bank, verses, targets, references)
     other = bank.other.astype(np.float64)
     game = Game(bank.members, {"loss": other, LOG_ODDS: -other}, {}, own.targets, references)
-    once = verses["copies"] == 1
-    kept = verses["kept"]
-    groups = {
+    once, kept = verses["copies"] == 1, verses["kept"]
+    wordings = {
         "all": once,
         "no wording": once & (kept == 0),
         "less than half": once & (kept > 0) & (kept < 0.5),
         "half or more": once & (kept >= 0.5),
     }
-    frames = []
-    for asked, of_asked in (("the verse", own), ("the other translation", game)):
-        for wording, mask in groups.items():
-            rows = np.flatnonzero(mask)
-            views = [view.on(rows) for view in of_asked]
-            frames.append(
-                by_target(
-                    {
-                        name: np.stack([registry.score(how, view) for view in views])
-                        for name, how in (("Loss", "MALT"), ("LiRA", "LiRA"))
-                    },
-                    of_asked.target_members[:, rows],
-                    ("auc",),
-                    draws=draws,
-                    study="paraphrase",
-                    passes=passes,
-                    asked=asked,
-                    wording=wording,
-                )
-            )
-    return pd.concat(frames, ignore_index=True)
+    where = {"study": "paraphrase", "passes": passes}
+    return pd.concat(
+        [
+            _loss_and_lira(of, np.flatnonzero(mask), draws, asked=asked, wording=wording, **where)
+            for asked, of in (("the verse", own), ("the other translation", game))
+            for wording, mask in wordings.items()
+        ],
+        ignore_index=True,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- many records at once
