@@ -31,11 +31,10 @@
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims, figures, results, settings
+from mia_book.evidence import claims, figures, results, rules
 from mia_lib import data, membership, metrics
 from mia_lib import drawing, published, signals
 from mia_lib.attacks import baselines, bayes
-from mia_book.evidence import rules
 from mia_book.chapters.banks import exposure, study
 
 drawing.set_style()
@@ -305,13 +304,9 @@ results.show_table(
     caption="What LiRA finds of the records that are left, at 1 % false alarms, in percent with 95 % intervals over 16 networks and records: when the "
     "networks were trained with the eighth that is taken out, and when they were trained without it.")
 asked = pd.concat([exposed, retrained], ignore_index=True)
-in_settings = {title: rules.settings_of(claims.claims("banks")[claim], asked) for claim, title in (
-    ("E1", "E1: first tenth less all records"), ("E5", "E5: without the exposed less by lot"))}
-figures.show(
-    settings.specification(in_settings), name="banks-settings",
-    caption="Both claims of this page in every setting, in percentage points, with intervals that hold together in each panel at 95 %. Left: a bank, and by whom its records "
-    "are ranked. Right: an attack, and what is measured. Dots: the claim stands; crosses: it is turned; grey: open.",
-    alt="Two panels, a row a setting, the number with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "banks", {"E1": "E1: first tenth less all records", "E5": "E5: without the exposed less by lot"}, asked, name="banks-settings",
+    caption="Both claims of this page in every setting. Left: a bank, and by whom its records are ranked. Right: an attack, and what is measured.")
 
 # %% [markdown]
 # :::{finding}

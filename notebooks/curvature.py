@@ -52,7 +52,7 @@ import numpy as np
 import pandas as pd
 
 from mia_book import publishing
-from mia_book.evidence import claims, figures, results, rules, settings
+from mia_book.evidence import claims, figures, results, rules
 from mia_lib import data, membership, metrics, signals, training
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
@@ -218,13 +218,9 @@ results.show_table(
 
 # %% tags=["hide-input"]
 at_1 = frame[frame["study"].ne("measures") | frame["measure"].eq("1 %")]
-titles = {"A3": "LiRA less curvature", "A4": "curvature added, less LiRA"}
-in_settings = {title: rules.settings_of(claims.claims("curvature")[claim] | {"settings": ["data", "views", "references"]}, at_1) for claim, title in titles.items()}
-figures.show(
-    settings.specification(in_settings), name="curvature-settings",
-    caption="Members found at 1 % false alarms in every setting, differences in percentage points, with intervals that hold together in each panel at 95 %. Left: LiRA less the best of the "
-            "curvature's log ratio, NLL and LR from as many views. Right: LiRA with curvature added, less LiRA. Dots: above zero; crosses: below; grey: open.",
-    alt="Two panels, a row a setting, the difference with its interval. " + "; ".join(f"{title}: {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "curvature", {"A3": "LiRA less curvature", "A4": "curvature added, less LiRA"}, at_1, name="curvature-settings",
+    caption="Members found at 1 % false alarms in every setting. Left: LiRA less the best of the curvature's log ratio, NLL and LR from as many views. Right: LiRA with curvature added, less LiRA.")
 
 # %% [markdown]
 # :::{finding}
@@ -252,13 +248,9 @@ figures.show(
             "networks that know by heart. Hollow, in the colour of the method: the paper's Table 5, of ResNet-18. Dashed: guessing.",
     alt="ROC curves of six attacks on logarithmic axes, with the paper's points at a false positive rate of one in a thousand as hollow marks, and a "
         "dashed line of guessing below them.")
-titles = {"C3": "NLL less the best other, AUC", "C4": "LR less the best other, TPR at 0.1 %"}
-papers = {title: rules.settings_of(claims.claims("curvature")[claim], frame) for claim, title in titles.items()}
-figures.show(
-    settings.specification(papers), name="curvature-claims",
-    caption="Two claims of the paper in every setting, all eight methods as released: the lead over the best other method in percentage points, with intervals that hold together in each panel at 95 %. Dots: the claim "
-            "stands; crosses: it is turned; grey: open.",
-    alt="Two panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}: {settings.count(each)}" for title, each in papers.items()) + ".")
+rules.show_settings(
+    "curvature", {"C3": "NLL less the best other, AUC", "C4": "LR less the best other, TPR at 0.1 %"}, frame, name="curvature-claims",
+    caption="Two claims of the paper in every setting, all eight methods as released: the lead over the best other method.")
 
 # %% [markdown]
 # :::{finding}

@@ -21,9 +21,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims
+from mia_book.evidence import claims, figures
 from mia_book.evidence.claims import NOT_RUN, OWN_DATA, Verdict
-from mia_book.evidence.settings import Setting, joint, setting
+from mia_book.evidence.settings import Setting, count, joint, setting, specification
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
@@ -281,3 +281,37 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:
     """The verdicts on all claims of a paper, in its order; arguments as for `judge`."""
     return [judge(paper, claim, frame, run) for claim in claims.claims(paper)]
+
+
+def show_settings(
+    paper: str,
+    titles: Mapping[str, str],
+    frame: pd.DataFrame,
+    name: str,
+    caption: str,
+    run: Mapping[str, Mapping] | None = None,
+) -> None:
+    """Display the numbers of some claims in each of their settings, see `specification`, without those that have none.
+
+    Args:
+        paper, frame, run: as for `judge`. titles: claim -> the title of its panel.
+        name: as for `figures.show`. caption: what is compared; what marks and intervals mean is added to it.
+    """
+    settings, printed = {}, {}
+    for claim_id, title in titles.items():
+        claim = claims.claims(paper)[claim_id]
+        of_claim = settings_of(claim, frame, claims.regime(paper, claim["exhibit"], run or {}))
+        if of_claim:
+            settings[title] = of_claim
+        if "printed" in claim and any(one.own for one in of_claim):
+            printed[title] = claim["printed"]
+    if not settings:
+        return
+    counts = "; ".join(f"{title}, {count(of_claim)}" for title, of_claim in settings.items())
+    figures.show(
+        specification(settings, printed),
+        name=name,
+        caption=f"{caption} Differences in percentage points, with intervals that hold together in each panel at 95 %. "
+        f"Dots: the claim stands; crosses: it is turned; grey: open.{' Hollow: the paper.' if printed else ''}",
+        alt=f"A panel for each claim, a row a setting, the difference with its interval. {counts}.",
+    )

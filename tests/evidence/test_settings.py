@@ -133,7 +133,7 @@ def test_every_setting_is_drawn_with_its_mark():
     assert any("(paper)" in label.get_text() for label in axis.get_yticklabels())
 
 
-def test_a_setting_is_in_the_papers_regime_only_if_the_run_is():
+def test_a_setting_is_in_the_papers_regime_only_if_the_run_is(monkeypatch):
     frame = by_repetition(
         {
             "MAST": {"accuracy": 0.9 + 0.01 * RNG.normal(size=16)},
@@ -145,9 +145,15 @@ def test_a_setting_is_in_the_papers_regime_only_if_the_run_is():
         own=True,
     )
     theirs = {"dataset": "cifar10", "architecture": "tanh_cnn", "members": 15000, "epochs": 50}
+    shown = []
+    monkeypatch.setattr(rules.figures, "show", lambda figure, **words: shown.append(words))
     for run, data, own in (
         (theirs, claims.OWN_DATA, True),
         (theirs | {"dataset": "fashion_mnist_20k"}, claims.STAND_IN, False),
     ):
-        found = rules.judge("bayes", "C11", frame, {"Table 2": run})
+        run = {"Table 2": run}
+        found = rules.judge("bayes", "C11", frame, run)
         assert (found.verdict, found.data, found.settings[0].own) == ("reproduced", data, own)
+        rules.show_settings("bayes", {"C11": "lead", "A5": "LiRA"}, frame, "lead", "A lead.", run)
+        assert ("Hollow: the paper." in shown[-1]["caption"]) == own
+        assert shown[-1]["alt"].endswith("lead, stands in 1 of 1 settings."), "no panel without any"
