@@ -506,7 +506,7 @@ frame = pd.concat([frame, of_sizes])
 shown = metrics.summary(of_sizes, ["equal", "attack", "metric", "n"]).set_index(["equal", "attack", "metric", "n"])["interval"]
 for word in ("epochs", "steps"):
     ns = sorted(of_sizes.loc[of_sizes["equal"] == word, "n"].unique())
-    for place, n in (("smallest", ns[0]), ("second", ns[1]), ("largest", ns[-1])):
+    for place, n in (("smallest", ns[0]), ("second", ns[:2][-1]), ("largest", ns[-1])):
         results.name({f"{word}-{place}": int(n)})
         results.name({f"orig-{word}-{place}": shown[word, "Orig", "auc", n], f"right-{word}-{place}": shown[word, "model", "train_accuracy", n]}, ".0%")
 figures.show(

@@ -203,17 +203,17 @@ def settings_of(claim: Mapping, frame: pd.DataFrame, data: str = "") -> list[Set
     it. Settings in which the non-members do not resolve the rate, or of few repetitions, are left out.
     """
     in_regime = data == OWN_DATA
-    found = [
+    cases = [
         (values, parts, in_regime and "own" in rows and bool(rows["own"].eq(True).all()))
         for values, parts, rows in _parts(claim, frame, claim["settings"])
         if min(len(part.values) for part in parts) >= MIN_REPETITIONS
         and not any(np.isnan(part.values).any() for part in parts)
     ]
     same = claim.get("margins", {}).get("same", 0.0)
-    numbers = joint([parts for _, parts, _ in found], least)
+    numbers = joint([parts for _, parts, _ in cases], least)
     return [
         setting(values, number, own, same)
-        for (values, _, own), number in zip(found, numbers, strict=True)
+        for (values, _, own), number in zip(cases, numbers, strict=True)
     ]
 
 

@@ -44,8 +44,8 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
 def attack(view: View) -> dict[str, np.ndarray]:
     """Scores [N] by every attack that these references allow; NaN for records that every reference
     was trained on, as with a single reference."""
-    inside = view.reference_members
-    judged = ~inside.all(0)  # whom a reference left out
+    members = view.reference_members
+    judged = ~members.all(0)  # whom a reference left out
     left_out = view.on(np.flatnonzero(judged))
     chosen = view.rehearse("RMIA, offline", population=None)
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
@@ -53,7 +53,7 @@ def attack(view: View) -> dict[str, np.ndarray]:
     scores["RMIA, offline"][judged] = registry.score(
         "RMIA, offline", left_out, population=None, **chosen
     )
-    if inside.any(0).all():
+    if members.any(0).all():
         scores |= {
             "MAST": registry.score("MAST (best split)", view),
             "LiRA": registry.score("LiRA", view),
