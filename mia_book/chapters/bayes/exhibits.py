@@ -293,8 +293,9 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
         {("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"},
         printed,
     )
-    alone = printed[printed["network"].isna()].set_index(["model", "augmentation", "attack"])
-    for place in dict.fromkeys(key[:2] for key in alone.index):
-        theirs = results.paper_cells(alone["value"].loc[place], ("MALT", "0-1"))
-        table.loc[place, :] = [results.DASH, theirs[0], results.DASH, theirs[1]]
+    alone = printed[printed["network"].isna()]
+    for place, theirs in alone.groupby(["model", "augmentation"], sort=False):
+        values = theirs.set_index("attack")["value"]
+        malt, gap = results.paper_cells(values, ("MALT", "0-1"))
+        table.loc[place, :] = [results.DASH, malt, results.DASH, gap]
     return table
