@@ -47,9 +47,9 @@ exposed_records: int = 8000  # training records whose exposure is looked at, the
 draws: int = 20  # resamples behind each interval [10..10000]
 
 # %%
-held = published.load(bank)
-counts = [count for count in references if count <= len(held) - 2]
-frame, most = study.by_references(held, targets, counts, draws)
+answers = published.load(bank)
+counts = [count for count in references if count <= len(answers) - 2]
+frame, most = study.by_references(answers, targets, counts, draws)
 
 # %% tags=["hide-input"]
 names = list(frame["attack"].unique())
@@ -71,7 +71,7 @@ figures.show(
 # record, half without it.
 
 # %%
-held
+answers
 
 # %% [markdown]
 # `margin` is what each model says of each record: the log odds of the true class, $\log\frac{p}{1-p}$. `members` says which
@@ -97,7 +97,7 @@ results.show_table(
 # **Licence and citation.** Arrays and weights are this book's, under its licence (MIT), and the images are not among them. CIFAR-10 and
 # CIFAR-100 state no licence, FashionMNIST is MIT. To cite a bank, cite the book (`CITATION.cff` in the
 # [repository](https://github.com/membership-inference-book/membership-inference-book)), and name what tells it apart from every other: its
-# name, how many of its models you used, and the first digits of the SHA-256 of its files, which stand in `held.manifests`.
+# name, how many of its models you used, and the first digits of the SHA-256 of its files, which stand in `answers.manifests`.
 
 # %% [markdown]
 # ## Twenty lines
@@ -106,14 +106,14 @@ results.show_table(
 # number of references that hold a record would give the answer away.
 
 # %%
-models, target = len(held), 0
-records = held.trained  # numbers of the training records; each model has half
-margin, members = held.margin[:, records], held.members[:, records]
+models, target = len(answers), 0
+records = answers.trained  # numbers of the training records; each model has half
+margin, members = answers.margin[:, records], answers.members[:, records]
 loss = signals.loss_of(margin)  # cross-entropy in nats
 others = membership.references_of(target, models)  # all but it and its partner
 
 probability = np.exp(-loss)
-tested = held.margin[:, held.untrained]  # test records
+tested = answers.margin[:, answers.untrained]  # test records
 population = np.exp(-signals.loss_of(tested))
 
 # %%
@@ -360,7 +360,7 @@ claims.show("banks", verdicts)
 #
 # ````{solution} banks-exercise-promise
 # :class: dropdown
-# `bar = np.quantile(held.margin[target, held.untrained], 0.99)`, then `accused = (margin[target][~members[target]] > bar).mean()` and `found` in
+# `bar = np.quantile(answers.margin[target, answers.untrained], 0.99)`, then `accused = (margin[target][~members[target]] > bar).mean()` and `found` in
 # the same way of the members. Test records and non-members come from one distribution, and the model has seen neither. The highest
 # margins belong to easy images, and easy images are easy for a model that has not seen them.
 # ````
@@ -382,7 +382,7 @@ claims.show("banks", verdicts)
 # def mine(view):
 #     return own(view.own("logit_scaled_confidence"), *view.references("logit_scaled_confidence"))
 #
-# game = Game.of(held, targets, counts[-1])
+# game = Game.of(answers, targets, counts[-1])
 # game.frame({"mine": mine, "LiRA": "LiRA"}, ["auc", "tpr_at_fpr=0.01"])
 # ```
 #
