@@ -291,7 +291,7 @@ def show_settings(
     caption: str,
     run: Mapping[str, Mapping] | None = None,
 ) -> None:
-    """Display the numbers of some claims in each of their settings, see `specification`, without those that have none.
+    """Display the numbers of some claims in each of their settings, see `specification`; pages link to it in every run.
 
     Args:
         paper, frame, run: as for `judge`. titles: claim -> the title of its panel.
@@ -300,13 +300,10 @@ def show_settings(
     settings, printed = {}, {}
     for claim_id, title in titles.items():
         claim = claims.claims(paper)[claim_id]
-        of_claim = settings_of(claim, frame, claims.regime(paper, claim["exhibit"], run or {}))
-        if of_claim:
-            settings[title] = of_claim
-        if "printed" in claim and any(one.own for one in of_claim):
+        data = claims.regime(paper, claim["exhibit"], run or {})
+        settings[title] = settings_of(claim, frame, data)
+        if "printed" in claim and any(one.own for one in settings[title]):
             printed[title] = claim["printed"]
-    if not settings:
-        return
     counts = "; ".join(f"{title}, {count(of_claim)}" for title, of_claim in settings.items())
     figures.show(
         specification(settings, printed),

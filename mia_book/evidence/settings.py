@@ -271,8 +271,11 @@ def specification(
                 )
         axis.axvline(0, **drawing.CHANCE)
         values = pd.DataFrame([one.values for one in ordered])
-        names = values.loc[:, values.nunique() > 1] if len(values) > 1 else values
-        names = names.agg(", ".join, axis=1) + [" (paper)" * one.own for one in ordered]
+        differing = values.columns[values.nunique() > 1] if len(values) > 1 else values.columns
+        names = [
+            ", ".join(one.values[column] for column in differing) + " (paper)" * one.own
+            for one in ordered
+        ]
         drawing.ticks(axis.yaxis, range(len(ordered)), names)
         axis.set_xlabel("points")
     return figure
