@@ -97,7 +97,7 @@ figures.explore(
 # $\ell_1 - \ell_2 - \ell_3 + \ell_4$; what is left says how the loss curves.
 
 # %% tags=["hide-input"]
-points, losses = study.four_points(networks.model(0), images.x[int(one["record"])], int(one["label"]), 200 * measure.STEP, seed)
+points, losses = study.four_points(networks.model(0), images.x[int(probe["record"])], int(probe["label"]), 200 * measure.STEP, seed)
 figures.show(
     exhibits.four_losses(points, losses), name="curvature-four",
     caption="The image and the four points around it, each with its loss. So that the step can be seen it is 200 times the released one.",
