@@ -250,6 +250,15 @@ def _label(ax, name: str, place: tuple[float, float], color: str, ha: str, va: s
     )
 
 
+def rates_at(allowed: np.ndarray, scores: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """True positive rates [T, K] at K false positive rates that are allowed, of scores and members [T, N]."""
+    rates = []
+    for target in zip(scores, members, strict=True):
+        fpr, tpr, _ = metrics.roc_curve(*target)
+        rates.append(tpr[np.searchsorted(fpr, allowed * (1 + 1e-12), side="right") - 1])
+    return np.array(rates)
+
+
 def roc(
     scores: Mapping[str, np.ndarray],
     members: Members,
@@ -282,11 +291,7 @@ def roc(
         checked, inside_all, _ = ranking.check_scores(of_attack, members)
         floors.append((1 / (~inside_all).sum(1).min(), 1 / inside_all.sum(1).min()))
         grid = np.geomspace(floors[-1][0], 1, 400)
-        each = []
-        for target, inside in zip(checked, inside_all, strict=True):
-            fpr, tpr, _ = metrics.roc_curve(target, inside)
-            each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
-        lines[name] = grid, np.array(each)
+        lines[name] = grid, rates_at(grid, checked, inside_all)
     many = (
         len(scores) > 5 or max(map(len, scores)) > 15
     )  # names in the margin would take half of the picture

@@ -391,13 +391,13 @@ def best_trial(
     metric that is not a number for some of them is refused, for nothing is above it."""
     if not trials:
         return {}
-    found = [sum(metric(*played) for played in of_choice) for _, of_choice in trials]
-    if np.isnan(found).any():
+    totals = [sum(metric(*played) for played in of_choice) for _, of_choice in trials]
+    if np.isnan(totals).any():
         raise MiaError(
-            f"metric is not a number with {trials[int(np.argmax(np.isnan(found)))][0]}, so nothing says what is best: "
+            f"metric is not a number with {trials[int(np.argmax(np.isnan(totals)))][0]}, so nothing says what is best: "
             "give one that is defined for all scores, as metrics.auc is."
         )
-    return trials[int(np.argmax(found))][0]
+    return trials[int(np.argmax(totals))][0]
 
 
 def _complements(members: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -49,7 +49,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from mia_book.evidence import claims, figures, results, rules, settings
+from mia_book.evidence import claims, figures, results, rules
 from mia_lib import audit, data, drawing, metrics, signals, training
 from mia_lib.attacks import bayes
 from mia_book.chapters.audit import exhibits, measure, study
@@ -433,15 +433,9 @@ results.show_table(
 # ### Privacy and references in every setting
 
 # %% tags=["hide-input"]
-titles = {"A4": "A4: AUC of a twin less private", "A6": "A6: references less the loss"}
-in_settings = {title: rules.settings_of(claims.claims("audit")[claim], frame) for claim, title in titles.items()}
-in_settings = {title: each for title, each in in_settings.items() if each}
-if in_settings:
-    figures.show(
-        settings.specification(in_settings), name="audit-settings",
-        caption="Two claims of this chapter in every setting, in percentage points, with intervals that hold together in each panel at 95 %, over "
-                "{param}`networks` networks of each recipe. Dots: the claim stands; crosses: it is turned; grey: open.",
-        alt="A panel for each claim, a row a setting. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "audit", {"A4": "A4: AUC of a twin less private", "A6": "A6: references less the loss"}, frame, name="audit-settings",
+    caption="Two claims of this chapter in every setting, over {param}`networks` networks of each recipe.")
 
 # %% [markdown]
 # (audit-one-run)=

@@ -31,11 +31,10 @@
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims, figures, results, settings
+from mia_book.evidence import claims, figures, results, rules
 from mia_lib import data, membership, metrics
 from mia_lib import drawing, published, signals
 from mia_lib.attacks import baselines, bayes
-from mia_book.evidence import rules
 from mia_book.chapters.banks import exposure, study
 
 drawing.set_style()
@@ -48,9 +47,9 @@ exposed_records: int = 8000  # training records whose exposure is looked at, the
 draws: int = 20  # resamples behind each interval [10..10000]
 
 # %%
-held = published.load(bank)
-counts = [count for count in references if count <= len(held) - 2]
-frame, most = study.by_references(held, targets, counts, draws)
+answers = published.load(bank)
+counts = [count for count in references if count <= len(answers) - 2]
+frame, most = study.by_references(answers, targets, counts, draws)
 
 # %% tags=["hide-input"]
 names = list(frame["attack"].unique())
@@ -72,7 +71,7 @@ figures.show(
 # record, half without it.
 
 # %%
-held
+answers
 
 # %% [markdown]
 # `margin` is what each model says of each record: the log odds of the true class, $\log\frac{p}{1-p}$. `members` says which
@@ -98,7 +97,7 @@ results.show_table(
 # **Licence and citation.** Arrays and weights are this book's, under its licence (MIT), and the images are not among them. CIFAR-10 and
 # CIFAR-100 state no licence, FashionMNIST is MIT. To cite a bank, cite the book (`CITATION.cff` in the
 # [repository](https://github.com/membership-inference-book/membership-inference-book)), and name what tells it apart from every other: its
-# name, how many of its models you used, and the first digits of the SHA-256 of its files, which stand in `held.manifests`.
+# name, how many of its models you used, and the first digits of the SHA-256 of its files, which stand in `answers.manifests`.
 
 # %% [markdown]
 # ## Twenty lines
@@ -107,14 +106,14 @@ results.show_table(
 # number of references that hold a record would give the answer away.
 
 # %%
-models, target = len(held), 0
-records = held.trained  # numbers of the training records; each model has half
-margin, members = held.margin[:, records], held.members[:, records]
+models, target = len(answers), 0
+records = answers.trained  # numbers of the training records; each model has half
+margin, members = answers.margin[:, records], answers.members[:, records]
 loss = signals.loss_of(margin)  # cross-entropy in nats
 others = membership.references_of(target, models)  # all but it and its partner
 
 probability = np.exp(-loss)
-tested = held.margin[:, held.untrained]  # test records
+tested = answers.margin[:, answers.untrained]  # test records
 population = np.exp(-signals.loss_of(tested))
 
 # %%
@@ -305,13 +304,9 @@ results.show_table(
     caption="What LiRA finds of the records that are left, at 1 % false alarms, in percent with 95 % intervals over 16 networks and records: when the "
     "networks were trained with the eighth that is taken out, and when they were trained without it.")
 asked = pd.concat([exposed, retrained], ignore_index=True)
-in_settings = {title: rules.settings_of(claims.claims("banks")[claim], asked) for claim, title in (
-    ("E1", "E1: first tenth less all records"), ("E5", "E5: without the exposed less by lot"))}
-figures.show(
-    settings.specification(in_settings), name="banks-settings",
-    caption="Both claims of this page in every setting, in percentage points, with intervals that hold together in each panel at 95 %. Left: a bank, and by whom its records "
-    "are ranked. Right: an attack, and what is measured. Dots: the claim stands; crosses: it is turned; grey: open.",
-    alt="Two panels, a row a setting, the number with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "banks", {"E1": "E1: first tenth less all records", "E5": "E5: without the exposed less by lot"}, asked, name="banks-settings",
+    caption="Both claims of this page in every setting. Left: a bank, and by whom its records are ranked. Right: an attack, and what is measured.")
 
 # %% [markdown]
 # :::{finding}
@@ -365,7 +360,7 @@ claims.show("banks", verdicts)
 #
 # ````{solution} banks-exercise-promise
 # :class: dropdown
-# `bar = np.quantile(held.margin[target, held.untrained], 0.99)`, then `accused = (margin[target][~members[target]] > bar).mean()` and `found` in
+# `bar = np.quantile(answers.margin[target, answers.untrained], 0.99)`, then `accused = (margin[target][~members[target]] > bar).mean()` and `found` in
 # the same way of the members. Test records and non-members come from one distribution, and the model has seen neither. The highest
 # margins belong to easy images, and easy images are easy for a model that has not seen them.
 # ````
@@ -387,7 +382,7 @@ claims.show("banks", verdicts)
 # def mine(view):
 #     return own(view.own("logit_scaled_confidence"), *view.references("logit_scaled_confidence"))
 #
-# game = Game.of(held, targets, counts[-1])
+# game = Game.of(answers, targets, counts[-1])
 # game.frame({"mine": mine, "LiRA": "LiRA"}, ["auc", "tpr_at_fpr=0.01"])
 # ```
 #

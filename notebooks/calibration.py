@@ -47,10 +47,9 @@ import numpy as np
 import pandas as pd
 
 from mia_book.publishing import banks as measured
-from mia_book.evidence import claims, figures, results, settings
+from mia_book.evidence import claims, figures, results, rules, settings
 from mia_lib import attacks, data, drawing, membership, metrics, published, signals, training
 from mia_lib.attacks import baselines, bayes, calibration, registry
-from mia_book.evidence import rules
 from mia_book.chapters.calibration import exhibits, measure, study
 
 title = exhibits.TITLES.get(image_dataset, data.title(image_dataset))
@@ -323,14 +322,11 @@ results.name({f"rmia-{word}": metrics.estimate(asked, attack, study.METRICS[1], 
               for word, attack in (("learned", "RMIA, offline"), ("authors", "RMIA, offline, a = 0.3"))}, ".1%")
 on_images = {"dataset": image_dataset, "architecture": image_architecture,
              "members": int(images.members[0].sum()), "epochs": image_epochs}
-titles = {"A4": "A4: RMIA, learned, less Cal.", "A3": "A3: LiRA less Cal.", "A6": "A6: MAST (midpoint) less LiRA", "A7": "A7: Cal. less Orig, AUC"}
-regime = claims.regime("calibration", "Figure 5", {"Figure 5": on_images})
-in_settings = {title: rules.settings_of(claims.claims("calibration")[claim], frame, regime) for claim, title in titles.items()}
-figures.show(
-    settings.specification(in_settings), name="calibration-settings",
-    caption="Three comparisons at 1 % false alarms, and one by AUC, in every setting, a bank or the plays of Table 2 and a number of references: differences in percentage points, with "
-            "intervals that hold together in each panel at 95 %, over {param}`setting_targets` targets of each bank and 10,000 of its records. Dots: the claim stands; crosses: it is turned; grey: open.",
-    alt="Four panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "calibration", {"A4": "A4: RMIA, learned, less Cal.", "A3": "A3: LiRA less Cal.", "A6": "A6: MAST (midpoint) less LiRA", "A7": "A7: Cal. less Orig, AUC"},
+    frame, run={"Figure 5": on_images}, name="calibration-settings",
+    caption="Three comparisons at 1 % false alarms, and one by AUC, in every setting, a bank or the plays of Table 2 and a number of references, "
+            "over {param}`setting_targets` targets of each bank and 10,000 of its records.")
 
 # %% [markdown]
 # :::{finding}
@@ -510,7 +506,7 @@ frame = pd.concat([frame, of_sizes])
 shown = metrics.summary(of_sizes, ["equal", "attack", "metric", "n"]).set_index(["equal", "attack", "metric", "n"])["interval"]
 for word in ("epochs", "steps"):
     ns = sorted(of_sizes.loc[of_sizes["equal"] == word, "n"].unique())
-    for place, n in (("smallest", ns[0]), ("second", ns[1]), ("largest", ns[-1])):
+    for place, n in (("smallest", ns[0]), ("second", ns[:2][-1]), ("largest", ns[-1])):
         results.name({f"{word}-{place}": int(n)})
         results.name({f"orig-{word}-{place}": shown[word, "Orig", "auc", n], f"right-{word}-{place}": shown[word, "model", "train_accuracy", n]}, ".0%")
 figures.show(

@@ -38,7 +38,7 @@ import numpy as np
 import pandas as pd
 
 from mia_book.chapters.compare import exhibits, study
-from mia_book.evidence import claims, explore, figures, game_cards, results, rules, settings
+from mia_book.evidence import claims, explore, figures, game_cards, results, rules
 from mia_lib import data, drawing, membership, metrics, signals, training
 from mia_lib.attacks import baselines, bayes
 from mia_lib.signals import log_odds
@@ -162,17 +162,14 @@ of_unsure, _ = study.attack_case(unsure, len(unsure.game.members) // 2, [compare
 
 # %% tags=["hide-input"]
 by_rate = pd.concat([study.at_rates(frame), study.with_most(study.at_rates(frame))])
-titles = {"K1": "RMIA less LiRA, two references", "K3": "LiRA, own spreads, less RMIA, most references",
-          "K7": "calibrated loss less loss, one reference", "K10": "a reference that shares half less one that shares nothing"}
-in_settings = {title: rules.settings_of(claims.claims("compare")[claim], pd.concat([by_rate, study.at_rates(shared)])) for claim, title in titles.items()}
 results.name({f"unsure-{attack.lower()}": metrics.estimate(of_unsure, attack, study.METRICS[1]).interval((0.0, 1.0)) for attack in ("RMIA", "BaVarIA")}
              | {"unsure-right": unsure.accuracy[:, 0].mean()}, ".1%")
 results.name({"unsure-loss": study.member_loss(unsure), "heart-loss": max(study.member_loss(case) for case in heart)}, ".3f")
-figures.show(
-    settings.specification(in_settings), name="compare-settings",
-    caption="Four claims in every setting, a bank and a rate of false alarms: differences of the share of members found in percentage points, "
-            "with intervals that hold together in each panel at 95 %, over {param}`targets` targets and all records. Dots: the claim stands; crosses: it is turned; grey: open.",
-    alt="Four panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "compare", {"K1": "RMIA less LiRA, two references", "K3": "LiRA, own spreads, less RMIA, most references",
+                "K7": "calibrated loss less loss, one reference", "K10": "a reference that shares half less one that shares nothing"},
+    pd.concat([by_rate, study.at_rates(shared)]), name="compare-settings",
+    caption="Four claims about the share of members found in every setting, a bank and a rate of false alarms, over {param}`targets` targets and all records.")
 
 # %% [markdown]
 # :::{finding}

@@ -52,7 +52,7 @@ import numpy as np
 import pandas as pd
 
 from mia_book import publishing
-from mia_book.evidence import claims, figures, results, rules, settings
+from mia_book.evidence import claims, figures, results, rules
 from mia_lib import data, membership, metrics, signals, training
 from mia_lib.attacks import baselines
 from mia_lib.attacks import curvature as attack
@@ -60,14 +60,14 @@ from mia_book.chapters.curvature import exhibits, measure, study
 from mia_lib.signals import curvature
 
 images = data.load("fashion_mnist_20k").take(np.arange(600))
-inside = membership.balanced_halves(600, models=8, seed=seed)
+members = membership.balanced_halves(600, models=8, seed=seed)
 config = training.TrainConfig("strided_cnn:4,8,32", epochs=hand_epochs, batch_size=64, optimizer="sgd", learning_rate=0.05, momentum=0.9, seed=seed)
-networks = training.train(images, inside, config)
-found = study.strangers(networks, images, inside[0], measure.STEP, seed)
-probed = study.probe_of_stranger(networks, images, found, seed)
-one = found.loc[found["left"].idxmax()]
-results.name({"strangers": len(found), "strangers-left": int(found["left"].sum())})
-results.name({"q-label": one["q"], "q-hessian": one["product"], "mean-q": found["q"].abs().mean(), "mean-hessian": found["product"].abs().mean()}, ".2g")
+networks = training.train(images, members, config)
+probes = study.strangers(networks, images, members[0], measure.STEP, seed)
+probed = study.probe_of_stranger(networks, images, probes, seed)
+probe = probes.loc[probes["left"].idxmax()]
+results.name({"strangers": len(probes), "strangers-left": int(probes["left"].sum())})
+results.name({"q-label": probe["q"], "q-hessian": probe["product"], "mean-q": probes["q"].abs().mean(), "mean-hessian": probes["product"].abs().mean()}, ".2g")
 figures.explore(
     exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea",
     instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it matter?",
@@ -97,7 +97,7 @@ figures.explore(
 # $\ell_1 - \ell_2 - \ell_3 + \ell_4$; what is left says how the loss curves.
 
 # %% tags=["hide-input"]
-points, losses = study.four_points(networks.model(0), images.x[int(one["record"])], int(one["label"]), 200 * measure.STEP, seed)
+points, losses = study.four_points(networks.model(0), images.x[int(probe["record"])], int(probe["label"]), 200 * measure.STEP, seed)
 figures.show(
     exhibits.four_losses(points, losses), name="curvature-four",
     caption="The image and the four points around it, each with its loss. So that the step can be seen it is 200 times the released one.",
@@ -132,17 +132,17 @@ figures.show(
 
 # %%
 images = data.load("fashion_mnist_20k").take(np.arange(600))
-inside = membership.balanced_halves(600, models=8, seed=seed)
-networks = training.train(images, inside, config)  # kept since the figure above
+members = membership.balanced_halves(600, models=8, seed=seed)
+networks = training.train(images, members, config)  # kept since the figure above
 bent = curvature.traces(networks, images, "released_code", h=measure.STEP)
 log_bent = attack.log_curvature(bent)  # [models, images]
 margin = signals.logit_scaled_confidence(networks, images)
 others_of = membership.references_of(0, len(networks))  # without its complement
 by_hand = {
-    "curvature": attack.nll(log_bent[0], log_bent[others_of], inside[others_of]),
-    "LiRA": baselines.lira_online(margin[0], margin[others_of], inside[others_of]),
+    "curvature": attack.nll(log_bent[0], log_bent[others_of], members[others_of]),
+    "LiRA": baselines.lira_online(margin[0], margin[others_of], members[others_of]),
 }
-{name: round(metrics.auc(score, inside[0]), 3) for name, score in by_hand.items()}
+{name: round(metrics.auc(score, members[0]), 3) for name, score in by_hand.items()}
 
 # %% [markdown]
 # The number is the {term}`AUC`; guessing has one half. {term}`LiRA` makes the same comparison for the log odds of the true class, from one query in the place of
@@ -200,11 +200,10 @@ def number(attack, metric, data=first, views="1 view", **where):
     return metrics.estimate(frame, attack, metric, data=data, views=views, **{**most, **where}).interval()
 
 
-results.name({"set": first, "second": second, "set-count": len(curved), "asks": asks, "asks-twice": 2 * asks, "heart-members": by_heart["records"] // 2,
+results.name({"second": second, "set-count": len(curved), "asks": asks, "asks-twice": 2 * asks, "heart-members": by_heart["records"] // 2,
               "heart-epochs": by_heart["epochs"]})
 for word, name in (("curvature", study.RATIO), ("lira", study.LIRA), ("loss", "Yeom"), ("mast", "MAST"), ("both", study.BOTH)):
     results.name({f"{word}-tpr": number(name, "tpr_at_fpr=0.01"), f"{word}-second-tpr": number(name, "tpr_at_fpr=0.01", second)}, ".1%")
-    results.name({f"{word}-auc": number(name, "auc"), f"{word}-second-auc": number(name, "auc", second)})
 results.name({f"{word}-hundred": number(name, "tpr_at_fpr=0.01", references=f"{counts[0]} references") for word, name in (("lr", study.LR), ("nll", study.NLL))}, ".1%")
 results.name({f"{word}-two-tpr": number(name, "tpr_at_fpr=0.01", views="2 views") for word, name in (("curvature", study.RATIO), ("lira", study.LIRA))}, ".1%")
 right, trained = (curved[first].true == curved[first].top)[..., 0], curved[first].members
@@ -218,13 +217,9 @@ results.show_table(
 
 # %% tags=["hide-input"]
 at_1 = frame[frame["study"].ne("measures") | frame["measure"].eq("1 %")]
-titles = {"A3": "LiRA less curvature", "A4": "curvature added, less LiRA"}
-in_settings = {title: rules.settings_of(claims.claims("curvature")[claim] | {"settings": ["data", "views", "references"]}, at_1) for claim, title in titles.items()}
-figures.show(
-    settings.specification(in_settings), name="curvature-settings",
-    caption="Members found at 1 % false alarms in every setting, differences in percentage points, with intervals that hold together in each panel at 95 %. Left: LiRA less the best of the "
-            "curvature's log ratio, NLL and LR from as many views. Right: LiRA with curvature added, less LiRA. Dots: above zero; crosses: below; grey: open.",
-    alt="Two panels, a row a setting, the difference with its interval. " + "; ".join(f"{title}: {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "curvature", {"A3": "LiRA less curvature", "A4": "curvature added, less LiRA"}, at_1, name="curvature-settings",
+    caption="Members found at 1 % false alarms in every setting. Left: LiRA less the best of the curvature's log ratio, NLL and LR from as many views. Right: LiRA with curvature added, less LiRA.")
 
 # %% [markdown]
 # :::{finding}
@@ -252,13 +247,9 @@ figures.show(
             "networks that know by heart. Hollow, in the colour of the method: the paper's Table 5, of ResNet-18. Dashed: guessing.",
     alt="ROC curves of six attacks on logarithmic axes, with the paper's points at a false positive rate of one in a thousand as hollow marks, and a "
         "dashed line of guessing below them.")
-titles = {"C3": "NLL less the best other, AUC", "C4": "LR less the best other, TPR at 0.1 %"}
-papers = {title: rules.settings_of(claims.claims("curvature")[claim], frame) for claim, title in titles.items()}
-figures.show(
-    settings.specification(papers), name="curvature-claims",
-    caption="Two claims of the paper in every setting, all eight methods as released: the lead over the best other method in percentage points, with intervals that hold together in each panel at 95 %. Dots: the claim "
-            "stands; crosses: it is turned; grey: open.",
-    alt="Two panels, a row a setting, the lead with its interval. " + "; ".join(f"{title}: {settings.count(each)}" for title, each in papers.items()) + ".")
+rules.show_settings(
+    "curvature", {"C3": "NLL less the best other, AUC", "C4": "LR less the best other, TPR at 0.1 %"}, frame, name="curvature-claims",
+    caption="Two claims of the paper in every setting, all eight methods as released: the lead over the best other method.")
 
 # %% [markdown]
 # :::{finding}
@@ -369,7 +360,7 @@ results.name({f"distance-{word}": metrics.estimate(frame, name, "distance", data
              | {f"{word}-{precision}": metrics.estimate(frame, name, "tpr_at_fpr=0.01", precision=precision, **at).interval()
                 for word, name in (("nll", study.NLL), ("lr", study.LR)) for precision in ("float32", "float64")}, ".1%")
 figures.show(
-    exhibits.extremes(images, np.average(log_bent, 0, ~inside)), name="curvature-figure-1",
+    exhibits.extremes(images, np.average(log_bent, 0, ~members)), name="curvature-figure-1",
     caption="**Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature under networks "
             "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
     alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")

@@ -48,9 +48,8 @@ draws: int = 60  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims, figures, results, settings
+from mia_book.evidence import claims, explore, figures, results, rules
 from mia_lib import data, drawing, membership, metrics, signals, training
-from mia_book.evidence import explore, rules
 from mia_book.chapters.iha import exhibits, measure, study
 from mia_lib.signals import hessian
 
@@ -551,13 +550,9 @@ about = {claim["exhibit"]: on_last for claim in claims.claims("iha").values()}
 about |= dict.fromkeys(["Table 2, images", "Table 3", "Table 8"], on_first)
 results.name({"slope": number(theorems, "SGD", "slope")}, ".2f")
 verdicts = rules.judge_all("iha", all_results, about)
-titles = {"C9": "C9: loss added less left out", "C13l": "C13l: damping less low rank, AUC", "A8": "A8: learned less released", "C16": "C16: fewer less more members"}
-in_settings = {titles[one.claim]: one.settings for one in verdicts if one.claim in titles and one.settings}
-if in_settings:
-    figures.show(
-        settings.specification(in_settings), name="iha-settings",
-        caption="Claims in every setting: differences in percentage points, with intervals that hold together in each panel at 95 %. Dots: the claim stands; crosses: it is turned; grey: open, or no difference.",
-        alt="Panels, a row a setting, the difference with its interval. " + "; ".join(f"{title}, {settings.count(each)}" for title, each in in_settings.items()) + ".")
+rules.show_settings(
+    "iha", {"C9": "C9: loss added less left out", "C13l": "C13l: damping less low rank, AUC", "A8": "A8: learned less released", "C16": "C16: fewer less more members"},
+    all_results, run=about, name="iha-settings", caption="Claims in every setting.")
 claims.show("iha", verdicts)
 
 # %% [markdown]

@@ -57,12 +57,11 @@ draws: int = 40  # resamples of records behind each interval [10..10000]
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims, figures, results, settings
+from mia_book.evidence import claims, explore, figures, results, rules
 from mia_lib import attacks, data, drawing, metrics, signals, training
 from mia_lib.attacks import baselines, quantile
 from mia_lib.attacks.quantile import trees as boosted
 from mia_lib.attacks.quantile.networks import NetworkConfig
-from mia_book.evidence import explore, rules
 from mia_book.chapters.quantile import exhibits, measure, study
 from mia_book.chapters.quantile.study import XY
 
@@ -287,15 +286,9 @@ results.show_table(
 # ## Both comparisons, in every setting
 
 # %% tags=["hide-input"]
-heads = {"A1": "A1: reference less regression", "A2": "A2: loss less position"}
-in_settings = {head: rules.settings_of(claims.claims("quantile")[claim], everything) for claim, head in heads.items()}
-in_settings = {head: each for head, each in in_settings.items() if each}
-if in_settings:
-    figures.show(
-        settings.specification(in_settings), name="quantile-settings",
-        caption="Two claims in every setting, a set, a rate of false alarms and, for A1, a score: differences of true positive rates in percentage points, with intervals that hold together in each panel at "
-                "95 %. Dots: the claim stands; crosses: it is turned; grey: open.",
-        alt="Two panels, a row a setting, the difference with its interval. " + "; ".join(f"{head}, {settings.count(each)}" for head, each in in_settings.items()) + ".")
+rules.show_settings(
+    "quantile", {"A1": "A1: reference less regression", "A2": "A2: loss less position"}, everything, name="quantile-settings",
+    caption="Two claims about true positive rates in every setting, a set, a rate of false alarms and, for A1, a score.")
 
 # %% [markdown]
 # ## What held and what did not

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from toys import toy_bank
 
 from mia_lib import membership, metrics
 from mia_lib.attacks import baselines, calibration, registry
@@ -16,16 +17,7 @@ from mia_lib.published import Bank
 MODELS, RECORDS = 12, 300
 
 
-def toy_bank(models=MODELS, seed=0):
-    """Log odds of members lie higher, on records of their own difficulty; the last fifty records are in no model."""
-    rng = np.random.default_rng(seed)
-    members = np.zeros((models, RECORDS + 50), bool)
-    members[:, :RECORDS] = membership.balanced_halves(RECORDS, models, seed)
-    margin = 2 * rng.normal(size=RECORDS + 50) + 0.3 * rng.normal(size=members.shape) + members
-    return Bank("toy", {}, {"margin": margin.astype(np.float16), "members": members}, [])
-
-
-BANK = toy_bank()
+BANK = toy_bank(n=RECORDS, others=50)
 
 
 def test_references_are_whole_pairs_without_the_targets_own_and_differ_between_targets():
@@ -165,7 +157,7 @@ def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it
         (lambda: Game.of(BANK, 0, 4), "targets = 0"),
         (lambda: Game.of(BANK, 2, -1), "references = -1"),
         (lambda: Game.of(BANK, 2, 2, order="last"), "order = 'last'"),
-        (lambda: Game.of(toy_bank(2), 1, 0), "models = 2"),
+        (lambda: Game.of(toy_bank(models=2, n=RECORDS), 1, 0), "models = 2"),
         (lambda: Game.of(BANK, 2, 4).references_of(0, 11), "count = 11"),
         (lambda: Game.of(BANK, 2, 4).view(0).own("curvature"), "curvature"),
         (lambda: Game.of(BANK, 2, 4).scores(["Attack S"]), "labels"),

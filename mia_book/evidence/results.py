@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from numbers import Integral, Real
@@ -328,6 +328,11 @@ def show_source(*functions: Callable) -> None:
     say("```python\n" + "\n\n\n".join(sources) + "\n```")
 
 
+def paper_cells(values: Mapping | pd.Series, keys: Iterable, digits: int = 1) -> list[Cell | str]:
+    """A paper's numbers in percent for the rows of a table, by their keys, and a dash where it prints none."""
+    return [cell(values[key], f".{digits}f", "%") if key in values else DASH for key in keys]
+
+
 def beside_paper(
     rows: pd.DataFrame,
     printed: pd.DataFrame,
@@ -370,9 +375,8 @@ def beside_paper(
             for interval, value in pairs
         ]
         if any(value is not None for _, value in pairs):
-            table[f"{title}, paper"] = [
-                DASH if value is None else cell(value, f".{digits}f", "%") for _, value in pairs
-            ]
+            keys = [(*place, *key) for place in places]
+            table[f"{title}, paper"] = paper_cells(theirs, keys, digits)
     return pd.DataFrame(
         table,
         index=pd.MultiIndex.from_tuples(places, names=index)

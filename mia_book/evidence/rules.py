@@ -21,9 +21,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mia_book.evidence import claims
+from mia_book.evidence import claims, figures
 from mia_book.evidence.claims import NOT_RUN, OWN_DATA, Verdict
-from mia_book.evidence.settings import Setting, joint, setting
+from mia_book.evidence.settings import Setting, count, joint, setting, specification
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
@@ -203,17 +203,17 @@ def settings_of(claim: Mapping, frame: pd.DataFrame, data: str = "") -> list[Set
     it. Settings in which the non-members do not resolve the rate, or of few repetitions, are left out.
     """
     in_regime = data == OWN_DATA
-    found = [
+    cases = [
         (values, parts, in_regime and "own" in rows and bool(rows["own"].eq(True).all()))
         for values, parts, rows in _parts(claim, frame, claim["settings"])
         if min(len(part.values) for part in parts) >= MIN_REPETITIONS
         and not any(np.isnan(part.values).any() for part in parts)
     ]
     same = claim.get("margins", {}).get("same", 0.0)
-    numbers = joint([parts for _, parts, _ in found], least)
+    numbers = joint([parts for _, parts, _ in cases], least)
     return [
         setting(values, number, own, same)
-        for (values, _, own), number in zip(found, numbers, strict=True)
+        for (values, _, own), number in zip(cases, numbers, strict=True)
     ]
 
 
@@ -281,3 +281,34 @@ def number_of(paper: str, claim_id: str, frame: pd.DataFrame, sign: int = 1) -> 
 def judge_all(paper: str, frame: pd.DataFrame, run: Mapping[str, Mapping]) -> list[Verdict]:
     """The verdicts on all claims of a paper, in its order; arguments as for `judge`."""
     return [judge(paper, claim, frame, run) for claim in claims.claims(paper)]
+
+
+def show_settings(
+    paper: str,
+    titles: Mapping[str, str],
+    frame: pd.DataFrame,
+    name: str,
+    caption: str,
+    run: Mapping[str, Mapping] | None = None,
+) -> None:
+    """Display the numbers of some claims in each of their settings, see `specification`; pages link to it in every run.
+
+    Args:
+        paper, frame, run: as for `judge`. titles: claim -> the title of its panel.
+        name: as for `figures.show`. caption: what is compared; what marks and intervals mean is added to it.
+    """
+    settings, printed = {}, {}
+    for claim_id, title in titles.items():
+        claim = claims.claims(paper)[claim_id]
+        data = claims.regime(paper, claim["exhibit"], run or {})
+        settings[title] = settings_of(claim, frame, data)
+        if "printed" in claim and any(one.own for one in settings[title]):
+            printed[title] = claim["printed"]
+    counts = "; ".join(f"{title}, {count(of_claim)}" for title, of_claim in settings.items())
+    figures.show(
+        specification(settings, printed),
+        name=name,
+        caption=f"{caption} Differences in percentage points, with intervals that hold together in each panel at 95 %. "
+        f"Dots: the claim stands; crosses: it is turned; grey: open.{' Hollow: the paper.' if printed else ''}",
+        alt=f"A panel for each claim, a row a setting, the difference with its interval. {counts}.",
+    )

@@ -240,15 +240,13 @@ MARKS = {
 
 def specification(
     settings: Mapping[str, Sequence[Setting]],
-    printed: Mapping[str, float] | None = None,
-    unit: str = "points",
+    printed: Mapping[str, float],
 ) -> Figure:
-    """The number of each claim in all of its settings, from the highest to the lowest, a panel a claim; a setting is named by
-    its values alone, and the paper's own regime is marked.
+    """The number of each claim in all of its settings, in percentage points, from the highest to the lowest, a panel a claim;
+    a setting is named by the values in which settings differ, and the paper's own regime is marked.
 
     Args:
-        settings: title -> the settings of a claim. printed: title -> what the paper has, in the same units as numbers.
-        unit: "points", where numbers are fractions, or another one.
+        settings: title -> the settings of a claim. printed: title -> what the paper has in its own regime, a fraction.
     """
     rows = max(map(len, settings.values()))
     lines = math.ceil(len(settings) / 2)
@@ -258,23 +256,28 @@ def specification(
         rows=lines,
         width=7.0,
     )
-    factor = 100 if unit == "points" else 1
     for axis, (claim, of_claim) in zip(axes, settings.items(), strict=False):
         axis.set_title(axis.get_title(), loc="right", fontsize=9.5)  # over the names of settings
         axis.set_title("")
         ordered = sorted(of_claim, key=lambda one: one.number.value)
         for place, one in enumerate(ordered):
             look = MARKS[one.mark]
-            ends = np.clip([one.number.low, one.number.high], -1e9, 1e9) * factor
+            ends = np.clip([one.number.low, one.number.high], -1e9, 1e9) * 100
             axis.plot(ends, [place, place], color=look["color"], lw=1.6)
-            axis.plot(one.number.value * factor, place, ls="none", ms=6, **look)
-            if one.own and printed and claim in printed:
-                at = printed[claim] * factor
-                axis.plot(at, place, marker="o", mec=drawing.FAINT, **drawing.HOLLOW)
+            axis.plot(one.number.value * 100, place, ls="none", ms=6, **look)
+            if one.own and claim in printed:
+                axis.plot(
+                    printed[claim] * 100, place, marker="o", mec=drawing.FAINT, **drawing.HOLLOW
+                )
         axis.axvline(0, **drawing.CHANCE)
-        names = [", ".join(one.values.values()) + " (paper)" * one.own for one in ordered]
+        values = pd.DataFrame([one.values for one in ordered])
+        differing = values.columns[values.nunique() > 1] if len(values) > 1 else values.columns
+        names = [
+            ", ".join(one.values[column] for column in differing) + " (paper)" * one.own
+            for one in ordered
+        ]
         drawing.ticks(axis.yaxis, range(len(ordered)), names)
-        axis.set_xlabel(unit)
+        axis.set_xlabel("points")
     return figure
 
 

@@ -114,10 +114,10 @@ def models_of(index: range, recipe: dict):
     if recipe["weights"] is None:
         return models, pool
     weights = catalogue()[check_choice("weights", recipe["weights"], catalogue())]
-    held = weights(index=index, **recipe | {"weights": None})
+    kept = weights(index=index, **recipe | {"weights": None})
     return with_weights(
         models,
-        [{name: array[row] for name, array in held.arrays.items()} for row in range(len(index))],
+        [{name: array[row] for name, array in kept.arrays.items()} for row in range(len(index))],
     ), pool
 
 
@@ -148,13 +148,13 @@ def answers(
 
     models, pool = models_of(index, recipe)
     records = _first(pool, "asked", len(pool) if asked is None else asked, 1)
-    found = {
+    arrays = {
         "margin": signals.logit_scaled_confidence(models, records).astype(np.float16),
         "correct": signals.correctness(models, records),
         "members": models.members[:, : len(records)],
     }
     if outputs:
-        found["logits"] = signals.logits(models, _first(pool, "outputs", outputs)).astype(
+        arrays["logits"] = signals.logits(models, _first(pool, "outputs", outputs)).astype(
             np.float16
         )
     if viewed:
@@ -162,15 +162,15 @@ def answers(
             signals.logit_scaled_confidence(models, view)
             for view in shifted(_first(pool, "viewed", viewed))
         ]
-        found["queries"] = np.stack(seen, -1).astype(np.float16)
-    return found
+        arrays["queries"] = np.stack(seen, -1).astype(np.float16)
+    return arrays
 
 
 def queries(index: range, recipe: dict = RECIPE, viewed: int = 2000) -> dict[str, np.ndarray]:
     """The array `queries` of `answers`, and `members` of the same records: for a bank that was
     measured without them."""
-    found = answers(index, recipe, asked=viewed, viewed=viewed)
-    return {name: found[name] for name in ("queries", "members")}
+    arrays = answers(index, recipe, asked=viewed, viewed=viewed)
+    return {name: arrays[name] for name in ("queries", "members")}
 
 
 def weights(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:

@@ -539,10 +539,10 @@ class Measurement:
                 and not (alike and _unlike(parameters, measured))
             ):
                 scale = self.cost(parameters) / self.cost(measured)
-                apart = sum(measured.get(name) != value for name, value in parameters.items())
+                differing = sum(measured.get(name) != value for name, value in parameters.items())
                 known.append(
                     (
-                        apart,
+                        differing,
                         abs(np.log(scale)),
                         scale * piece.manifest["seconds"] / len(piece.index),
                         measured,
@@ -559,8 +559,8 @@ class Measurement:
             if unlike := _unlike(parameters, nearest[1]):
                 name = unlike[0]
                 cost += f", if {name} {parameters[name]} takes what {nearest[1].get(name)} does"
-        told = {name: parameters.get(name) for name in ("dataset", "records", "epochs")}
-        what = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+        sizes = {name: parameters.get(name) for name in ("dataset", "records", "epochs")}
+        what = ", ".join(f"{name} {value}" for name, value in sizes.items() if value is not None)
         return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({what})' * bool(what)}: {cost}"
 
 
@@ -717,11 +717,11 @@ def differences(
     Numbers may be apart by the last digit, and beyond it (root of the mean square) by a share `tolerance` of the spread of
     their array; of truth values one in a hundred may be another, but not who is a member.
     """
-    apart = []
+    sentences = []
     for name in sorted(before.keys() | now.keys()):
         a, b = before.get(name), now.get(name)
         if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
-            apart.append(f"{name} is {_form(b)}, it was {_form(a)}")
+            sentences.append(f"{name} is {_form(b)}, it was {_form(a)}")
         elif a.dtype.kind == "f":
             step = np.spacing(np.maximum(abs(a), abs(b)))  # what rounding alone may do
             a, b = a.astype(np.float64), b.astype(np.float64)
@@ -731,10 +731,10 @@ def differences(
             gap = float(np.sqrt(np.mean(beyond**2))) if a.size else 0.0
             spread = float(np.std(a[np.isfinite(a)])) if np.isfinite(a).any() else 0.0
             if not gap <= tolerance * max(spread, 1e-12):
-                apart.append(f"{name} is apart by {gap:.3g}, of a spread of {spread:.3g}")
+                sentences.append(f"{name} is apart by {gap:.3g}, of a spread of {spread:.3g}")
         elif a.size and np.mean(a != b) > (0 if name == "members" else 0.01):
-            apart.append(f"{name} is another in {np.mean(a != b):.1%} of its entries")
-    return "; ".join(apart)
+            sentences.append(f"{name} is another in {np.mean(a != b):.1%} of its entries")
+    return "; ".join(sentences)
 
 
 def _form(array: np.ndarray | None) -> str:

@@ -216,14 +216,16 @@ def check_direction(
     if both.sum() < 20:
         return
     values, inside, count = values[:, both], inside[:, both], count[both]
-    apart = (values * inside).sum(0) / count - (values * ~inside).sum(0) / (len(inside) - count)
-    error = apart.std(ddof=1) / np.sqrt(len(apart))
-    if (-apart if higher else apart).mean() > max(
+    difference = (values * inside).sum(0) / count - (values * ~inside).sum(0) / (
+        len(inside) - count
+    )
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    if (-difference if higher else difference).mean() > max(
         WRONG_SIGN_ERRORS * error, 1e-6 * np.abs(values).max()
     ):  # beyond noise and rounding
         kind, other = ("higher", "lower") if higher else ("lower", "higher")
         warnings.warn(
-            f"{argument} is {other} under references trained on a record (by {abs(apart.mean()):.3g} on average, "
+            f"{argument} is {other} under references trained on a record (by {abs(difference.mean()):.3g} on average, "
             f"more than {WRONG_SIGN_ERRORS:g} standard errors), where {kind} is wanted for members. Give the negative of both "
             "signals.",
             UserWarning,

@@ -118,11 +118,11 @@ def shadow_models(
     for label in np.unique(labels):
         of_class = labels == label
         rows = shadow_probabilities[:, shadow_labels == label].reshape(-1, classes)
-        inside = shadow_members[:, shadow_labels == label].ravel()
-        if min(inside.sum(), (~inside).sum()) < 10:
+        members = shadow_members[:, shadow_labels == label].ravel()
+        if min(members.sum(), (~members).sum()) < 10:
             raise MiaError(
-                f"class {label}: the shadow models saw {inside.sum()} of its records inside and "
-                f"{(~inside).sum()} outside; the attack model needs 10 of each. Use more shadow models."
+                f"class {label}: the shadow models saw {members.sum()} of its records inside and "
+                f"{(~members).sum()} outside; the attack model needs 10 of each. Use more shadow models."
             )
         network = MLPClassifier(
             (hidden,),
@@ -134,7 +134,7 @@ def shadow_models(
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            network.fit(rows, inside)
+            network.fit(rows, members)
         asked = probabilities[..., of_class, :]
         score[..., of_class] = network.predict_proba(asked.reshape(-1, classes))[:, 1].reshape(
             asked.shape[:-1]
@@ -235,10 +235,10 @@ def moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
     """Mean and sum of squared deviations [n, A] of the kept [R, n] of signals [R, n, A], and their number [n, 1]."""
     count, kept = kept.sum(0)[:, None], kept[..., None]
     mean = (signals * kept).sum(0, dtype=np.float64) / count
-    apart = (signals - mean) * kept
+    deviation = (signals - mean) * kept
     return (
         mean,
-        (apart**2).sum(0) - apart.sum(0) ** 2 / count,
+        (deviation**2).sum(0) - deviation.sum(0) ** 2 / count,
         count,
     )  # the second term takes the mean's rounding back
 
@@ -353,10 +353,8 @@ def lira_online(
     signal, (mean_out, variance_out), (mean_in, variance_in) = _fit(
         signal, reference_signal, reference_members, fixed_variance, online=True, own=own
     )
-    apart_out, apart_in = (
-        (signal - mean_out) ** 2 / variance_out,
-        (signal - mean_in) ** 2 / variance_in,
-    )
+    apart_out = (signal - mean_out) ** 2 / variance_out
+    apart_in = (signal - mean_in) ** 2 / variance_in
     return 0.5 * (apart_out - apart_in + np.log(variance_out) - np.log(variance_in)).sum(1)
 
 
@@ -461,10 +459,8 @@ def lira_threshold(
     Raises:
         MiaError: levels out of range; as `lira_offline`.
     """
-    levels, reference_signal = (
-        check_levels(levels),
-        np.atleast_2d(check_numbers("reference_signal", reference_signal)),
-    )
+    levels = check_levels(levels)
+    reference_signal = np.atleast_2d(check_numbers("reference_signal", reference_signal))
     if reference_signal.ndim != 2:
         raise MiaError(
             f"reference_signal has shape {reference_signal.shape}: [R, N] is needed, a threshold is of one view."

@@ -119,10 +119,8 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     Returns:
         tau [N].
     """
-    reference_loss, reference_members = (
-        check_numbers("reference_loss", reference_loss),
-        check_mask("reference_members", reference_members),
-    )
+    reference_loss = check_numbers("reference_loss", reference_loss)
+    reference_members = check_mask("reference_members", reference_members)
 
     def of_block(losses, members):
         order = np.argsort(losses, 0)

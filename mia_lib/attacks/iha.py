@@ -169,11 +169,11 @@ def check_inverses(inverse_hessian: Inverse) -> tuple[list, int]:
     matrix = check_numbers("inverse_hessian", inverse_hessian)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise MiaError(f"inverse_hessian has shape {matrix.shape}: [P, P] is needed.")
-    apart = np.abs(np.subtract(matrix, matrix.T, dtype=np.float64)).max(initial=0)
+    asymmetry = np.abs(np.subtract(matrix, matrix.T, dtype=np.float64)).max(initial=0)
     largest = float(np.abs(matrix).max(initial=0))
-    if apart > ROUNDING * largest:
+    if asymmetry > ROUNDING * largest:
         raise MiaError(
-            f"inverse_hessian is not symmetric: it differs from its transpose by up to {apart:.3g}, its largest entry "
+            f"inverse_hessian is not symmetric: it differs from its transpose by up to {asymmetry:.3g}, its largest entry "
             f"is {largest:.3g}. Give what hessian.inverse makes of a Hessian."
         )
     return [matrix], len(matrix)

@@ -122,8 +122,8 @@ def read_signal(
     write into what it is given. A loss that is not there is computed, as cross-entropy, from the
     log odds; another signal that is not there raises `MiaError`."""
     if signal in values:
-        found = check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
-        return found if found.base is None else found.copy()
+        array = check_numbers(f"{argument}[{signal!r}]", values[signal])[rows]
+        return array if array.base is None else array.copy()
     if signal == "loss" and LOG_ODDS in values:
         return np.logaddexp(0, -read_signal(argument, values, LOG_ODDS, rows).astype(np.float64))
     raise MiaError(
@@ -231,25 +231,25 @@ def by_names(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
 
 
 def _calibrated_loss(view: TargetSignals) -> np.ndarray:
-    reference_loss, inside = view.references("loss")
-    return calibration.calibrate(-view.own("loss"), -reference_loss, inside)
+    reference_loss, members = view.references("loss")
+    return calibration.calibrate(-view.own("loss"), -reference_loss, members)
 
 
 def _by_log_curvature(attack: Callable, view: TargetSignals, **options) -> np.ndarray:
-    reference_values, inside = view.references("curvature")
+    reference_values, members = view.references("curvature")
     log = by_curvature.log_curvature
-    return attack(log(view.own("curvature")), log(reference_values), inside, **options)
+    return attack(log(view.own("curvature")), log(reference_values), members, **options)
 
 
 def _rmia(
     view: TargetSignals, a: float | None, gamma: float = 2.0, population: int | None = POPULATION
 ) -> np.ndarray:
-    reference_loss, inside = view.references("loss")
+    reference_loss, members = view.references("loss")
     public = view.public("loss", population), view.public_references("loss", population)
     own, references, public, public_references = (
         np.exp(-loss) for loss in (view.own("loss"), reference_loss, *public)
     )
-    return baselines.rmia(own, references, inside, public, public_references, gamma, a)
+    return baselines.rmia(own, references, members, public, public_references, gamma, a)
 
 
 @needs("loss", "none", "nothing")

@@ -185,7 +185,6 @@ def by_target(
         DataFrame: `columns`, then attack, metric, value and the `Estimate` whose mean that is. A rate at an FPR that the
         non-members do not resolve is not a number.
     """
-    import pandas as pd
 
     ranking.check_attacks(scores)
     _check_columns(columns)
@@ -223,22 +222,13 @@ def by_target(
             of_metric = values[k] if resolved[k] else np.full(len(targets), np.nan)
             trials = int(inside[0].sum()) if "tpr_at" in metric else 0
             number = Estimate(of_metric, None if drawn is None else drawn[s, k], unit, trials)
-            rows.append(
-                {
-                    **columns,
-                    "attack": attack,
-                    "metric": metric,
-                    "value": number.value,
-                    "estimate": number,
-                }
-            )
-    return pd.DataFrame(rows)
+            rows.append(columns | {"attack": attack, "metric": metric, "estimate": number})
+    return _with_values(rows)
 
 
 def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
     """A tidy frame like that of `by_target`, from `values`: attack -> metric -> [S], a number for
     each repetition, which has records of its own, or a single number that has no chance in it."""
-    import pandas as pd
 
     _check_columns(columns)
     rows = []
@@ -246,16 +236,18 @@ def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> 
         for metric, numbers in of_attack.items():
             numbers = np.atleast_1d(numbers).astype(float)
             number = Estimate(numbers, None, np.arange(len(numbers)))
-            rows.append(
-                {
-                    **columns,
-                    "attack": attack,
-                    "metric": metric,
-                    "value": number.value,
-                    "estimate": number,
-                }
-            )
-    return pd.DataFrame(rows)
+            rows.append(columns | {"attack": attack, "metric": metric, "estimate": number})
+    return _with_values(rows)
+
+
+def _with_values(rows: list[dict]) -> pd.DataFrame:
+    """The frame of these rows, with the value of each estimate before it."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    if rows:
+        frame.insert(frame.shape[1] - 1, "value", [row["estimate"].value for row in rows])
+    return frame
 
 
 def _check_columns(columns: Mapping) -> None:

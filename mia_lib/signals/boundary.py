@@ -243,10 +243,10 @@ def _start(model, rows, trials):
         point[without[hit]], has_start[without[hit]] = trial, True
         without = without[~hit]
     for part in without.split(max(1, 2**24 // len(model.x))):
-        apart = torch.cdist(model.x[part], model.x).masked_fill(
+        distances = torch.cdist(model.x[part], model.x).masked_fill(
             ~model.beyond(part, model.classes), math.inf
         )
-        nearest = apart.min(1)
+        nearest = distances.min(1)
         point[part], has_start[part] = model.x[nearest.indices], nearest.values < math.inf
     rows = rows[has_start[rows]]
     return rows, point[rows]

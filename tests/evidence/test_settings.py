@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from toys import toy_bank
 
 from mia_book.evidence import claims, rules, settings
 from mia_book.evidence.settings import ALIKE, OPEN, STANDS, TURNED, Attack, setting
-from mia_lib import membership, metrics
+from mia_lib import metrics
 from mia_lib.metrics import Interval, by_repetition
-from mia_lib.published import Bank
 
 RNG = np.random.default_rng(0)
 NUMBERS = {
@@ -96,15 +96,6 @@ def test_a_setting_that_does_not_say_so_is_not_the_papers_own():
     assert found == {"its": True, "no": False, "unsaid": False}
 
 
-def bank(gap: float, models: int = 12, n: int = 600) -> Bank:
-    """Log odds of members lie `gap` higher, on records of their own difficulty."""
-    rng = np.random.default_rng(1)
-    members = np.zeros((models, n + 40), bool)
-    members[:, :n] = membership.balanced_halves(n, models, 1)
-    margin = 2 * rng.normal(size=n + 40) + 0.5 * rng.normal(size=members.shape) + gap * members
-    return Bank("toy", {}, {"margin": margin.astype(np.float16), "members": members}, [])
-
-
 def test_constants_are_learned_for_the_metric_that_is_judged_and_never_on_the_target():
     attacks = {
         "released": Attack("MAST (softmin)"),
@@ -112,13 +103,15 @@ def test_constants_are_learned_for_the_metric_that_is_judged_and_never_on_the_ta
         "malt": Attack("MALT"),
     }
     names = ("accuracy", "auc", "tpr_at_fpr=0.01")
-    frame, chosen = settings.attack(bank(2.0), 4, 8, attacks, names, {"data": "toy"}, 5)
+    frame, chosen = settings.attack(
+        toy_bank(2.0, n=600, noise=0.5, seed=1), 4, 8, attacks, names, {"data": "toy"}, 5
+    )
     assert set(frame["metric"]) == set(names) and set(frame["data"]) == {"toy"}
     assert set(chosen["attack"]) == {"learned"} and len(chosen) == 4 * len(names)
     values = frame.set_index(["attack", "metric"])["value"]
     assert values["learned", "auc"] >= values["released", "auc"] - 0.01
     assert values["learned", "accuracy"] > values["malt", "accuracy"] > 0.5
-    turned = bank(2.0)
+    turned = toy_bank(2.0, n=600, noise=0.5, seed=1)
     turned.arrays["members"][0] ^= turned.arrays["members"].any(
         0
     )  # the target alone had the others
@@ -133,7 +126,7 @@ def test_every_setting_is_drawn_with_its_mark():
     assert any("(paper)" in label.get_text() for label in axis.get_yticklabels())
 
 
-def test_a_setting_is_in_the_papers_regime_only_if_the_run_is():
+def test_a_setting_is_in_the_papers_regime_only_if_the_run_is(monkeypatch):
     frame = by_repetition(
         {
             "MAST": {"accuracy": 0.9 + 0.01 * RNG.normal(size=16)},
@@ -145,9 +138,16 @@ def test_a_setting_is_in_the_papers_regime_only_if_the_run_is():
         own=True,
     )
     theirs = {"dataset": "cifar10", "architecture": "tanh_cnn", "members": 15000, "epochs": 50}
+    shown = []
+    monkeypatch.setattr(rules.figures, "show", lambda figure, **words: shown.append(words))
     for run, data, own in (
         (theirs, claims.OWN_DATA, True),
         (theirs | {"dataset": "fashion_mnist_20k"}, claims.STAND_IN, False),
     ):
-        found = rules.judge("bayes", "C11", frame, {"Table 2": run})
+        run = {"Table 2": run}
+        found = rules.judge("bayes", "C11", frame, run)
         assert (found.verdict, found.data, found.settings[0].own) == ("reproduced", data, own)
+        rules.show_settings("bayes", {"C11": "lead", "A5": "LiRA"}, frame, "lead", "A lead.", run)
+        assert ("Hollow: the paper." in shown[-1]["caption"]) == own
+        counts = "lead, stands in 1 of 1 settings; LiRA, stands in 0 of 0 settings."
+        assert shown[-1]["alt"].endswith(counts)

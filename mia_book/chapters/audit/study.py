@@ -78,7 +78,7 @@ def alarms(bank: Bank, place: int, tests: int = 1) -> int:
     """How many networks of a kind an audit finds by the AUC of the loss, at a level of 5 % for so many tests together."""
     pairs = zip(bank.margin[:, place], bank.members, strict=True)
     level = (1 - CONFIDENCE) / tests
-    return sum(statistics.auc_p(odds, inside) < level for odds, inside in pairs)
+    return sum(statistics.auc_p(odds, members) < level for odds, members in pairs)
 
 
 def tested(held: Bank, kind: str) -> pd.DataFrame:
@@ -147,11 +147,11 @@ def canary_bounds(held: Bank, many: bool = False) -> pd.DataFrame:
     frames = []
     for kind, (scores, coins) in canary_scores(held).items():
         pairs = zip(scores.T, coins.T, strict=True) if many else zip(scores, coins, strict=True)
-        found = pd.DataFrame([bound_epsilon(*one, delta) for one in pairs if len(one[0])])
+        bounds = pd.DataFrame([bound_epsilon(*one, delta) for one in pairs if len(one[0])])
         name = f"{kind}, many runs" if many else kind
         frames += [
-            by_repetition({name: {"epsilon": found[bound].to_numpy()}}, bound=bound, **where)
-            for bound in found
+            by_repetition({name: {"epsilon": bounds[bound].to_numpy()}}, bound=bound, **where)
+            for bound in bounds
         ]
     if not many:
         of_runs = {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
@@ -184,10 +184,14 @@ def simulate_gaussian(
     for promised in EPSILONS[:-1]:
         coins = rng.random((repetitions, canaries)) < 0.5
         score = coins + gaussian_noise(promised, delta) * rng.normal(size=coins.shape)
-        found = pd.DataFrame([bound_epsilon(*one, delta) for one in zip(score, coins, strict=True)])
+        bounds = pd.DataFrame(
+            [bound_epsilon(*one, delta) for one in zip(score, coins, strict=True)]
+        )
         where = {"study": "canaries", "promised": promised}
         frames += [
-            by_repetition({"in theory": {"epsilon": found[bound].to_numpy()}}, bound=bound, **where)
-            for bound in found
+            by_repetition(
+                {"in theory": {"epsilon": bounds[bound].to_numpy()}}, bound=bound, **where
+            )
+            for bound in bounds
         ]
     return pd.concat(frames, ignore_index=True)

@@ -144,7 +144,7 @@ def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.D
         }
         for trained, (one, judged) in models.items():
             scores, members = attack_models(one, left, WITH_REFERENCES, judged)
-            found = by_target(
+            frame = by_target(
                 scores,
                 members,
                 tuple(LEFT),
@@ -153,6 +153,6 @@ def without_records(before: Bank, after: Mapping[str, Bank], draws: int) -> pd.D
                 taken=taken,
                 trained=trained,
             )
-            found = found.assign(by=found["attack"], measure=found["metric"].map(LEFT))
-            frames.append(found.assign(attack="with references", metric="found"))
+            frame = frame.assign(by=frame["attack"], measure=frame["metric"].map(LEFT))
+            frames.append(frame.assign(attack="with references", metric="found"))
     return pd.concat(frames, ignore_index=True)

@@ -104,17 +104,17 @@ def networks(bank: str, models: int, **parameters) -> list:
     from mia_lib import models as architectures
     from mia_lib.published import load
 
-    held = load(f"{bank}-weights", models, **parameters)
-    catalogue()[held.name].check_answers(held)
-    pool, found = data.load(held.parameters["dataset"]), []
+    weights = load(f"{bank}-weights", models, **parameters)
+    catalogue()[weights.name].check_answers(weights)
+    pool, answers = data.load(weights.parameters["dataset"]), []
     for row in range(models):
         network = architectures.build(
-            held.parameters["architecture"], pool.shape, len(pool.classes), seed=0
+            weights.parameters["architecture"], pool.shape, len(pool.classes), seed=0
         )
         state = {
             name: torch.from_numpy(array[row].astype(np.float32))
-            for name, array in held.arrays.items()
+            for name, array in weights.arrays.items()
         }
         network.load_state_dict(network.state_dict() | state)
-        found.append(architectures.feed(network, "-1 to 1").eval())
-    return found
+        answers.append(architectures.feed(network, "-1 to 1").eval())
+    return answers

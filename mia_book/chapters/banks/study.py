@@ -44,8 +44,8 @@ def describe(banks: Sequence[Bank]) -> pd.DataFrame:
 def attack(view: View) -> dict[str, np.ndarray]:
     """Scores [N] by every attack that these references allow; NaN for records that every reference
     was trained on, as with a single reference."""
-    inside = view.reference_members
-    judged = ~inside.all(0)  # whom a reference left out
+    members = view.reference_members
+    judged = ~members.all(0)  # whom a reference left out
     left_out = view.on(np.flatnonzero(judged))
     chosen = view.rehearse("RMIA, offline", population=None)
     scores = {name: np.full(len(judged), np.nan) for name in ("LiRA, offline", "RMIA, offline")}
@@ -53,7 +53,7 @@ def attack(view: View) -> dict[str, np.ndarray]:
     scores["RMIA, offline"][judged] = registry.score(
         "RMIA, offline", left_out, population=None, **chosen
     )
-    if inside.any(0).all():
+    if members.any(0).all():
         scores |= {
             "MAST": registry.score("MAST (best split)", view),
             "LiRA": registry.score("LiRA", view),
@@ -86,36 +86,24 @@ def by_references(
     for count in counts:
         each = [attack(game.view(target, count)) for target in game.targets]
         scores = {name: np.stack([one[name] for one in each]) for name in each[0]}
-        frames += [
-            malt.assign(references=count),
-            _evaluate(scores, members, draws).assign(references=count),
-        ]
-    return pd.concat(frames, ignore_index=True), alone | scores
+        both = pd.concat([malt, _evaluate(scores, members, draws)])
+        frames.append(both.assign(references=count))
+    table = metrics.summary(pd.concat(frames), ["references", "attack", "metric"])
+    return table.assign(resolved=table["value"].notna()), alone | scores
 
 
 def _evaluate(scores: dict[str, np.ndarray], members: np.ndarray, draws: int) -> pd.DataFrame:
-    """Metrics with intervals; each target is judged on the records that have a score."""
-    rows = []
+    """Tidy frame of metrics; each target is judged on the records that have a score."""
+    frames = []
     for name, score in scores.items():
         judged = np.isfinite(score)
         size = judged.sum(1).min()  # of an odd number of records one half has one more
         places = np.stack([np.flatnonzero(row)[:size] for row in judged])
-        inside, known = (np.take_along_axis(array, places, 1) for array in (members, score))
-        for metric, found in metrics.intervals(
-            METRICS, known, inside, draws=draws, records=places
-        ).items():
-            rows.append(
-                {
-                    "attack": name,
-                    "metric": metric,
-                    "value": found.value,
-                    "low": found.low,
-                    "high": found.high,
-                    "resolved": float(metric.partition("_at_fpr=")[2] or 1)
-                    >= 1 / (~inside).sum(1).min(),
-                }
-            )
-    return pd.DataFrame(rows)
+        of_judged, known = (np.take_along_axis(array, places, 1) for array in (members, score))
+        frames.append(
+            metrics.by_target({name: known}, of_judged, [*METRICS], draws=draws, records=places)
+        )
+    return pd.concat(frames)
 
 
 def lead(

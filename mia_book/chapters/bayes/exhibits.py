@@ -89,8 +89,8 @@ def idea_chart(bank: Bank, mean_losses: pd.DataFrame, threshold: float):
             "in": float(row.inside),
             "own": float(row.own),
             **{
-                side: ", ".join(f"{value:.2g}" for value in np.sort(loss[held, i])[:8])
-                for side, held in (("with", members[:, i]), ("without", ~members[:, i]))
+                side: ", ".join(f"{value:.2g}" for value in np.sort(loss[side_members, i])[:8])
+                for side, side_members in (("with", members[:, i]), ("without", ~members[:, i]))
             },
         }
         for i, row in enumerate(shares.iloc[drawn].itertuples())
@@ -293,11 +293,9 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
         {("MALT", "accuracy"): "MALT", ("0-1", "accuracy"): "0-1"},
         printed,
     )
-    alone = printed[printed["network"].isna()].set_index(["model", "augmentation", "attack"])
-    for place in dict.fromkeys(key[:2] for key in alone.index):
-        theirs = [
-            results.cell(alone.loc[(*place, title), "value"], ".1f", "%")
-            for title in ("MALT", "0-1")
-        ]
-        table.loc[place, :] = [results.DASH, theirs[0], results.DASH, theirs[1]]
+    alone = printed[printed["network"].isna()]
+    for place, theirs in alone.groupby(["model", "augmentation"], sort=False):
+        values = theirs.set_index("attack")["value"]
+        malt, gap = results.paper_cells(values, ("MALT", "0-1"))
+        table.loc[place, :] = [results.DASH, malt, results.DASH, gap]
     return table

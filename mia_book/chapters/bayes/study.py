@@ -374,25 +374,25 @@ def theorems(seed: int = 0, worlds: int = 300) -> tuple[pd.DataFrame, pd.DataFra
     # same losses on all records, and on the first record alone
     loss[1], loss[2, 0] = loss[0], loss[0, 0]
     for n, temperature, prior in WORLDS:
-        found = theory.theorem_one(theory.FiniteWorld(loss, n, temperature, prior))
+        world = theory.theorem_one(theory.FiniteWorld(loss, n, temperature, prior))
         unmoved = theory.theorem_one(
             theory.FiniteWorld(np.hstack([loss, np.ones((7, 1))]), n, temperature, prior)
         )
-        sure = np.abs(found["score"]) > ROUNDING  # at zero, rounding would decide
-        wrong += int(((found["score"] > 0) != (found["given_setting"] > prior))[sure].sum())
+        sure = np.abs(world["score"]) > ROUNDING  # at zero, rounding would decide
+        wrong += int(((world["score"] > 0) != (world["given_setting"] > prior))[sure].sum())
         wrong += int((np.abs(unmoved["given_setting"][..., -1] - prior) > ROUNDING).sum())
-        truth = found["truth"]
+        truth = world["truth"]
         checks.append(
-            max(np.abs(found["ratio_minus_score"]).max(), np.abs(truth[0] - truth[1]).max())
+            max(np.abs(world["ratio_minus_score"]).max(), np.abs(truth[0] - truth[1]).max())
         )
         table.append(
             {
                 "n": n,
                 "T": temperature,
                 "prior": prior,
-                "Theorem 1": np.abs(found["theorem"] - truth).max(),
-                "Theorem 2": np.abs(found["ratio_minus_score"]).max(),
-                "as printed": np.abs(found["prior_law"] - truth).max(),
+                "Theorem 1": np.abs(world["theorem"] - truth).max(),
+                "Theorem 2": np.abs(world["ratio_minus_score"]).max(),
+                "as printed": np.abs(world["prior_law"] - truth).max(),
                 "same loss on it": np.abs(truth[0, 0] - truth[2, 0]),
                 "on all": np.abs(truth[0] - truth[1]).max(),
             }

@@ -237,13 +237,13 @@ def privacy_in_random_worlds(worlds: int, seed: int = 0) -> pd.DataFrame:
         for _ in range(worlds):
             scale, temperature = 10 ** rng.uniform(-2, 0.7), 10 ** rng.uniform(-0.7, 0.7)
             loss_table = rng.uniform(0, scale, (7, 3))
-            found = theorem_one(FiniteWorld(loss_table, 3, temperature, prior))
-            epsilon, posterior = max(float(found["ratio"].max()), 0.0), found["truth"]
+            theorem = theorem_one(FiniteWorld(loss_table, 3, temperature, prior))
+            epsilon, posterior = max(float(theorem["ratio"].max()), 0.0), theorem["truth"]
             # [S, V, Z], what Definition 3 bounds
-            gain = found["mean_loss"][:, None, :] - loss_table[None]
+            gain = theorem["mean_loss"][:, None, :] - loss_table[None]
             # larger ones say nothing
             allowed = rng.uniform(0, min(max(gain.max(), 1e-9), 2 * temperature))
-            delta = (found["law"] * (gain > allowed)).sum(0)
+            delta = (theorem["law"] * (gain > allowed)).sum(0)
             cap = prior + allowed / (4 * temperature) + delta
             rows.append(
                 {

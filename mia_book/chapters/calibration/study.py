@@ -92,7 +92,7 @@ def with_references(plays: Bank, several: bool = False) -> dict[tuple[str, str],
     Args:
         plays: of `measure`. several: whether references of other plays serve, too, in which a record was private.
     """
-    found = {}
+    scores = {}
 
     def usual(values: np.ndarray) -> np.ndarray:
         return left_out_mean(plays.private, values) if several else values
@@ -101,17 +101,17 @@ def with_references(plays: Bank, several: bool = False) -> dict[tuple[str, str],
         own, others = (
             score(name, plays.arrays[f"{kind}_{signal}"]) for kind in ("target", "scratch")
         )
-        found[name, "Cal."] = own - usual(others[:, 0])
+        scores[name, "Cal."] = own - usual(others[:, 0])
     odds, others = plays.target_margin.astype(float), plays.scratch_margin[:, 0].astype(float)
-    found["loss", "LiRA, offline"] = odds - usual(others)
+    scores["loss", "LiRA, offline"] = odds - usual(others)
     own, typical = expit(odds), usual(expit(others))
     tiny = np.finfo(float).tiny  # for a record to which references give probability 0
     ratio = np.stack([own / np.maximum((1 + a) * typical + 1 - a, tiny) for a in registry.SHARES])
     rates = np.stack([metrics.tpr_at_fpr(each, plays.members, 0.01) for each in ratio])
     elsewhere = sum(np.roll(rates, -step, 1) for step in range(1, min(3, len(plays))))
     best = np.take_along_axis(ratio, elsewhere.argmax(0)[None, :, None], 0)
-    found["loss", "RMIA, offline"] = best[0]
-    return found
+    scores["loss", "RMIA, offline"] = best[0]
+    return scores
 
 
 def in_plays(
@@ -369,8 +369,8 @@ def label_only_of_bank(further: Bank, targets: int, data: str, draws: int = 100)
     own = np.stack([view.own("distance") for view in game])
     usual = np.stack(
         [
-            np.average(distance, 0, ~inside)
-            for distance, inside in (view.references("distance") for view in game)
+            np.average(distance, 0, ~members)
+            for distance, members in (view.references("distance") for view in game)
         ]
     )
     by_reading = {

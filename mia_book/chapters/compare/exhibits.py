@@ -30,14 +30,16 @@ def main_table(frame: pd.DataFrame, count: int, metric: str = study.METRICS[1]) 
     percent."""
     rows = frame[frame["attack"].isin(ATTACKS) & frame["references"].isin([0, count])]
     rows = rows.astype({"queries": int, "references": int})
-    made = results.percent_table(
+    table = results.percent_table(
         rows,
         ["attack", "references", "queries"],
         ("data", "metric"),
         {(data, metric): data for data in rows["data"].unique()},
     )
-    knows = [KNOWS[ATTACKS[name].kind] for name in made.index.get_level_values("attack")]
-    return made.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels([0, 3, 1, 2])
+    knows = [KNOWS[ATTACKS[name].kind] for name in table.index.get_level_values("attack")]
+    return table.set_index(pd.Index(knows, name="trained"), append=True).reorder_levels(
+        [0, 3, 1, 2]
+    )
 
 
 def references_figure(frame: pd.DataFrame) -> Figure:
@@ -115,11 +117,11 @@ def guide_table(choices: pd.DataFrame) -> pd.DataFrame:
     """Table that guides the choice of an attack, from `study.guide`: by what an attacker has, and by how well models of this
     kind know their members."""
     cells = choices["attack"] + choices.agg(" ({0[good]} of {0[settings]})".format, axis=1)
-    made = choices.assign(cell=cells).pivot(index="means", columns="fit", values="cell")
-    made = made.loc[
-        [means for means in HAVE if means in made.index], [fit for fit in FITS if fit in made]
+    table = choices.assign(cell=cells).pivot(index="means", columns="fit", values="cell")
+    table = table.loc[
+        [means for means in HAVE if means in table.index], [fit for fit in FITS if fit in table]
     ]
-    return made.rename(index=HAVE, columns=FITS).rename_axis("you have").rename_axis(None, axis=1)
+    return table.rename(index=HAVE, columns=FITS).rename_axis("you have").rename_axis(None, axis=1)
 
 
 def rates_table(choices: pd.DataFrame) -> pd.DataFrame:
@@ -130,8 +132,8 @@ def rates_table(choices: pd.DataFrame) -> pd.DataFrame:
         for of_row in rows["rates"]
     ]
     index = [rows["means"].map(HAVE).rename("you have"), rows["attack"]]
-    made = pd.DataFrame(rates, index=pd.MultiIndex.from_arrays(index))
-    return made.groupby(level=[0, 1], sort=False).first().fillna(results.DASH)
+    table = pd.DataFrame(rates, index=pd.MultiIndex.from_arrays(index))
+    return table.groupby(level=[0, 1], sort=False).first().fillna(results.DASH)
 
 
 NETWORKS = {
@@ -150,10 +152,8 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     for case in cases:
         recipe, of_case = case.name not in NETWORKS, frame[frame["data"] == case.name]
         augmentation, length = case.name.split(", ") if recipe else NETWORKS[case.name]
-        most, right = (
-            of_case["references"].max(),
-            map(results.format_percent, case.accuracy.mean(0)),
-        )
+        most = of_case["references"].max()
+        right = map(results.format_percent, case.accuracy.mean(0))
         alike = {
             "whose": "ours",
             "network": f"small, 1,000 members, {length}" if recipe else length,
@@ -162,13 +162,13 @@ def reported_table(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
             **dict(zip(made.columns[6:8], right, strict=True)),
         }
         for name in ("LiRA", "LiRA, 18 queries") if recipe else ("LiRA", "RMIA"):
-            found = {
+            intervals = {
                 one: metrics.estimate(of_case, name, one, references=most).interval((0.0, 1.0))
                 for one in study.METRICS
             }
             rates = {
                 TITLE_OF[metric]: results.format_percent(interval)
-                for metric, interval in found.items()
+                for metric, interval in intervals.items()
             }
             rows.append(
                 alike
@@ -229,9 +229,9 @@ def access_table() -> pd.DataFrame:
     """Table of the threat models, as declared where the attacks are computed, and of the attacks'
     sources."""
     shown = [*ATTACKS, "quantile regression"]
-    made = threat_model({name: registry.ATTACKS[name].needs for name in shown})
+    table = threat_model({name: registry.ATTACKS[name].needs for name in shown})
     sources = [registry.ATTACKS[name].source for name in shown]
-    return made.assign(
+    return table.assign(
         source=[f"{{cite}}`{source}`" if source else "this book" for source in sources]
     )
 

@@ -476,7 +476,7 @@ def guide(frame: pd.DataFrame, few: int) -> pd.DataFrame:
         of what was run, columns means, fit (or "either"), attack, good, settings; and rates: data -> its TPR at 1 % FPR on the
         other targets.
     """
-    rows, found = at_rates(frame), []
+    rows, choices = at_rates(frame), []
     most = rows[rows["attack"] == "LiRA"].groupby("data")["references"].max()
     kinds = rows["attack"].map({name: entry.kind for name, entry in ATTACKS.items()})
     for means, (kind, count) in MEANS.items():
@@ -493,7 +493,7 @@ def guide(frame: pd.DataFrame, few: int) -> pd.DataFrame:
             chosen = max(everywhere, key=lambda name: _good(settings, name, slice(0, None, 2)))
             good, _ = _good(settings, chosen, OTHERS)
             rates = of_fit[(of_fit["attack"] == chosen) & (of_fit["rate"] == "1 %")]
-            found.append(
+            choices.append(
                 {
                     "means": means,
                     "fit": fit,
@@ -506,7 +506,7 @@ def guide(frame: pd.DataFrame, few: int) -> pd.DataFrame:
                     },
                 }
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(choices)
 
 
 OTHERS = slice(1, None, 2)  # targets that do not choose an attack

@@ -83,17 +83,17 @@ def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str
 def five_methods(frame: pd.DataFrame) -> pd.DataFrame:
     """AUC and TPR at 1 % of the methods of `ROWS` from the image alone, with the queries that each takes."""
     rows = of_most(frame, views=["1 view"], attack=list(ROWS))
-    made = results.percent_table(
+    table = results.percent_table(
         rows, "attack", ("data", "metric"), by_data(rows, ("auc", "tpr_at_fpr=0.01"))
     ).loc[list(ROWS)]
     asked = [
         4 * study.ITERATIONS * ("curvature" in name) + ("curvature" != name)
         for name in ROWS.values()
     ]
-    made.index = pd.MultiIndex.from_arrays(
+    table.index = pd.MultiIndex.from_arrays(
         [list(ROWS.values()), asked], names=["attack", "queries"]
     )
-    return made
+    return table
 
 
 def figure_4(scores: Mapping[str, np.ndarray], members: np.ndarray) -> Figure:
@@ -122,8 +122,8 @@ def table_one(frame: pd.DataFrame) -> pd.DataFrame:
     theirs = pd.concat([theirs, theirs[~once].assign(views="1 view")]).drop_duplicates(
         ["data", "attack", "views", "metric"]
     )
-    made = results.percent_table(rows, ["data", "views", "attack"], ("metric",), columns, theirs)
-    return made.droplevel("views")
+    table = results.percent_table(rows, ["data", "views", "attack"], ("metric",), columns, theirs)
+    return table.droplevel("views")
 
 
 def views_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -183,11 +183,11 @@ def queries_table(frame: pd.DataFrame) -> pd.DataFrame:
 def signals_table(frame: pd.DataFrame) -> pd.DataFrame:
     """AUC of one likelihood ratio on several signals, and what each needs of the target."""
     rows = frame[frame["study"] == "signals"]
-    made = results.percent_table(
+    table = results.percent_table(
         rows, "attack", ("data", "metric"), by_data(rows, ("auc",))
     ).rename_axis("signal")
-    return made.set_index(
-        pd.Index([study.SIGNALS[name][1] for name in made.index], name="needs"), append=True
+    return table.set_index(
+        pd.Index([study.SIGNALS[name][1] for name in table.index], name="needs"), append=True
     )
 
 

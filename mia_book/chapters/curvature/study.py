@@ -7,7 +7,7 @@ a bank is attacked; its partner, which was trained on the other half of the reco
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -75,10 +75,10 @@ def measured(dataset: str, models: int, asked: int, **recipe) -> Bank:
 
 def other_banks(models: int) -> dict[str, Bank]:
     """Those of `BANKS` that are published, with at most so many models."""
-    found = {
+    banks = {
         name: where_measured(piece, min(models, count)) for name, (piece, count) in BANKS.items()
     }
-    return {name: bank for name, bank in found.items() if bank is not None}
+    return {name: bank for name, bank in banks.items() if bank is not None}
 
 
 def many_queries(dataset: str, models: int, **recipe) -> Bank | None:
@@ -173,7 +173,7 @@ def choose(view: View, names: Sequence[str] = tuple(FORMS)) -> dict[str, dict]:
     rows = np.arange(view.game.members.shape[1])[::STEP]
     own = view.on(rows).rehearsals(REHEARSALS) if len(view.models) > 4 else []
     played = {
-        (name, form): [(score(each), inside) for each, inside in own]
+        (name, form): [(score(each), members) for each, members in own]
         for name in names
         for form, score in FORMS[name].items()
     }
@@ -188,7 +188,7 @@ def choose(view: View, names: Sequence[str] = tuple(FORMS)) -> dict[str, dict]:
             trials = [
                 (
                     {"weight": weight},
-                    [(one + weight * bent, inside) for (one, inside), (bent, _) in pairs],
+                    [(one + weight * bent, members) for (one, members), (bent, _) in pairs],
                 )
                 for weight in WEIGHTS
             ]
@@ -201,14 +201,14 @@ def log_ratios(view: View, chosen: Mapping[str, Mapping]) -> dict[str, dict[str,
     much of the second."""
     needed = {(name, best[name]) for best in chosen.values() for name in best if name in FORMS}
     ratios = {(name, form): FORMS[name][form](view) for name, form in needed}
-    found = {}
+    scores = {}
     for metric, best in chosen.items():
-        of_metric = found[metric] = {
+        of_metric = scores[metric] = {
             name: ratios[name, best[name]] for name in best if name in FORMS
         }
         if BOTH in best:
             of_metric[BOTH] = of_metric[LIRA] + best[BOTH] * of_metric[RATIO]
-    return found
+    return scores
 
 
 def attack_bank(
@@ -278,9 +278,9 @@ def attack_bank(
     return pd.concat([frame, measured_by], ignore_index=True), pd.concat(choices), last
 
 
-def against(game: Game, score) -> dict[str, np.ndarray]:
-    """Scores [T, N] by name of a function that gives them, [N], of a view."""
-    rows = [score(view) for view in game]
+def against(views: Iterable[View], score: Callable) -> dict[str, np.ndarray]:
+    """Scores [T, N] by name of a function that gives them, [N], of a view: of those in a game, or others."""
+    rows = [score(view) for view in views]
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -349,20 +349,18 @@ def gaussian(data: str, curved: Bank, targets: int, references: int) -> pd.DataF
     degrees of freedom. The "distance" is that of Kolmogorov and Smirnov between all records' values and this law, the mean of
     members under IN references and of non-members under OUT references.
     """
-    game, names = (
-        attacked(curved, targets, references),
-        {CURVATURE: "precise", "log odds": LOG_ODDS},
-    )
-    found: dict[str, dict[str, list]] = {name: {"distance": []} for name in names}
+    game = attacked(curved, targets, references)
+    names = {CURVATURE: "precise", "log odds": LOG_ODDS}
+    distances: dict[str, dict[str, list]] = {name: {"distance": []} for name in names}
     for view, trained in zip(game, game.target_members, strict=True):
         for name, signal in names.items():
-            own, others, inside = (array.astype(float) for array in seen(view, signal))
+            own, others, members = (array.astype(float) for array in seen(view, signal))
             both = [
                 _distance(own[:, 0], others, records, kept > 0)
-                for records, kept in ((trained, inside), (~trained, 1 - inside))
+                for records, kept in ((trained, members), (~trained, 1 - members))
             ]
-            found[name]["distance"].append(np.mean(both))
-    return by_repetition(found, study="gaussian", data=data)
+            distances[name]["distance"].append(np.mean(both))
+    return by_repetition(distances, study="gaussian", data=data)
 
 
 def _distance(own, others, records, kept) -> float:
@@ -376,6 +374,19 @@ def _distance(own, others, records, kept) -> float:
 # -------------------------------------------------------------------------------------------- training sets by design
 
 
+def of_single_view(view: View) -> dict[str, np.ndarray]:
+    """Scores [N] from the image alone; "no target" is the curvature under the references without the record."""
+    bent, loss = seen(view, "released"), seen(view, "loss")
+    return {
+        NLL: attack.nll(*bent, "released_code"),
+        LR: attack.likelihood_ratio(*bent, "released_code"),
+        RELEASED: attack.likelihood_ratio(*seen(view, "top"), "released_code"),
+        "Yeom": bayes.malt(loss[0]),
+        "Watson": calibration.calibrate(-loss[0], -loss[1], loss[2]),
+        "no target": -np.average(bent[1].astype(float), 0, ~bent[2]),
+    }
+
+
 def sizes(
     references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], draws: int = 100
 ) -> pd.DataFrame:
@@ -383,50 +394,34 @@ def sizes(
     with all models of the bank as references; eight of these stand among the targets as random sets of half of the records.
     "No target" ranks records by their curvature under references without them, and looks at no target. Study "large sizes" has
     the random sets beyond 20,000 records once more."""
-    frames = []
+    frames, count = [], len(references)
 
-    def attack_all(banks: list[Bank], rows: list[tuple[int, np.ndarray]], **where) -> None:
-        log, true, top = (
-            np.concatenate(
+    def game_of(banks: list[Bank], numbers: Sequence[int]) -> Game:
+        values = {
+            name: np.concatenate(
                 [getattr(bank, name).reshape(*bank.members.shape, -1)[..., 0] for bank in banks]
             )
             for name in ("released", "true", "top")
-        )
-        loss, members = signals.loss_of(true), np.concatenate([bank.members for bank in banks])
-        scores: dict[str, list] = {}
-        for t, others in rows:
-            inside = members[others]
-            of_target = {
-                NLL: attack.nll(log[t], log[others], inside, "released_code"),
-                LR: attack.likelihood_ratio(log[t], log[others], inside, "released_code"),
-                RELEASED: attack.likelihood_ratio(top[t], top[others], inside, "released_code"),
-                "Yeom": bayes.malt(loss[t]),
-                "Watson": calibration.calibrate(-loss[t], -loss[others], inside),
-                "no target": -np.average(log[others].astype(float), 0, ~inside),
-            }
-            for name, score in of_target.items():
-                scores.setdefault(name, []).append(score)
+        }
+        values["loss"] = signals.loss_of(values.pop("true"))
+        members = np.concatenate([bank.members for bank in banks])
+        return Game(members, values, {}, numbers, count - 2)
+
+    def attack_all(game: Game, views: Iterable[View], **where) -> None:
+        scores = against(views, of_single_view)
+        names = ("auc", "balanced_accuracy")
         frames.append(
-            by_target(
-                {name: np.stack(each) for name, each in scores.items()},
-                members[[t for t, _ in rows]],
-                ("auc", "balanced_accuracy"),
-                draws=draws,
-                study="sizes",
-                **where,
-            )
+            by_target(scores, game.target_members, names, draws=draws, study="sizes", **where)
         )
 
-    count = len(references)
     own = [*range(0, count, 2), *range(1, count, 2)][:8]  # as many as of each other size
-    game = Game(references.members, {}, {}, own, count - 2)
-    attack_all(
-        [references], [(view.target, view.models) for view in game], kind="random", size=half
-    )
+    game = game_of([references], own)
+    attack_all(game, game, kind="random", size=half)
     for (kind, size), bank in targets.items():
-        everyone = np.arange(len(bank), len(bank) + len(references))
-        rows = [(target, everyone) for target in range(len(bank))]
-        attack_all([bank, references], rows, kind=kind, size=size)
+        game = game_of([bank, references], range(len(bank)))
+        everyone = np.arange(len(bank), len(bank) + count)
+        views = [View(game, target, everyone) for target in game.targets]
+        attack_all(game, views, kind=kind, size=size)
     frame = pd.concat(frames, ignore_index=True)
     frame = frame.sort_values(["kind", "size"], kind="stable", ignore_index=True)
     large = frame[(frame["kind"] == "random") & (frame["size"] > 20_000)]
@@ -506,8 +501,10 @@ def strangers(networks, records, members: np.ndarray, h: float, seed: int = 0) -
         probed = probe(networks.model(0), records.x[record], labels, seed, np.array([h]))
         rows.append((record, *labels, *probed["q"], probed["product"].iloc[0]))
     names = ["record", "label", "called", "q", "q_called", "product"]
-    found = pd.DataFrame(rows, columns=names)
-    return found.assign(left=(found["q"] - found["product"]).abs() > 0.1 * found["product"].abs())
+    probes = pd.DataFrame(rows, columns=names)
+    return probes.assign(
+        left=(probes["q"] - probes["product"]).abs() > 0.1 * probes["product"].abs()
+    )
 
 
 def probe_of_stranger(networks, records, found: pd.DataFrame, seed: int = 0) -> pd.DataFrame:

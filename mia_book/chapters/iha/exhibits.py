@@ -99,14 +99,14 @@ def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 3: the exact inverse and conjugate gradients, with the iterations that they took."""
     rows = frame[frame["study"] == "solver"]
     auc = rows[rows["metric"] == "auc"]
-    made = results.percent_table(
+    table = results.percent_table(
         auc, ["data", "attack"], ("metric",), {("auc",): "AUC"}, printed("table3")
     )
     taken = rows[rows["metric"] == "iterations"].groupby("data")["value"].mean()
-    return made.assign(
+    return table.assign(
         iterations=[
             results.cell(taken[data], ".1f") if name == CG else results.DASH
-            for data, name in made.index
+            for data, name in table.index
         ]
     )
 
@@ -127,14 +127,11 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
         for data in rows["data"].unique()
         for metric, title in TITLE_OF.items()
     }
-    made = results.percent_table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
+    table = results.percent_table(rows, "attack", ("data", "metric"), columns).rename_axis("terms")
     for metric, title in TITLE_OF.items():
         values = theirs[theirs["metric"] == metric].set_index("attack")["value"]
-        made[f"Purchase-100(S): {title}, paper"] = [
-            results.cell(values[name], ".1f", "%") if name in values else results.DASH
-            for name in made.index
-        ]
-    return made
+        table[f"Purchase-100(S): {title}, paper"] = results.paper_cells(values, table.index)
+    return table
 
 
 def table_5(frame: pd.DataFrame) -> pd.DataFrame:
@@ -146,7 +143,7 @@ def table_5(frame: pd.DataFrame) -> pd.DataFrame:
         for rate in study.RATES
         for data in rows["data"].unique()
     }
-    made = results.percent_table(rows, "attack", ("rate", "data"), columns)
+    table = results.percent_table(rows, "attack", ("rate", "data"), columns)
     theirs = results.paper("iha", "table5").query("metric == 'agreement_members'")
     rates = theirs["setting"].str.extract(r"FPR ~ ([\d.]+)")[0].astype(float)
     for rate, part in theirs.groupby(rates):
@@ -158,24 +155,24 @@ def table_5(frame: pd.DataFrame) -> pd.DataFrame:
                 a, b = printed_of[f"{one} vs GT"], printed_of[f"{other} vs GT"]
                 same[f"{one} and {other}"] = value
                 beyond[f"{one} and {other}"] = value - a * b - (1 - a) * (1 - b)
-        made = made.reindex([*made.index, *(pair for pair in same if pair not in made.index)])
+        table = table.reindex([*table.index, *(pair for pair in same if pair not in table.index)])
         for words, values in (("same call", same), ("beyond chance", beyond)):
-            made[f"{100 * rate:g} %: Purchase-100(S), {words}, paper"] = [
+            table[f"{100 * rate:g} %: Purchase-100(S), {words}, paper"] = [
                 results.cell(100 * values[pair], ".1f", "%") if pair in values else np.nan
-                for pair in made.index
+                for pair in table.index
             ]
-    return made.astype(object).where(made.notna(), results.DASH)
+    return table.astype(object).where(table.notna(), results.DASH)
 
 
 def table_6(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 6, counted: operations in units of 10^12, once and for each record, with 128 models for LiRA; and the paper's
     seconds and megabytes."""
     rows = frame[(frame["study"] == "costs") & frame["metric"].isin(["once", "each"])]
-    made = rows.pivot_table(
+    table = rows.pivot_table(
         index="attack", columns=["data", "metric"], values="value", sort=False
     ).map(lambda value: results.cell(1e-12 * value, ".3g"))
     words = {"once": "once", "each": "each record"}
-    made.columns = [f"{data}: {words[metric]}" for data, metric in made.columns]
+    table.columns = [f"{data}: {words[metric]}" for data, metric in table.columns]
     theirs = results.paper("iha", "table6").replace({"attack": {"IHA (Approx)": CG}})
     theirs = theirs.set_index(["attack", "metric"])["value"].astype(float)
     for metric, word in (
@@ -183,24 +180,22 @@ def table_6(frame: pd.DataFrame) -> pd.DataFrame:
         ("time_per_sample", "seconds each record"),
         ("memory_max", "MB"),
     ):
-        made[f"Purchase-100: {word}, paper"] = [
-            results.cell(theirs[name, metric], ",g") for name in made.index
+        table[f"Purchase-100: {word}, paper"] = [
+            results.cell(theirs[name, metric], ",g") for name in table.index
         ]
-    return made
+    return table
 
 
 def table_7(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 7: attacks by the number of members a network has, and the paper's on two sizes of Purchase-100."""
     rows = frame[frame["study"] == "sizes"].sort_values("metric", kind="stable")
     columns = {(size,): f"{size:,.0f} members" for size in rows["size"].unique()}
-    made = results.percent_table(rows, ["metric", "attack"], ("size",), columns)
+    table = results.percent_table(rows, ["metric", "attack"], ("size",), columns)
     theirs = printed("table7").query("model == 'MLP-2 (32 hidden)'")
     theirs = theirs.set_index(["data", "metric", "attack"])["value"]
     for data, size in (("Purchase-100(S)", 25_000), ("Purchase-100", 80_000)):
-        made[f"{data}, {size:,} members, paper"] = [
-            results.cell(theirs[data, *key], ".1f", "%") for key in made.index
-        ]
-    return made.rename(index=TITLE_OF, level="metric")
+        table[f"{data}, {size:,} members, paper"] = results.paper_cells(theirs[data], table.index)
+    return table.rename(index=TITLE_OF, level="metric")
 
 
 def learned_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -208,15 +203,15 @@ def learned_table(frame: pd.DataFrame) -> pd.DataFrame:
     targets have."""
     rows = frame[frame["study"] == "learned"]
     titles = list(TITLE_OF.values())[:2]
-    made = results.percent_table(
+    table = results.percent_table(
         rows, ["data", "attack"], ("by",), {(title,): title for title in titles}
     )
     chosen = rows.drop_duplicates(["data", "by"]).set_index(["data", "by"])["choice"]
     for title in titles:
-        made[f"learned for {title}"] = [
-            chosen[data, title] if name == LEARNED else results.DASH for data, name in made.index
+        table[f"learned for {title}"] = [
+            chosen[data, title] if name == LEARNED else results.DASH for data, name in table.index
         ]
-    return made
+    return table
 
 
 def table_8(frame: pd.DataFrame) -> pd.DataFrame:
@@ -237,24 +232,16 @@ def table_9(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 9: AUC by the known fraction of the training set, and the paper's on Purchase-100(S)."""
     rows = frame[frame["study"] == "partial"].sort_values("fraction", kind="stable")
     theirs = printed("table9").query("metric == 'auc'")
-    values = dict(
-        zip(
-            theirs["setting"].str.extract(r"L0 = ([\d.]+)")[0].astype(float),
-            theirs["value"],
-            strict=True,
-        )
-    )
+    known = theirs["setting"].str.extract(r"L0 = ([\d.]+)")[0].astype(float)
+    values = theirs.set_index(known)["value"]
     columns = {
         (data, rule): f"{data}: {rule}"
         for data in rows["data"].unique()
         for rule in rows["rule"].unique()
     }
-    made = results.percent_table(rows, "fraction", ("data", "rule"), columns)
-    made["Purchase-100(S): as released, paper"] = [
-        results.cell(values[part], ".1f", "%") if part in values else results.DASH
-        for part in made.index
-    ]
-    return made.rename(index=lambda part: f"{100 * part:g} %")
+    table = results.percent_table(rows, "fraction", ("data", "rule"), columns)
+    table["Purchase-100(S): as released, paper"] = results.paper_cells(values, table.index)
+    return table.rename(index=lambda part: f"{100 * part:g} %")
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
@@ -347,13 +334,10 @@ def roc(sets: Mapping[str, tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Figu
         low = 1 / (~members).sum(1).min()
         grid = np.geomspace(low, 1, 300)
         for place, name in enumerate((*PAPER, RMIA)):
-            each = []
-            for score, inside in zip(scores[name], members, strict=True):
-                fpr, tpr, _ = metrics.roc_curve(score, inside)
-                each.append(tpr[np.searchsorted(fpr, grid * (1 + 1e-12), side="right") - 1])
+            tpr = drawing.rates_at(grid, scores[name], members).mean(0)
             axis.plot(
                 grid,
-                np.maximum(np.mean(each, 0), low / 10),
+                np.maximum(tpr, low / 10),
                 label=name,
                 **drawing.style_of(name),
                 **drawing.sparse_markers(place, len(grid)),

@@ -134,7 +134,7 @@ def audits(
         **rates_of(recipe),
     }
     spec = {"kind": "audit", "rows": rows.tolist(), **asked}
-    found = signals.map_models(
+    forms = signals.map_models(
         _audit_task,
         models,
         spec,
@@ -145,7 +145,7 @@ def audits(
     )
     judged = pool.take(rows)
     return {
-        **{name: np.stack([one[name] for one in found]) for name in found[0]},
+        **{name: np.stack([one[name] for one in forms]) for name in forms[0]},
         "members": models.members[:, rows],
         "loss": root(signals.loss(models, judged)),
         "correct": signals.correctness(models, judged),
@@ -185,7 +185,7 @@ def partial(
         }
         for part in parts
     ]
-    found = signals.map_models(
+    audits_of_parts = signals.map_models(
         _audit_task,
         models,
         spec,
@@ -206,8 +206,8 @@ def partial(
         return np.stack(arrays).reshape(len(models), len(fractions), -1)
 
     return {
-        "shift": by_target([one["swept_shift"][0] for one in found]),
-        "alignment": by_target([one["swept_alignment"][0] for one in found]),
+        "shift": by_target([one["swept_shift"][0] for one in audits_of_parts]),
+        "alignment": by_target([one["swept_alignment"][0] for one in audits_of_parts]),
         "known": by_target([part[rows] for part in parts]),
         "members": models.members[:, rows],
         "loss": root(signals.loss(models, pool.take(rows))),
@@ -247,16 +247,18 @@ def left_out(
             np.vstack([membership.leave_one_out(inside, chosen[members]), inside]), references, 0
         )
         others = training.train(pool, sets, config, label="leave-one-out references")
-        said = signals.logit_scaled_confidence(others, pool.take(chosen)).reshape(
+        log_odds = signals.logit_scaled_confidence(others, pool.take(chosen)).reshape(
             -1, references, len(chosen)
         )
-        of_record = np.where(members, np.cumsum(members) - 1, len(said) - 1)
+        of_record = np.where(members, np.cumsum(members) - 1, len(log_odds) - 1)
         kept.append(
             {
                 "place": place.astype(np.int32),
                 "members": members,
                 "margin": own[place].astype(np.float16),
-                "reference_margin": said[of_record, :, np.arange(len(chosen))].T.astype(np.float16),
+                "reference_margin": log_odds[of_record, :, np.arange(len(chosen))].T.astype(
+                    np.float16
+                ),
             }
         )
     return {name: np.stack([one[name] for one in kept]) for name in kept[0]}
@@ -317,12 +319,12 @@ def _audit(
     arrays, counted = {}, np.empty(0)
     if solved:
         few = np.concatenate(list(gradients(rows[:solved])))
-        found = hessian.conjugate_gradient(
+        solutions = hessian.conjugate_gradient(
             matrix, np.vstack([few, mean]), damping, tolerance
         ).check()
-        by_cg = iha.from_solutions(found.x[:-1], found.x[-1], few)
+        by_cg = iha.from_solutions(solutions.x[:-1], solutions.x[-1], few)
         arrays = {"cg_newton": by_cg.newton, "cg_newton_mean": by_cg.newton_mean}
-        counted = found.iterations[:-1]
+        counted = solutions.iterations[:-1]
     spectrum = hessian.spectrum(matrix, overwrite=True)
     del matrix
     conditioned = [_inverse(spectrum, damping=one) for one in (damping, *dampings)]

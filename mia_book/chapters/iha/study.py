@@ -308,12 +308,12 @@ def joined_scores(attacks: Mapping[str, np.ndarray], members: np.ndarray) -> np.
 
     ranks = [stats.rankdata(attacks[name], axis=1) - 0.5 for name in (IHA, LIRA)]
     both = stats.norm.ppf(np.stack(ranks, -1) / members.shape[1])  # [T, J, 2]
-    found = []
+    scores = []
     for t in range(len(members)):
         others = np.delete(np.arange(len(members)), t)
         fit = LogisticRegression().fit(both[others].reshape(-1, 2), members[others].ravel())
-        found.append(fit.decision_function(both[t]))
-    return np.stack(found)
+        scores.append(fit.decision_function(both[t]))
+    return np.stack(scores)
 
 
 def agreement(
@@ -455,10 +455,10 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     ways = ["as released", *(f"{way} {epsilon:g}, loss {loss}" for way, epsilon, loss in by_way)]
     stacked = np.stack([released, *by_way.values()])
     for metric, judge in zip(METRICS, (auc, lambda *pair: tpr_at_fpr(*pair, 0.01)), strict=False):
-        found = np.stack([judge(score, members) for score in stacked])  # [ways, T]
+        metrics_of_ways = np.stack([judge(score, members) for score in stacked])  # [ways, T]
         chosen = []
         for t in range(len(members)):
-            trials = [({"way": k}, [(one, t)]) for k, one in enumerate(found)]
+            trials = [({"way": k}, [(one, t)]) for k, one in enumerate(metrics_of_ways)]
             chosen.append(best_trial(trials, lambda one, t: np.delete(one, t).mean())["way"])
         learned = {IHA: released, LEARNED: stacked[chosen, np.arange(len(members))], **beside}
         rows = by_metric(by_target(learned, members, [metric], **where, study="learned"))
@@ -605,9 +605,9 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     distance = np.abs(np.stack(solved) - exact).max(1) / exact.std(1)
     where = {"study": "solver", "data": case.name}
     both = {IHA: exact, CG: np.stack(solved)}
-    found = {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}}
+    solver = {CG: {"distance": distance, "iterations": case.audit.cg_iterations.mean(1)}}
     judged = by_target(both, few.audit.members, METRICS[:1], draws=draws, **where)
-    return concat_rows([judged, by_repetition(found, **where)])
+    return concat_rows([judged, by_repetition(solver, **where)])
 
 
 def left_out(case: Case, references: Bank) -> pd.DataFrame:

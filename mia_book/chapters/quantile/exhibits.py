@@ -108,9 +108,9 @@ def scores_table(
         (ONE, 1): "one reference",
         (LIRA, few): f"{few} references",
     }
-    made = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns, digits=2)
-    made = made.reindex([place for place in product(data, scores) if place in made.index])
-    return made.loc[:, (made != results.DASH).any()]
+    table = results.percent_table(rows, ["data", "score"], ("attack", "n"), columns, digits=2)
+    table = table.reindex([place for place in product(data, scores) if place in table.index])
+    return table.loc[:, (table != results.DASH).any()]
 
 
 def cost_figure(frame: pd.DataFrame, data: Sequence[str]) -> Figure:
@@ -168,7 +168,7 @@ def pinball_table(
     wide = wide.reindex([*product(RATE_NAMES, [*data, *theirs["data"].unique()])])
     columns = {(MARGINAL, 0): "one threshold", (X, 1): "q(x)", (XY, 1): "q(x, y)"}
     columns |= {(LIRA, n): f"LiRA, {n}" for n in counts}
-    made = {
+    table = {
         title: [
             results.DASH if np.isnan(loss) else results.Cell(f"{loss:.4f} / {rate:.2f}", loss)
             for loss, rate in zip(wide["pinball", *key], wide["tpr", *key], strict=True)
@@ -176,7 +176,7 @@ def pinball_table(
         for key, title in columns.items()
         if ("tpr", *key) in wide
     }
-    return pd.DataFrame(made, wide.index).rename_axis(["at", "data"])
+    return pd.DataFrame(table, wide.index).rename_axis(["at", "data"])
 
 
 def printed_pairs() -> dict[str, tuple[int, int, int]]:
@@ -208,15 +208,12 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
         for protocol in (SAME, MOVED)
     }
     rows = frame[frame["study"] == "pairs"]
-    made = results.percent_table(rows, "data", ("protocol", "rate"), columns, digits=0)
+    table = results.percent_table(rows, "data", ("protocol", "rate"), columns, digits=0)
     theirs = {
-        f"at {rate}, {SAME}": results.cell(100 * one / of, ".0f", "%")
-        for rate, (one, of, _) in printed_pairs().items()
+        f"at {rate}, {SAME}": 100 * agree / of for rate, (agree, of, _) in printed_pairs().items()
     }
-    made.loc["the paper's Tables 6 and 7"] = [
-        theirs.get(title, results.DASH) for title in made.columns
-    ]
-    return made
+    table.loc["the paper's Tables 6 and 7"] = results.paper_cells(theirs, table.columns, digits=0)
+    return table
 
 
 def quarters_figure(frame: pd.DataFrame) -> Figure:
@@ -288,32 +285,29 @@ def table_2(frame: pd.DataFrame, data: Sequence[str]) -> pd.DataFrame:
     columns = {(LIRA, n): f"LiRA, {n}" for n in (16, 32, 64)} | {(XY, 1): "one regression"}
     rows = found(frame)
     rows = in_order(rows[(rows["rate"] == "1 %") & (rows["score"] == POSITION)], data)
-    made = results.percent_table(rows, ["data", "rate"], ("attack", "n"), columns)
-    value = theirs.set_index(["data", "rate", "attack", "n"])["value"]
-    for place in value.index.droplevel(["attack", "n"]).unique():
-        made.loc[place, :] = [
-            results.cell(value[*place, *key], ".1f", "%")
-            for key, title in columns.items()
-            if title in made
-        ]
-    return made
+    table = results.percent_table(rows, ["data", "rate"], ("attack", "n"), columns)
+    keys = [key for key, title in columns.items() if title in table]
+    for place, paper in theirs.groupby(["data", "rate"], sort=False):
+        values = paper.set_index(["attack", "n"])["value"]
+        table.loc[place, :] = results.paper_cells(values, keys)
+    return table
 
 
 def table_3(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 3: accuracy of the targets in percent, the paper's ResNets beside."""
     titles = {("members",): "on members", ("others",): "on others"}
-    made = results.percent_table(frame[frame["study"] == "model"], "data", ("metric",), titles)
+    table = results.percent_table(frame[frame["study"] == "model"], "data", ("metric",), titles)
     paper = results.paper("quantile", "table3")
     of_set = {
         name: paper[paper["dataset"] == theirs]["value"]
         for theirs, names in SETS.items()
         for name in names
     }
-    made["paper, on others"] = [
+    table["paper, on others"] = [
         f"{of_set[name].min():.1f} to {of_set[name].max():.1f}" if name in of_set else results.DASH
-        for name in made.index
+        for name in table.index
     ]
-    return made
+    return table
 
 
 def searched(table: str, ours: Mapping[str, object]) -> pd.DataFrame:

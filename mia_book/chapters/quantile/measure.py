@@ -149,10 +149,10 @@ def regressions(
             )
         )
     if devices.is_card(devices.pick()):
-        found = [_fit_and_predict(*task) for task in tasks]
+        predictions = [_fit_and_predict(*task) for task in tasks]
     else:
-        found = in_processes(_fit_and_predict, tasks, "quantile regressions")
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+        predictions = in_processes(_fit_and_predict, tasks, "quantile regressions")
+    return {name: np.stack([one[name] for one in predictions]) for name in predictions[0]}
 
 
 def _fit_and_predict(
@@ -326,8 +326,8 @@ def tabular(
                 len(table.classes) if label else None,
             )
         )
-    found = in_processes(_fit_and_predict, tasks, "quantile regressions")
-    return {name: np.stack([one[name] for one in found]) for name in found[0]}
+    predictions = in_processes(_fit_and_predict, tasks, "quantile regressions")
+    return {name: np.stack([one[name] for one in predictions]) for name in predictions[0]}
 
 
 BANK_PROBE = {

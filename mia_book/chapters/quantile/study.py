@@ -154,14 +154,14 @@ def image_case(
     asked = {XY: {}, X: {"label": False}} | ({} if own else {PRETRAINED: BACKBONE})
     if data == "cifar10" and not own:
         asked[FEWER] = {"public": 5000}
-    found = {
+    regressions = {
         name: where_measured(f"quantile/{piece}", targets, made, **how, **regression | one)
         for name, one in asked.items()
     }
     rivals = where_measured(
         "quantile/public-references", targets, made, **how, bank=f"bank/{piece}", count=1
     )
-    if again and (bank is None or found[XY] is None):
+    if again and (bank is None or regressions[XY] is None):
         return None
     return Case(
         title + ", second bank" * again,
@@ -169,7 +169,7 @@ def image_case(
         bank,
         targets,
         _pool(bank),
-        {name: one for name, one in found.items() if one is not None},
+        {name: one for name, one in regressions.items() if one is not None},
         None if rivals is None else rivals.margin,
         judged,
         held,
@@ -193,11 +193,13 @@ def table_case(
     bank = known["quantile/trees"](models, dataset=data, **recipe)
     judged = min(judged, _pool(bank) // 2)
     how = {"dataset": data, "judged": judged, "held": held, **recipe}
-    found = {
+    regressions = {
         name: known["quantile/tables"](targets, label=label, **how)
         for name, label in ((XY, True), (X, False))
     }
-    return Case(sets.title(data), "tables", bank, targets, _pool(bank), found, None, judged, held)
+    return Case(
+        sets.title(data), "tables", bank, targets, _pool(bank), regressions, None, judged, held
+    )
 
 
 def _check(models: int, targets: int) -> None:
@@ -230,23 +232,23 @@ def expected(
     part = case.split(target)
     rows = part.held if held else part.judged
     fitted, same = case.margin[target, part.fitted].astype(float), np.ones(len(rows))
-    found = {(MARGINAL, 0): Usual(fitted.mean() * same, fitted.std() * same, same)}
+    usual = {(MARGINAL, 0): Usual(fitted.mean() * same, fitted.std() * same, same)}
     for name in case.regressions:
         mean, spread = case.predicted(name, target, held)
-        found[name, 1] = Usual(mean, spread, loss_of(mean))
+        usual[name, 1] = Usual(mean, spread, loss_of(mean))
     public = [] if held else [case.margin[target + 1, rows]]
     if case.public is not None and not held:
         public += list(case.public[target // 2])
     for n in range(1, len(public) + 1):
-        found[ONE, n] = Usual(np.mean(public[:n], 0), same, loss_of(np.array(public[:n])).mean(0))
+        usual[ONE, n] = Usual(np.mean(public[:n], 0), same, loss_of(np.array(public[:n])).mean(0))
     for n in counts:
         others = case.game.references_of(target, n)
         margin = case.margin[others][:, rows]
-        inside = (case.bank.members if held else case.dealt)[others][:, rows]
-        middle, above = baselines.lira_threshold(margin, inside, [0.5, 0.99], n < OWN_SPREADS)
-        loss = np.average(loss_of(margin), 0, ~inside)
-        found[LIRA, n] = Usual(middle, (above - middle) / ndtri(0.99), loss)
-    return found
+        members = (case.bank.members if held else case.dealt)[others][:, rows]
+        middle, above = baselines.lira_threshold(margin, members, [0.5, 0.99], n < OWN_SPREADS)
+        loss = np.average(loss_of(margin), 0, ~members)
+        usual[LIRA, n] = Usual(middle, (above - middle) / ndtri(0.99), loss)
+    return usual
 
 
 def scores_of(
@@ -258,24 +260,24 @@ def scores_of(
     regression's are made once more of the quarter alone that it predicts to be hardest; all other records lie behind.
     """
     own = case.margin[target, case.split(target).judged].astype(float)
-    found = {}
+    scores = {}
     for key, (mean, spread, loss) in usual.items():
-        found[*key, POSITION] = (own - mean) / spread
+        scores[*key, POSITION] = (own - mean) / spread
         if key[0] != MARGINAL:
-            found[*key, DIFFERENCE] = own - mean
-            found[*key, CALIBRATED] = loss - loss_of(own)
+            scores[*key, DIFFERENCE] = own - mean
+            scores[*key, CALIBRATED] = loss - loss_of(own)
         if key[0] == XY:
             easy = mean >= np.quantile(case.predicted(XY, target, held=True)[0], 0.25)
-            found[*key, HARDEST] = found[*key, POSITION] - FAR * easy
-            found[*key, AS_IT_IS] = own - FAR * easy
-    return found
+            scores[*key, HARDEST] = scores[*key, POSITION] - FAR * easy
+            scores[*key, AS_IT_IS] = own - FAR * easy
+    return scores
 
 
 def chosen(scores: Mapping[str, np.ndarray], members: np.ndarray, rate: float) -> np.ndarray:
     """Scores [T, N] in the way, of several, that finds most members of another model: that of the next target, which stands
     for one that the attacker trained and fitted a regression to."""
-    found = [metrics.tpr_at_fpr(each, members, rate) for each in scores.values()]
-    best = np.argmax(np.roll(found, -1, axis=1), 0)
+    rates = [metrics.tpr_at_fpr(each, members, rate) for each in scores.values()]
+    best = np.argmax(np.roll(rates, -1, axis=1), 0)
     return np.stack([list(scores.values())[k][t] for t, k in enumerate(best)])
 
 
@@ -298,7 +300,7 @@ def attacks(
     parts = [case.split(target) for target in case.targets]
     rows = [scores_of(case, target, expected(case, target, counts)) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
-    inside = np.stack([part.inside for part in parts])
+    members = np.stack([part.inside for part in parts])
     records = np.stack([part.judged for part in parts])
     where = {"data": case.data, "kind": case.kind}
     groups: dict[tuple, dict] = {}
@@ -306,11 +308,11 @@ def attacks(
         groups.setdefault((n, score, METRICS), {})[name] = each
     of_regression = {score: scores.get((XY, 1, score)) for score in SCORES}
     for metric, rate in zip(METRICS[1:], RATES, strict=True) if XY in case.regressions else ():
-        groups[1, CHOSEN, (metric,)] = {XY: chosen(of_regression, inside, rate)}
+        groups[1, CHOSEN, (metric,)] = {XY: chosen(of_regression, members, rate)}
     frames = [
         by_target(
             some,
-            inside,
+            members,
             names,
             draws=draws,
             records=records,
@@ -323,9 +325,9 @@ def attacks(
     ]
     right = case.bank.correct if "correct" in case.bank.arrays else case.margin > 0
     right = np.take_along_axis(right[list(case.targets)], records, 1)
-    accuracy = {"members": right.mean(1, where=inside), "others": right.mean(1, where=~inside)}
+    accuracy = {"members": right.mean(1, where=members), "others": right.mean(1, where=~members)}
     frames.append(by_repetition({"model": accuracy}, study="model", data=case.data))
-    return pd.concat(frames, ignore_index=True), scores, inside
+    return pd.concat(frames, ignore_index=True), scores, members
 
 
 def by_rate(frame: pd.DataFrame) -> pd.DataFrame:
@@ -449,7 +451,7 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
     some = frame[frame["attack"].isin([XY, LIRA])]
     ranked = by_rate(some[(some["study"] == "attacks") & (some["score"] == POSITION)])
     some = some[some["study"] == "pinball"]
-    found = [some.iloc[:0]]
+    frames = [some.iloc[:0]]
     for where, losses in some.groupby(["data", "kind", "protocol", "rate"], sort=False):
         names = dict(zip(("data", "kind", "protocol", "rate"), where, strict=True))
         of_rate = ranked[(ranked["data"] == names["data"]) & (ranked["rate"] == names["rate"])]
@@ -465,8 +467,8 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
                 agree.pop()
         if agree:
             values = {"pairs": {"agreement": np.mean(agree, 0)}}
-            found.append(by_repetition(values, study="pairs", **names))
-    return pd.concat(found, ignore_index=True)
+            frames.append(by_repetition(values, study="pairs", **names))
+    return pd.concat(frames, ignore_index=True)
 
 
 def quarters(case: Case, scores: Mapping[tuple, np.ndarray], members: np.ndarray) -> pd.DataFrame:

@@ -349,10 +349,8 @@ def fit(
         MiaError: shapes that do not fit, a backbone that cannot be had, a loss that stops being a finite number.
     """
     x, labels = _records(x, labels)
-    target, validation_set = (
-        torch.as_tensor(check_numbers("target", target).astype(np.float32)),
-        None,
-    )
+    target = torch.as_tensor(check_numbers("target", target).astype(np.float32))
+    validation_set = None
     if validation is not None:
         validation_set = (
             *_records(validation[0], validation[2], x.shape[1:]),

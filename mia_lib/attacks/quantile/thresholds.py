@@ -109,10 +109,8 @@ def gaussian_position(score: np.ndarray, mean: np.ndarray, spread: np.ndarray) -
 
 def _quantiles(quantiles, fitted_levels, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles [L0, N], each record's sorted, and Phi^-1 of their levels [L0]."""
-    fitted, quantiles = (
-        check_levels(fitted_levels, "fitted_levels"),
-        check_numbers("quantiles", quantiles).astype(np.float64),
-    )
+    fitted = check_levels(fitted_levels, "fitted_levels")
+    quantiles = check_numbers("quantiles", quantiles).astype(np.float64)
     if (np.diff(fitted) <= 0).any():
         raise MiaError(f"fitted_levels = {fitted.tolist()}: they must rise.")
     if len(fitted) < least:

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from toys import toy_bank
 
 from mia_book.chapters.bayes import exhibits, measure, study, theory
 from mia_book.evidence import settings
@@ -20,15 +21,6 @@ TINY = measure.EXTRACTOR | measure.EXTRACTOR_PROBE
 
 def bank_of(**arrays):
     return Bank("toy", {}, arrays, [])
-
-
-def toy_bank(gap, models=12, n=400, seed=0, others=40):
-    """Log odds of members lie `gap` higher, on records of their own difficulty; the last records are in no model."""
-    rng = np.random.default_rng(seed)
-    members = np.zeros((models, n + others), bool)
-    members[:, :n] = membership.balanced_halves(n, models, seed)
-    margin = 2 * rng.normal(size=n + others) + 0.3 * rng.normal(size=members.shape) + gap * members
-    return bank_of(margin=margin.astype(np.float16), members=members, correct=margin > 0)
 
 
 def value(frame, attack, metric, **where):
