@@ -26,6 +26,7 @@ from mia_lib.attacks import baselines, bayes, calibration, curvature, per_class,
 from mia_lib.attacks.quantile.networks import NetworkConfig
 from mia_lib.audit import files
 from mia_lib.audit.options import AuditOptions
+from mia_lib.audit.target import spread
 from mia_lib.errors import MiaError
 from mia_lib.signals import views
 
@@ -255,6 +256,18 @@ CALLS = {  # what is called -> its arguments by name
     "audit_scores, groups": (
         partial(audit.audit_scores, np.tile(SCORES, 2), np.tile(MEMBERS, 2)),
         {"groups": np.tile(LABELS, 2)},
+    ),
+    "audit_scores, ids": (
+        partial(audit.audit_scores, np.tile(SCORES, 2), np.tile(MEMBERS, 2)),
+        {"ids": np.tile(LABELS, 2)},
+    ),
+    "spread": (
+        lambda answer: spread(answer, len(PROBABILITIES), tuple("abc")),
+        {"answer": PROBABILITIES},
+    ),
+    "from_frame": (
+        lambda table, label: data.from_frame(table, label, "a table"),
+        {"table": SCORES, "label": LABELS},
     ),
     "plan": (
         audit.plan,

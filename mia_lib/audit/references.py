@@ -89,7 +89,7 @@ class Refits:
         pool, rows = self.pool, np.flatnonzero(self.members[index])
         labels = labels_by_name(pool.classes)[pool.y[rows]]
         model = self.fit(frames.take(pool.x, rows), labels, index)
-        target = check_model(model, pool.classes, self.options, None)
+        target = check_model(model, pool.classes, self.options, self.options.scaling)
         sets = [pool] if self.public is None else [pool, self.public]
         self._answers[index] = [_signals_of(target, records) for records in sets]
 

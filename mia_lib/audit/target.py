@@ -318,6 +318,8 @@ def _find_model_problem(model) -> str:
             "bytes, as of a pickle, which are not read here. Load it yourself where you trust it, and give the network or "
             "its predict function"
         )
+    if isinstance(model, torch.fx.GraphModule) and "eval" in vars(model):  # which has no mode
+        return "the module of a torch.export program: give the program itself, as torch.export.export returns it"
     if callable(model) or isinstance(model, torch.export.ExportedProgram):
         return ""
     if any(hasattr(model, name) for name in METHODS.values()):

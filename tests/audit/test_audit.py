@@ -355,7 +355,8 @@ def test_a_step_that_fails_by_whatever_error_is_a_line_of_the_plan_and_the_other
     assert all("no such thing" in price.failed for price in found.prices[1:])
     page = " ".join(found.html().split())
     assert (
-        "The control did not run; the plan says why. Whether members and non-members differ" in page
+        'did not run; <a href="#plan">the plan</a> says why. Whether members and non-members differ'
+        in page
     )
     assert ">ran<" in page and ">runs" not in page and found.data()["control"] is None
 

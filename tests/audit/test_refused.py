@@ -89,6 +89,10 @@ CASES = [  # what is given differently, and what the message says
         "allowed is 'probabilities'",
     ),
     ({"model": 3}, "cannot be called"),
+    (
+        {"model": torch.export.export(nn.Linear(6, 3), (torch.zeros(2, 6),)).module()},
+        "give the program itself",
+    ),
     ({"model": nn.Sequential(nn.Linear(6, 3), nn.Dropout(0.5))}, "Call model.eval()"),
     ({"model": lambda x: np.nan * logits(x)}, "NaN or infinity"),
     (

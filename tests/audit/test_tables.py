@@ -438,7 +438,7 @@ def test_a_model_whose_answers_depend_on_the_batch_is_asked_one_by_one():
     def int8(x):
         sizes.add(len(x))
         p = PIPELINE.predict_proba(x)
-        scale = p.mean(0, keepdims=True) / 5
+        scale = p.mean(0, keepdims=True) / 5 + 0.01
         p = np.round(p / scale) * scale + 1e-3
         return p / p.sum(1, keepdims=True)
 
@@ -471,11 +471,12 @@ def test_a_report_says_what_an_attacker_needs_what_its_words_mean_and_what_helps
 
 
 def test_a_leak_on_average_and_chance_for_single_records_are_joined_by_a_sentence(report):
-    def low_rates(low: float) -> str:
+    def low_rates(low: float, high: float = 0.06) -> str:
         rate = report.result.best.rates[0]
-        rate = statistics.Rate(0.01, Interval(0.05, low, 0.2), True)
+        rate = statistics.Rate(0.01, Interval(0.05, low, high), True)
         best = replace(report.result.best, rates=(rate,))
         return replace(report, result=replace(report.result, best=best)).low_rates
 
     assert "hardly any single member can be named" in low_rates(0.001)
+    assert "it may be none, and it may be 300 of 1,000" in low_rates(0.001, 0.3)
     assert "of 1,000 members 50 are, and of 1,000 non-members 10 by mistake" in low_rates(0.02)
