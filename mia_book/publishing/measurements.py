@@ -537,7 +537,7 @@ class Measurement:
         forms = [_form_of(one.get("dataset")) for one in (parameters, measured)]
         if "architecture" in unlike and all(forms):
             paces = [
-                _pace(one["architecture"], *form)
+                _pace(one["architecture"], *form[:2])
                 for one, form in zip((parameters, measured), forms, strict=True)
             ]
             each *= paces[0] / paces[1]
@@ -564,14 +564,15 @@ class Measurement:
             (other, piece) for other in same_function for piece in other.all_pieces()
         ]:
             measured = measurement.usual() | piece.manifest["parameters"]
-            # one of all records, one of some
-            of_all = bool(parameters.get("records")) != bool(measured.get("records"))
+            sizes = [_sized(one) for one in (parameters, measured)]
+            # one of all records, one of some, and nothing tells how many all are
+            of_all = bool(sizes[0].get("records")) != bool(sizes[1].get("records"))
             if (
                 piece.manifest["device_kind"] == here
                 and not of_all
                 and not (alike and _unlike(parameters, measured))
             ):
-                scale = self.cost(parameters) / self.cost(measured)
+                scale = self.cost(sizes[0]) / self.cost(sizes[1])
                 apart = sum(measured.get(name) != value for name, value in parameters.items())
                 known.append(
                     (
@@ -594,8 +595,10 @@ class Measurement:
         return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({what})' * bool(what)}: {cost}"
 
 
-def _form_of(dataset: str | None) -> tuple[tuple[int, ...], int] | None:
-    """Shape of a record of a set, or of a file of the user's own, and number of classes; None where that is not known."""
+@cache
+def _form_of(dataset: str | None) -> tuple[tuple[int, ...], int, int] | None:
+    """Shape of a record of a set, or of a file of the user's own, number of classes and of records; None where that is not
+    known."""
     if dataset in sets.names():
         return sets.form(dataset)
     if not dataset:
@@ -603,7 +606,13 @@ def _form_of(dataset: str | None) -> tuple[tuple[int, ...], int] | None:
     from mia_lib import data
 
     pool = data.load(dataset)
-    return pool.shape, len(pool.classes)
+    return pool.shape, len(pool.classes), len(pool)
+
+
+def _sized(parameters: Mapping) -> Mapping:
+    """The parameters, with the number of all records of the set where `records` asks for all and that is known."""
+    form = None if parameters.get("records", 0) else _form_of(parameters.get("dataset"))
+    return {**parameters, "records": form[2]} if form else parameters
 
 
 @cache
@@ -618,13 +627,15 @@ def _pace(architecture: str, shape: tuple[int, ...], classes: int) -> float:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (TIMED, *shape)).astype(np.uint8 if len(shape) == 3 else np.float32)
     models.try_out(architecture, x, classes)
-    spent = []
-    for epochs in (1, 1, 5):  # the first call prepares what others find
+
+    def seconds(epochs: int) -> float:
         began = time.perf_counter()
         config = training.TrainConfig(architecture, epochs=epochs, batch_size=TIMED)
         training.fit(x, np.arange(TIMED) % classes, classes, config)
-        spent.append(time.perf_counter() - began)
-    return max(spent[2] - spent[1], spent[2] / 10) / 4
+        return time.perf_counter() - began
+
+    few, many = (min(seconds(epochs) for _ in range(3)) for epochs in (1, 5))
+    return max(many - few, many / 10) / 4
 
 
 def _unlike(parameters: Mapping, measured: Mapping) -> list[str]:

@@ -60,7 +60,7 @@ def prepare(name: str, runs: Sequence[Mapping]) -> None:
         name: of the chapter. runs: the parameters of each.
 
     Raises:
-        MiaError: together they measure longer than `$MIA_MOST_SECONDS`, where that is set; data that cannot be had.
+        MiaError: one measurement takes longer than `$MIA_MOST_SECONDS`, where that is set; data that cannot be had.
     """
     planned = {}
     for measurement, models, parameters in (
@@ -77,12 +77,12 @@ def prepare(name: str, runs: Sequence[Mapping]) -> None:
     }
     most = environment.most_seconds()
     costs = [(one[0].estimate(*one[1:])[0] or 0.0, one) for one in planned.values()]
-    total = sum(seconds for seconds, _ in costs)
-    if total > most:
-        _, (measurement, models, parameters) = max(costs, key=lambda cost: cost[0])
+    longest = max(costs, key=lambda cost: cost[0], default=(0.0, None))
+    if longest[0] > most:
+        measurement, models, parameters = longest[1]
         cost = measurement.cost_in_words(models, parameters)
         if len(costs) > 1:
-            cost += f", and with what else is to be measured {progress.duration(total)}"
+            cost += f", and with what else is to be measured {progress.duration(sum(seconds for seconds, _ in costs))}"
         fetch = "".join(
             f", and {data_set} has to be here (`mia data get {data_set}`)"
             for data_set in sorted(absent)

@@ -423,11 +423,11 @@ def is_here(name: str) -> bool:
     return name == "gaussian" or _find(name) is not None
 
 
-def form(name: str) -> tuple[tuple[int, ...], int] | None:
-    """Shape of a record of a set and number of classes, here or not; None where that is not known."""
+def form(name: str) -> tuple[tuple[int, ...], int, int] | None:
+    """Shape of a record of a set, number of classes and of records, here or not; None where that is not known."""
     known = _KNOWN[name]
     count = known.classes if isinstance(known.classes, int) else len(known.classes)
-    return (known.shape, count) if known.shape and count else None
+    return (known.shape, count, known.records) if known.shape and count else None
 
 
 def source_digest(name: str) -> str:

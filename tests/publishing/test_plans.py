@@ -50,7 +50,7 @@ def test_a_refusal_is_one_sentence_that_names_time_and_data(limited, values):
     assert "`mia data get cifar10`" in said and "--yes" in said and "\n" not in said
 
 
-def test_all_runs_of_a_grid_count_together_and_the_same_measurement_once(limited, monkeypatch):
+def test_of_a_grid_the_longest_measurement_counts_and_the_same_one_once(limited, monkeypatch):
     measured = measurements.measurement("toy/planned", probe={"index": range(1)})(
         lambda index, epochs=1: {"margin": np.zeros((len(index), 1))}
     )
@@ -58,10 +58,10 @@ def test_all_runs_of_a_grid_count_together_and_the_same_measurement_once(limited
         plans, "lacking", lambda name, values: [(measured, 2, {"epochs": values["epochs"]})]
     )
     monkeypatch.setattr(
-        type(measured), "estimate", lambda self, models, p: (models * 60.0 * p["epochs"], "")
+        type(measured), "estimate", lambda self, models, p: (models * 80.0 * p["epochs"], "")
     )
-    plans.prepare("toy", [{"epochs": 2}, {"epochs": 2}])
-    with pytest.raises(MiaError, match="about 4 min here, and with what else .* 6 min"):
+    plans.prepare("toy", [{"epochs": 1}, {"epochs": 1.5}])
+    with pytest.raises(MiaError, match="about 5 min 20 s here, and with what else .* 8 min"):
         plans.prepare("toy", [{"epochs": 1}, {"epochs": 2}, {"epochs": 2}])
 
 
