@@ -30,7 +30,7 @@ def planned(p):
         "learning_rate": p.learning_rate,
         "seed": p.seed,
     }
-    _check_sizes(p)
+    _check_classes(p)
     yield measure.table1_features, 1, extractor
     for network in p.sweep_architectures:
         for augmentation in p.augmentations:
@@ -39,13 +39,18 @@ def planned(p):
             yield measure.table3, p.sweep_models, of_cell
 
 
-def _check_sizes(p) -> None:
-    """Refuse sizes of Table 1 of which none fits the two classes, where their records are here."""
+def _check_classes(p) -> None:
+    """Refuse classes that are not there, and sizes of Table 1 of which none fits them, where the records are here."""
     if (pool := records_here(p.dataset)) is None:
         return
-    room = len(pool.of_classes([k for k in p.classes if k < len(pool.classes)]))
+    if max(p.classes) >= len(pool.classes):
+        raise MiaError(
+            f"classes = {p.classes}: {p.dataset} has {len(pool.classes)}, by number 0 to {len(pool.classes) - 1}. Give two "
+            "of them, such as `-p classes 0,1`."
+        )
+    room = len(pool.of_classes(p.classes))
     largest = (2 * room - 1) // 3 // 2 * 2
-    if max(p.classes) < len(pool.classes) and min(p.sizes) > largest:
+    if min(p.sizes) > largest:
         raise MiaError(
             f"sizes = {p.sizes}: {p.dataset} has {room} records of the classes {p.classes}, and n needs more than 3/2 n. "
             + (
