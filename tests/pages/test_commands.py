@@ -31,7 +31,9 @@ def commands(text: str) -> list[str]:
         if line.startswith("mia ")
     ]
     lines += re.findall(r"(?<!`)`(mia [^`]+)`(?!`)", text)
-    given = [re.sub(r"\s+", " ", re.sub(r"\s#.*|--cluster \S+", "", line)).strip() for line in lines]
+    given = [
+        re.sub(r"\s+", " ", re.sub(r"\s#.*|--cluster \S+", "", line)).strip() for line in lines
+    ]
     return [one for one in given if not re.search(r"\.\.\.|\$|\b[A-Z]{2,}\b", one)]
 
 
