@@ -165,7 +165,11 @@ def _rank(challenge, paths: list[Path], kept: bool = False) -> tuple[list, list[
         typer.echo(
             f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}"
         )
-    typer.echo("\n".join([game.say_who_won(places), *game.say_whom_to_read(places)]))
+    typer.echo(
+        "\n".join(
+            [game.say_who_won(places, len(challenge.members)), *game.say_whom_to_read(places)]
+        )
+    )
     if len(refused) == len(paths):
         raise typer.Exit(1)
     return places, refused
