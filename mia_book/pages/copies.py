@@ -29,6 +29,8 @@ ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 LABEL = re.compile(r"^\(([\w-]+)\)=\n", re.MULTILINE)
 EQUATION = re.compile(r"\$\$ *\(([\w-]+)\)")
 LINK = re.compile(r"\]\((?:\.\./)?([\w./-]+\.(?:md|ipynb))(#[\w-]+)?\)")
+# what the first cell of a copy does
+COLAB = re.compile(r"(?:To run this page on|On) Colab, add a cell before .*?`[^`]*`\.?", re.DOTALL)
 CAPTION = re.compile(r"(<caption[^>]*>)(.*?)(</caption>)", re.DOTALL)
 ENTRY = re.compile(r"@\w+\{([\w-]+),(.*?)\n\}", re.DOTALL)
 TITLES = {"finding": "What we found", "solution": "Solution", "exercise": "Exercise"}
@@ -44,8 +46,7 @@ def readable(notebook: Mapping, root: Path) -> dict:
     made = copy.deepcopy(dict(notebook))
     order = folders.in_order(root)
     words = _Words(made, order.index(name) + 1 if name in order else 1, root)
-    repository = documents.load(root / "_config.yml")["repository"]["url"]
-    cells = [_cell("code", INSTALL.format(repository=repository), "install", hidden=True)]
+    cells = [_cell("code", INSTALL.format(repository=words.repository), "install", hidden=True)]
     for cell in made["cells"]:
         cells += _shown(cell, words)
     return {**made, "cells": cells}
@@ -56,7 +57,7 @@ class _Words:
 
     def __init__(self, notebook: Mapping, chapter: int, root: Path):
         self.labels: dict[str, str] = {}
-        self.repository = documents.load(root / "_config.yml")["repository"]["url"]
+        self.repository = _repository(root)
         counts: dict[str, int] = {}
 
         def count(label: str, kind: str) -> None:
@@ -98,7 +99,7 @@ class _Words:
 
     def plain(self, text: str) -> str:
         """MyST Markdown as Markdown that any Jupyter draws."""
-        text = LABEL.sub("", text)
+        text = COLAB.sub("", LABEL.sub("", text))
         text = EQUATION.sub(lambda found: rf"\tag{{{self.labels[found[1]][1:-1]}}} $$", text)
         lines: list[str] = []
         open_: list[tuple[str, str]] = []  # fences of directives around a line, and what ends each
@@ -137,6 +138,11 @@ class _Words:
         folder = "notebooks" if path.endswith(".ipynb") else "book"
         place = path if "/" in path else f"{folder}/{path}"
         return f"{self.repository}/blob/main/{place}"
+
+
+def _repository(root: Path) -> str:
+    """Address of the public copy of a book, "" where it has none."""
+    return documents.load(root / "_config.yml").get("repository", {}).get("url", "")
 
 
 def _author_and_year(fields: str) -> tuple[str, str]:

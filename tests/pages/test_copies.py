@@ -1,7 +1,12 @@
 """Copies of executed notebooks read whole where nothing draws MyST, and run as the notebook does."""
 
+import contextlib
 import json
 import re
+import socket
+import subprocess
+import sys
+import time
 
 import nbformat
 import pytest
@@ -99,6 +104,43 @@ def test_no_fence_and_no_role_is_left_of_a_chapter(name):
         if cell["cell_type"] == "markdown":
             text = re.sub(r"```.*?```", "", cell["source"], flags=re.S)
             assert not re.search(r"\{[a-z:]+\}`|^:::|^(> )*`{3,}\{|^\([\w-]+\)=$", text, re.M), text
+
+
+def test_jupyterlab_shows_no_role_and_no_fence_and_all_captions(browser, tmp_path):
+    (tmp_path / "page.ipynb").write_text(json.dumps(copies.readable(notebook(), ROOT)))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--expose-app-in-browser",
+    ]
+    command += [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={tmp_path}"]
+    with open(tmp_path / "log", "wb") as log:
+        lab = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        page = browser.new_page(viewport={"width": 1280, "height": 4000})
+        for _ in range(120):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.5)
+        page.goto(f"http://127.0.0.1:{port}/lab/tree/page.ipynb?reset", timeout=120_000)
+        page.wait_for_function(
+            "document.querySelector('.jp-Notebook')?.innerText.includes('What LiRA finds')",
+            timeout=120_000,
+        )
+        text = page.inner_text(".jp-Notebook")
+        page.close()
+    finally:
+        lab.terminate()
+        lab.wait()
+    assert "What we found" in text and "Table 1.1. Rows of Figure 1.1" in text
+    assert "It is Sablayrolles et al. (2019), in Figure 1.1 and (1.1); see members." in text
+    assert not re.search(r":::|\{(?!ours)[a-z:]+\}`|<details>|```", text)
 
 
 def test_launch_buttons_open_the_copies():
