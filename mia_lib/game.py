@@ -237,6 +237,25 @@ class Game:
             self.scores(attacks), self.target_members, names, draws=draws, **columns
         )
 
+    def compare(
+        self,
+        attack: str | Callable[[View], np.ndarray],
+        other: str | Callable[[View], np.ndarray],
+        metric: str = "auc",
+        level: float = 0.95,
+        draws: int = 1000,
+    ) -> metrics.Interval:
+        """By how much an attack is ahead of another on the same targets and records, with its interval, see `metrics.compare`.
+
+        Args:
+            attack, other: names of `registry.ATTACKS`, or functions that give scores [N] from a `View`.
+            metric: such as "auc" or "tpr_at_fpr=0.01". level, draws: of the interval.
+        """
+        scores = self.scores({"attack": attack, "other": other})
+        return metrics.compare(
+            metric, scores["attack"], scores["other"], self.target_members, level=level, draws=draws
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class View:

@@ -553,8 +553,8 @@ def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
         network = factory.func(*factory.args, **custom.arguments_of(factory, shape, classes))
     except Exception as error:
         raise MiaError(
-            f"architecture = {architecture!r} cannot be made for records of shape {shape} and {classes} classes: "
-            f"{type(error).__name__}: {error}"
+            f"architecture = {architecture!r} cannot be made for records of {_shape_in_words(shape)} and {classes} "
+            f"classes: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(network, nn.Module):
         raise MiaError(
@@ -578,8 +578,18 @@ def _build_own(architecture: str, shape: tuple, classes: int) -> nn.Module:
             f"architecture = {architecture!r} has {other[0]} of type {weights[other[0]].dtype}: float32 is needed; "
             "leave .double() and .half() out. For bfloat16 there is precision."
         )
+    if empty := [name for name, weight in weights.items() if not weight.numel()]:
+        raise MiaError(
+            f"architecture = {architecture!r} has {empty[0]} without any entry, of shape "
+            f"{tuple(weights[empty[0]].shape)}: it was made for records of {_shape_in_words(shape)}."
+        )
     network.register_forward_pre_hook(_in_order)
     return give_logits(network).train()
+
+
+def _shape_in_words(shape: tuple) -> str:
+    """The shape of a record, and of images in which order it has channels, which `forward` gets in another."""
+    return f"shape {shape}" + " (H, W, C; `forward` gets [B, C, H, W])" * (len(shape) == 3)
 
 
 def give_logits(network: nn.Module) -> nn.Module:
@@ -715,7 +725,7 @@ def _tried(subject: str, network: nn.Module, inputs: torch.Tensor) -> torch.Tens
     try:
         return network(inputs)
     except Exception as error:
-        kind = "images [B, C, H, W]" if inputs.ndim == 4 else "tables [B, D]"
+        kind = "images [B, C, H, W] of `shape` (H, W, C)" if inputs.ndim == 4 else "tables [B, D]"
         kind = kind if inputs.is_floating_point() else "token ids [B, L]"
         raise MiaError(
             f"{subject} cannot take a batch of shape {tuple(inputs.shape)} of type {str(inputs.dtype)[6:]}, {kind}: "

@@ -383,10 +383,12 @@ claims.show("banks", verdicts)
 #     return own(view.own("logit_scaled_confidence"), *view.references("logit_scaled_confidence"))
 #
 # game = Game.of(answers, targets, counts[-1])
-# game.frame({"mine": mine, "LiRA": "LiRA"}, ["auc", "tpr_at_fpr=0.01"])
+# game.frame({"mine": mine, "LiRA": "LiRA", "RMIA": "RMIA"}, ["auc", "tpr_at_fpr=0.01"])
+# print("mine less LiRA:", game.compare(mine, "LiRA", "tpr_at_fpr=0.01"))
 # ```
 #
-# Better than LiRA? `mia course try FILE` ranks it beside the attacks of this page at equal references and queries
+# The last line is the difference on the same targets and records with its interval: above zero yours is ahead. `registry.ATTACKS` of
+# `mia_lib.attacks` has the names of the book's attacks. Better than LiRA? `mia course try FILE` ranks it beside the attacks of this page at equal references and queries
 # ([how](../book/course.md)).
 # ````
 #

@@ -23,10 +23,10 @@
 
 # %% tags=["parameters", "hide-input"]
 tables: list[str] = ["german_credit", "hepatitis", "adult"]  # tables of records, with the released network [german_credit | hepatitis | adult; not empty; distinct]
-table_plays: int = 40  # plays on each table, at most; on the larger tables eight [4..200]
+table_plays: int = 40  # plays on each table, at most; on the larger tables eight [4..200; verdicts from 8]
 image_dataset: str = "cifar10"  # images of the same tables and of Figures 1, 2 and 4 (see `mia data ls`) [data set]
 image_records: int = 0  # of its training records the first so many; 0 for all [0..60000]
-image_plays: int = 8  # plays on images [2..64]
+image_plays: int = 8  # plays on images [2..64; verdicts from 8]
 image_architecture: str = "watson_cnn"  # of the networks on images [architecture]
 image_epochs: int = 50  # of targets and references on images [1..500]
 image_batch_size: int = 128  # of these [1..10000]

@@ -23,7 +23,7 @@
 
 # %% tags=["parameters", "hide-input"]
 banks: list[str] = ["cifar10", "cifar100", "resnet9", "cifar10_by_heart", "cifar100_by_heart", "fashion_by_heart"]  # published banks [cifar10 | cifar100 | resnet9 | cifar10_by_heart | cifar100_by_heart | fashion_by_heart; not empty; distinct]
-targets: int = 16  # networks of each that are attacked, one of each complementary pair [2..16]
+targets: int = 16  # networks of each that are attacked, one of each complementary pair [2..16; verdicts from 8]
 records: int = 50000  # of the training records the first so many are judged, as far as a bank has them [400..50000]
 counts: list[int] = [1, 2, 8]  # references, besides those compared and the most that a bank has [1..126; ascending; not empty]
 compared: int = 8  # references that a few are, in the guide and the table of all attacks [2..14; even]

@@ -26,7 +26,7 @@
 resnet: bool = True  # whether to attack the published networks ResNet-9 of CIFAR-10, too
 images: list[str] = ["cifar10", "cifar100"]  # of small networks (see `mia data ls`) [data set; not empty; distinct]
 models: list[int] = [64, 32]  # small networks in complementary pairs, each trained on half of the pool [4..256; even; as many as images]
-targets: int = 8  # networks that are attacked, one of each pair [2..128]
+targets: int = 8  # networks that are attacked, one of each pair [2..128; verdicts from 8]
 records: int = 0  # of the pool; 0 for all training records [0..60000]
 unused: int = 0  # further records, which no network is trained on, where the pool is not all [0..60000]
 judged: int = 10000  # members that are judged, at most [20..60000]
@@ -41,7 +41,7 @@ second_seed: int = 1  # of a second bank of CIFAR-10, attacked as well where it 
 counts: list[int] = [2, 4, 6, 8, 16, 30, 62]  # references, as far as there are so many [2..254; even; not empty; ascending]
 tables: list[str] = ["adult"]  # of boosted trees [data set; not empty; distinct]
 table_models: int = 66  # boosted trees in complementary pairs [4..1000; even]
-table_targets: int = 16  # of these, that are attacked, one of each pair [2..500]
+table_targets: int = 16  # of these, that are attacked, one of each pair [2..500; verdicts from 8]
 table_records: int = 10000  # of the pool; 0 for three quarters of all [0..10000000]
 table_unused: int = 4000  # further records, which no trees are grown on; 0 for all others [0..10000000]
 table_held: int = 1000  # of the public records, set aside [20..10000000]

@@ -43,6 +43,26 @@ def test_models_of_which_all_signals_are_known_are_the_first_references_and_alon
         replace(costly, targets=range(0, 8, 2))
 
 
+def test_two_attacks_are_compared_on_the_same_targets_and_records():
+    game = Game.of(BANK, 4, 6)
+    ahead = game.compare(
+        lambda view: view.own("loss") * 0, "LiRA", "tpr_at_fpr=0.05", level=0.9, draws=50
+    )
+    scores = game.scores({"mine": lambda view: view.own("loss") * 0, "LiRA": "LiRA"})
+    assert ahead == metrics.compare(
+        "tpr_at_fpr=0.05",
+        scores["mine"],
+        scores["LiRA"],
+        game.target_members,
+        level=0.9,
+        draws=50,
+    )
+    assert ahead.high < 0
+    assert game.compare("LiRA", "LiRA").value == 0
+    with pytest.raises(MiaError, match="Did you mean 'LiRA'"):
+        game.compare("MALT", "LIRA")
+
+
 def test_an_attack_that_writes_into_what_it_is_given_changes_no_other_score():
     game = Game.of(BANK, 2, 6)
 

@@ -3,19 +3,19 @@
     import checks
     checks.run("lira", globals())
 
-Every run draws new data, so no answer can be learned by heart; `seed` draws the same data again. A check tries what must hold
-of any right answer: what it may not look at, what it has to ignore, what cannot change it. So loops, one line of NumPy and
-float32 are all accepted.
+Every run draws the same data, several times for a check, so that a notebook passes as many at the desk as at home; `seed`
+draws others. A check tries what must hold of any right answer: what it may not look at, what it has to ignore, what cannot
+change it. So loops, one line of NumPy and float32 are all accepted.
 """
 
 from __future__ import annotations
 
 import importlib
-import secrets
 
 import numpy as np
 
 DRAWS = 5  # of a check's data, so that no answer is right by luck; a module whose checks draw many themselves has its own
+_asked = False  # whether a student's function is being checked
 
 
 class Wrong(Exception):
@@ -41,7 +41,9 @@ def call(work: dict, name: str, *arguments):
     function = work.get(name)
     need(callable(function), f"There is no function `{name}` here. Run the cell that defines it, and keep its name.")
     given = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
+    global _asked
     try:
+        _asked = True
         with np.errstate(all="ignore"):
             made = function(*given)
     except NotImplementedError:
@@ -49,6 +51,8 @@ def call(work: dict, name: str, *arguments):
     except Exception as error:  # whatever a student's code raises is told, not raised
         shapes = ", ".join(str(one.shape) if isinstance(one, np.ndarray) else type(one).__name__ for one in arguments)
         raise Wrong(f"`{name}` stopped with {type(error).__name__}: {str(error)[:200]}. It was given {shapes}.") from None
+    finally:
+        _asked = False
     for one, copy in zip(arguments, given, strict=True):
         need(not isinstance(one, np.ndarray) or np.array_equal(one, copy),
              f"`{name}` changes an array that it was given. Work on a copy: whoever calls it still needs the old one.")
@@ -84,16 +88,15 @@ def titles(exercise: str) -> list[str]:
     return [check.__doc__.splitlines()[0].rstrip(".") for check in _module(exercise).CHECKS]
 
 
-def one(exercise: str, number: int, work: dict, seed: int | None = None) -> str:
+def one(exercise: str, number: int, work: dict, seed: int = 0) -> str:
     """A single check, on several draws of its data: "right", or a sentence that says what is wrong.
 
     Args:
         exercise: its name.
         number: of the check, from 0.
         work: what the notebook has defined.
-        seed: of the data; new data every time by default.
+        seed: of the data.
     """
-    seed = secrets.randbelow(10**6) if seed is None else seed
     try:
         for draw in range(getattr(_module(exercise), "DRAWS", DRAWS)):
             _module(exercise).CHECKS[number](work, np.random.default_rng([seed, number, draw]))
@@ -102,14 +105,12 @@ def one(exercise: str, number: int, work: dict, seed: int | None = None) -> str:
     return "right"
 
 
-def run(exercise: str, work: dict, seed: int | None = None) -> int:
+def run(exercise: str, work: dict, seed: int = 0) -> int:
     """Try everything, print what was found, and return how many checks passed."""
-    seed = secrets.randbelow(10**6) if seed is None else seed
     found = [one(exercise, number, work, seed) for number in range(len(titles(exercise)))]
     right = sum(said == "right" for said in found)
     show(titles(exercise), found)
-    again = "" if right == len(found) else f" The same data again: checks.run({exercise!r}, globals(), seed={seed})"
-    print(f"{right} of {len(found)} checks of {exercise} pass.{again}")
+    print(f"{right} of {len(found)} checks of {exercise} pass.")
     return right
 
 
@@ -133,8 +134,8 @@ def _module(exercise: str):
 
 
 def bank(rng: np.random.Generator, models: int = 12, records: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """A made-up bank: scores [M, N], higher for members, and members [M, N] in complementary pairs (0 and 1, 2 and 3, "
-      "...)."""
+    """A made-up bank: scores [M, N], higher for members, and members [M, N] in complementary pairs (0 and 1, 2 and 3,
+    ...)."""
     half = rng.permuted(np.tile(np.arange(records) < records // 2, (models // 2, 1)), axis=1)
     members = np.empty((models, records), bool)
     members[0::2], members[1::2] = half, ~half
@@ -173,6 +174,34 @@ def blind(work: dict, name: str, score: np.ndarray, members: np.ndarray, target:
 
 
 # --------------------------------------------------------------------------------------------- for looking at a result
+
+
+def less_the_others(signal, members, target: int = 0, count: int = 30) -> np.ndarray:
+    """The target's signal less its mean under the models without the record, of the `count` models after the target's pair.
+
+    signal: [M, N]. members: bool [M, N]. Returns [N]. No answer to an exercise may call it.
+    """
+    _for_looking_only()
+    others = [model for model in range(len(members)) if model // 2 != target // 2][:count]
+    signal, outside = np.asarray(signal, float), ~members[others]
+    return signal[target] - (signal[others] * outside).sum(0) / outside.sum(0)
+
+
+def told(flags, loss, gradients, hessian, members, learning_rate, damping) -> np.ndarray:
+    """The inverse Hessian attack of an auditor who takes whoever is flagged out of the gradient of all, and nobody else, [N].
+
+    Arguments as for `iha`, and flags: bool [N]. No answer to an exercise may call it.
+    """
+    _for_looking_only()
+    A, n = hessian + damping * np.eye(len(hessian)), members.sum()
+    rest = gradients[members].sum(0) / n - flags[:, None] * gradients / n
+    x, x0 = (np.linalg.solve(A, one.T).T for one in (gradients, rest))
+    return loss - ((x**2).sum(1) / n + 2 * (x0 * x).sum(1)) / learning_rate
+
+
+def _for_looking_only() -> None:
+    if _asked:
+        raise RuntimeError("this function of checks is there to look at a result, and an answer is to be your own")
 
 
 def auc(scores, members) -> float:

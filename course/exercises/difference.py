@@ -67,14 +67,9 @@ checks.run("difference", globals())
 # %% tags=["signals"]
 bank = np.load("signals.npz")
 score, members = bank["margin"].astype(float), bank["members"]
-
-def calibrated(count):
-    outside = ~members[2:2 + count]
-    return score[0] - (score[2:2 + count] * outside).sum(0) / outside.sum(0)
-
-most = calibrated(30)
+most = checks.less_the_others(score, members)
 for count in (2, 16):
-    few = calibrated(count)
+    few = checks.less_the_others(score, members, count=count)
     low, high = difference(most, few, members[0], draws, np.random.default_rng(0))
     print(f"AUC {auc(few, members[0]):.3f} with {count}, {auc(most, members[0]):.3f} with 30: the difference is from "
           f"{low:.3f} to {high:.3f}")

@@ -30,15 +30,14 @@ import numpy as np
 # %% [markdown]
 # ## The others
 #
-# The auditor computes the same thing for each record: the mean gradient of all *others* in the training set. The mean is over the whole
-# training set of $n$ records: who is taken out leaves a gap in the sum, and the sum is still divided by $n$.
+# The auditor computes the same thing for each record: the mean gradient of all *others* in the training set of $n$ records. Who is taken out
+# leaves a gap in the sum, and the sum is still divided by $n$. Who are the others of a member, and who are those of a stranger?
 
 # %%
 def others(gradients, members):
     """Mean gradient of the training set's other records, for each record.
 
-    gradients: [N, P], of each record's loss. members: bool [N]; n of them are True. Returns [N, P]: for a member the sum over
-    all members but itself, for a stranger the sum over all members, both divided by n.
+    gradients: [N, P], of each record's loss. members: bool [N]; n of them are True. Returns [N, P].
     """
     ### BEGIN SOLUTION
     n = members.sum()
@@ -50,10 +49,13 @@ def others(gradients, members):
 # %% [markdown]
 # ## The score
 #
-# With $A = H + \text{damping} \cdot I$, the Newton step of the record $x = A^{-1} g$ and that of the others $x_0 = A^{-1} g_0$, the attack of the
-# paper (without momentum and weight decay) is
+# A Newton step is $A^{-1}$ times a mean gradient, with $A = H + \text{damping} \cdot I$. The auditor asks of two: the step $s$ of the others
+# alone, and the step $s'$ when the record is put in with them, as one of $n$. The attack of the paper (without momentum and weight decay) takes
+# off the loss by how much the square of the length grows,
 #
-# $$ \ell - \frac{1}{\lambda} \Big( \frac{\lVert x \rVert^2}{n} + 2\, x_0^\top x \Big) . $$
+# $$ \ell - \frac{n}{\lambda} \big( \lVert s' \rVert^2 - \lVert s \rVert^2 \big) . $$
+#
+# What is $s'$, written with $s$ and the gradient $g$ of the record? With a pencil first: two products of gradients are left.
 
 # %%
 def iha(loss, gradients, hessian, members, learning_rate, damping):
@@ -95,9 +97,7 @@ hessian = (z[inside] * (p * (1 - p))[inside, None]).T @ z[inside] / inside.sum()
 flags = np.random.default_rng(0).permutation(inside)
 checks.tell("loss alone", -loss, inside)
 checks.tell("IHA", iha(loss, gradients, hessian, inside, learning_rate, damping), inside)
-A, n = hessian + damping * np.eye(len(hessian)), inside.sum()
-x, rest = (np.linalg.solve(A, one.T).T for one in (gradients, gradients[inside].sum(0) / n - flags[:, None] * gradients / n))
-told = loss - ((x**2).sum(1) / n + 2 * (rest * x).sum(1)) / learning_rate
+told = checks.told(flags, loss, gradients, hessian, inside, learning_rate, damping)
 checks.tell("IHA told random flags, finds the flags", told, flags)
 
 # %% tags=["right"]

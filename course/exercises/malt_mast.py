@@ -71,10 +71,9 @@ checks.run("malt_mast", globals())
 bank = np.load("signals.npz")
 loss, members = bank["loss"], bank["members"]
 references = [m for m in range(len(loss)) if m // 2 != target // 2]  # neither the target nor the other model of its pair
-outside = ~members[references]
 checks.tell("MALT", malt(loss[target]), members[target])
 checks.tell("MAST", mast(loss[target], loss[references], members[references]), members[target])
-checks.tell("mean of the others", (loss[references] * outside).sum(0) / outside.sum(0) - loss[target], members[target])
+checks.tell("mean of the others", checks.less_the_others(-loss, members, target), members[target])
 checks.tell("mean of all", loss[references].mean(0) - loss[target], members[target])
 
 # %% [markdown]

@@ -83,8 +83,7 @@ bank = np.load("signals.npz")
 rng = np.random.default_rng(seed)
 few = rng.permutation(len(bank["members"][0]))[:records]
 members, half = bank["members"][0][few], rng.random(len(few)) < 0.5
-loss, outside = bank["loss"][2:, few].astype(float), ~bank["members"][2:, few]
-calibrated = (loss * outside).sum(0) / outside.sum(0) - bank["loss"][0, few]
+calibrated = checks.less_the_others(-bank["loss"][:, few], bank["members"][:, few])
 blind = rng.normal(size=(attacks, len(few)))
 for name, scores in (("nothing", blind), ("something", np.vstack([blind, calibrated]))):
     highest = max(checks.auc(one, members) for one in scores)

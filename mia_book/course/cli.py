@@ -35,11 +35,15 @@ def _root() -> Path:
 def export(
     to: Path = TO,
     edition: str = typer.Option("student", help="student, without solutions, or lecturer."),
+    only: str = typer.Option(
+        "", metavar="NAMES", help="Some exercises, as malt_mast,lira: those of a week."
+    ),
 ) -> None:
     """Write the exercises as notebooks, with their checks and signals to try them on."""
     from mia_book.course import export as exporting
 
-    typer.echo(exporting.write(to, _root(), edition))
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    typer.echo(exporting.write(to, _root(), edition, names))
 
 
 @app.command("data")
@@ -57,9 +61,7 @@ def data(
 @app.command("check")
 def check(
     notebooks: list[Path] = typer.Argument(help="Notebooks that were handed in, .ipynb or .py."),
-    seed: int | None = typer.Option(
-        None, min=0, help="Of the checks' data, the same for all; new for each by default."
-    ),
+    seed: int = typer.Option(0, min=0, help="Of the checks' data; students have 0."),
     seconds: int = typer.Option(
         marking.SECONDS, min=1, help="For one notebook; the slowest exercise takes a few."
     ),
@@ -163,7 +165,11 @@ def _rank(challenge, paths: list[Path], kept: bool = False) -> tuple[list, list[
         typer.echo(
             f"{rank:>7}  {place.team:22} TPR at 1 % FPR {place.tpr:.1%}  AUC {place.auc:.3f}"
         )
-    typer.echo("\n".join([game.say_who_won(places), *game.say_whom_to_read(places)]))
+    typer.echo(
+        "\n".join(
+            [game.say_who_won(places, len(challenge.members)), *game.say_whom_to_read(places)]
+        )
+    )
     if len(refused) == len(paths):
         raise typer.Exit(1)
     return places, refused

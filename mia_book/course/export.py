@@ -6,6 +6,7 @@ import importlib
 import pprint
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import jupytext
@@ -15,9 +16,13 @@ from mia_book.course import bank
 from mia_book.course.exercises import Exercise, importable, load_exercises
 from mia_lib import documents, store
 from mia_lib.errors import MiaError, check_choice
+from mia_lib.published.pieces import pieces
+from mia_lib.published.reading import DEFINITIONS
 
 EDITIONS = ("student", "lecturer")
 SIGNALS, WRITING = "signals.npz", ".writing-"
+FIRST = "attack_a_bank"  # notebook of the first week, which attacks `BANK` by the library
+BANK = "bank/cifar10-small"
 
 
 def class_runs(root: Path) -> dict[str, str]:
@@ -29,30 +34,34 @@ def class_runs(root: Path) -> dict[str, str]:
     return {name: command for name, command in runs.items() if command}
 
 
-def write(to: Path, root: Path, edition: str = "student") -> Path:
-    """Write an edition of all exercises.
+def write(to: Path, root: Path, edition: str = "student", only: Sequence[str] = ()) -> Path:
+    """Write an edition of all exercises, or of some.
 
     Args:
         to: a folder that does not exist or is empty. root: of the book. edition: one of `EDITIONS`.
+        only: names of exercises, and `FIRST` for the notebook of the first week; all when empty.
 
     Raises:
-        MiaError: a folder that is not empty, an unknown edition, a book without exercises.
+        MiaError: a folder that is not empty, an unknown edition or exercise, a book without exercises.
     """
     check_choice("edition", edition, EDITIONS)
+    names = [FIRST, *(exercise.name for exercise in load_exercises(root))]
+    for name in only:
+        check_choice("only", name, names)
     empty_folder(to)
     # where the disk is full, no half of it is left
     with tempfile.TemporaryDirectory(prefix=WRITING, dir=to) as whole:
-        _write(Path(whole), root, edition)
+        _write(Path(whole), root, edition, only or names)
         for path in Path(whole).iterdir():
             path.rename(to / path.name)
     return to
 
 
-def _write(to: Path, root: Path, edition: str) -> None:
-    exercises, checks = load_exercises(root), root / "course" / "checks"
-    for path in checks.glob("**/*.*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            store.write(to / "checks" / path.relative_to(checks), path.read_bytes())
+def _write(to: Path, root: Path, edition: str, names: Sequence[str]) -> None:
+    exercises = [exercise for exercise in load_exercises(root) if exercise.name in names]
+    checks = root / "course" / "checks"
+    for stem in ("__init__", "__main__", *(exercise.name for exercise in exercises)):
+        store.write(to / "checks" / f"{stem}.py", (checks / f"{stem}.py").read_bytes())
     for exercise in exercises:
         notebook = exercise.student() if edition == "student" else exercise.lecturer()
         notebook.metadata.pop("jupytext", None)
@@ -62,9 +71,20 @@ def _write(to: Path, root: Path, edition: str) -> None:
             )
         store.write(to / "tests" / f"{exercise.name}.py", otter(exercise).encode())
     bank.write(to / SIGNALS)
-    for notebook in (root / "course").glob("*.ipynb"):
-        shutil.copy(notebook, to)
+    if FIRST in names:
+        shutil.copy(root / "course" / f"{FIRST}.ipynb", to)
+        _write_library(to / "book", root)
     store.write(to / "README.md", readme(exercises, root, edition).encode())
+
+
+def _write_library(to: Path, root: Path) -> None:
+    """Write what the notebook of the first week needs: the modules of `mia_lib`, and one published bank."""
+    published = root / "data" / "published"
+    files = [*(root / "mia_lib").rglob("*.py"), published / DEFINITIONS]
+    for piece in pieces(BANK, published):
+        files += [piece.path, piece.path.with_name(piece.manifest["file"])]
+    for path in files:
+        store.write(to / path.relative_to(root), path.read_bytes())
 
 
 def empty_folder(to: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import stat
@@ -24,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 
@@ -38,6 +40,7 @@ from mia_lib.errors import MiaError, check_range, check_whole, first_line, is_fu
 
 FPR, METRICS = 0.01, ("tpr_at_fpr=0.01", "auc")
 DRAWS = 200
+MOST_TARGETS = 256  # that a lecturer would train
 TITLE = "Who was in the training set?"  # of the page
 SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
@@ -426,7 +429,7 @@ def write_page(
         title=TITLE,
         places=places,
         final=final,
-        verdicts=[say_who_won(places), *say_whom_to_read(places)],
+        verdicts=[say_who_won(places, members.shape[0]), *say_whom_to_read(places)],
         refused=refused,
         targets=members.shape[0],
         records=members.shape[1],
@@ -439,15 +442,36 @@ def write_page(
     return path
 
 
-def say_who_won(places: list[Place]) -> str:
-    """A sentence that names the winner, or the teams that these targets cannot tell apart."""
+def say_who_won(places: list[Place], targets: int) -> str:
+    """Words that name the winner, or the teams that so many targets cannot tell apart and how many targets might."""
     first = [place.team for place in places if place.best == 1]
     if len(first) == 1:
         return f"{first[0]} is ahead of everyone, by differences that are more than chance."
     return (
         f"Who is first cannot be told: {', '.join(first[:-1])} and {first[-1]} may each be the best. The order in which "
-        "they stand is that of these targets."
+        "they stand is that of these targets. Where spans of ranks overlap the difference may be chance, and a team with a "
+        "wide interval may be the best though one with a higher rate cannot be: its difference from the first is less sure. "
+        f"{propose(places, targets)}"
     )
+
+
+def propose(places: list[Place], targets: int) -> str:
+    """A sentence that says how many targets would tell the first from the next, if both keep their rates.
+
+    The width of the interval shrinks with the root of their number; its level allows for all pairs of teams.
+    """
+    first, second = places[0].tpr, places[1].tpr
+    pairs = len(places) * (len(places) - 1) / 2
+    wider = NormalDist().inv_cdf(1 - 0.025 / pairs) / NormalDist().inv_cdf(0.975)
+    width, lead = wider * (first.high - first.low) / 2, first.value - second.value
+    wanted = targets * (width / lead) ** 2 if lead > 0 else math.inf
+    if not wanted <= MOST_TARGETS:
+        return (
+            f"No number of targets up to {MOST_TARGETS} would tell the first two apart: they find the same within "
+            f"{100 * abs(lead):.1f} points. Let them share the place."
+        )
+    more = max(2 * targets, 4 * math.ceil(wanted / 2))
+    return f"About {more} would (`mia course play --targets {more}`, half of them for the end), if both keep their rates."
 
 
 def say_whom_to_read(places: list[Place]) -> list[str]:

@@ -35,7 +35,7 @@ class Mark:
         return not self.exercise
 
 
-def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECONDS) -> Mark:
+def mark(path: Path, root: Path, seed: int = 0, seconds: float = SECONDS) -> Mark:
     """Run a student's notebook in a process of its own, in its folder, with the checks of the book in the place of the
     student's.
 
@@ -46,7 +46,7 @@ def mark(path: Path, root: Path, seed: int | None = None, seconds: float = SECON
         seconds: that the notebook may take.
     """
     command = [sys.executable, "-P", "-m", "checks", "--json", str(path.absolute())]
-    command += [] if seed is None else ["--seed", str(seed)]
+    command += ["--seed", str(seed)]
     try:
         folder = path.parent if path.parent.is_dir() else Path.cwd()
         done = child.run(command, folder, seconds, _environment(root))

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from mia_book import folders
-from mia_book.pages import outputs, pages, prose, runner, sync
+from mia_book.pages import copies, outputs, pages, prose, runner, sync
 from mia_book.pages.parameters import PUBLISHED, find_root, validate
 from mia_lib import documents, store
 from mia_lib.errors import MiaError
@@ -218,6 +218,7 @@ def contents(root: Path, executed: dict[str, dict]) -> dict[str, bytes]:
         files[f"notebooks/{name}.ipynb"] = (
             json.dumps(pages.page(notebook), indent=1, sort_keys=True) + "\n"
         ).encode()
+    files |= copies.files(resolved, root)
     if primer.PAGE in files:
         resolved[primer.NAME] = primer.notebook()
         runs[primer.NAME] = prose.run_of(resolved[primer.NAME], root)

@@ -14,6 +14,7 @@ semicolons, or nothing for any value of the type. Each clause becomes a field's 
     [even]             a whole number that two divides
     [as many as NAME]  a list as long as that of another parameter
     [N items], [not empty], [distinct], [ascending]
+    [verdicts from N]  any number, but with fewer repetitions no claim is judged
 
 A data set is a name of `mia data ls`, or records of the reader's own, FILE.npz; an architecture one of this library, or a
 network of the reader's own, MODULE:NAME. So a notebook takes them where its brackets have one of these two kinds. Where it
@@ -50,8 +51,8 @@ PRESETS = {  # what each is for; a notebook may have others
 }
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 FORMS = (
-    "Allowed are low..high of a number, even of a whole one, words as a | b, and of a list also not empty, distinct, "
-    "ascending, N items and as many as NAME, another parameter; between two of them a semicolon."
+    "Allowed are low..high of a number, even and verdicts from N of a whole one, words as a | b, and of a list also not "
+    "empty, distinct, ascending, N items and as many as NAME, another parameter; between two of them a semicolon."
 )
 
 
@@ -79,6 +80,12 @@ class Parameter:
     def clauses(self) -> list[str]:
         """Clauses of what the brackets hold, which semicolons part."""
         return [clause.strip() for clause in self.allowed.split(";") if clause.strip()]
+
+    @property
+    def judged_from(self) -> int:
+        """Repetitions from which on claims are judged; 0 where the brackets say nothing of it."""
+        found = re.search(r"verdicts from (\d+)", self.allowed)
+        return int(found[1]) if found else 0
 
     @property
     def takes_own(self) -> bool:
@@ -280,6 +287,18 @@ def where_own(declarations: Sequence[Parameter]) -> str:
     return "this notebook takes none, for it attacks models that are published."
 
 
+def say_unjudged(declarations: Sequence[Parameter], values: Mapping) -> str:
+    """Sentence that says of which parameters so few repetitions are asked for that no claim is judged; "" where of none."""
+    few = [
+        f"{p.name} = {values[p.name]} (they need {p.judged_from})"
+        for p in declarations
+        if p.judged_from and values[p.name] < p.judged_from
+    ]
+    return (
+        f"verdicts of claims about this many will read 'not run': {', '.join(few)}" if few else ""
+    )
+
+
 def _meaning(parameter: Parameter) -> str:
     """Sentence that says what a parameter means and what is allowed."""
     text = f"It means: {parameter.meaning}" + f" [{parameter.allowed}]" * bool(parameter.allowed)
@@ -302,6 +321,8 @@ def _annotation(parameter: Parameter, values: Mapping):
             item.append(Field(ge=low, le=high))
         elif clause == "even" and kind == "int":
             item.append(Field(multiple_of=2))
+        elif clause == f"verdicts from {parameter.judged_from}" and kind == "int":
+            continue  # it says what a run tells, and refuses nothing
         elif clause in ("distinct", "ascending"):
             whole.append(AfterValidator(partial(_in_order, clause)))
         elif clause == "not empty":

@@ -26,7 +26,9 @@ from __future__ import annotations
 import copy
 import csv
 import difflib
+import random
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -478,12 +480,27 @@ def quiz_questions(name: str, root: Path | None = None, where: str = "") -> list
     """
     known = folders.find("quiz.yaml", find_root(root))
     path = known[check_choice(f"{where}quiz", name, known)]
-    return [
+    questions = [
         validated(Question, question, f"{where}quiz {name}, question {number}: ")
         for number, question in enumerate(
             documents.load(path, list, "Write a list of questions."), 1
         )
     ]
+    return _spread(questions, name)
+
+
+def _spread(questions: list[Question], name: str) -> list[Question]:
+    """The questions with their right options in places drawn by the quiz's name, each place as often as the others; wrong
+    options keep their order."""
+    draws, moved = random.Random(name), []
+    used: Counter[int] = Counter()
+    for question in questions:
+        place = min(range(len(question.options)), key=lambda place: (used[place], draws.random()))
+        used[place] += 1
+        options = [option for option in question.options if not option.right]
+        options.insert(place, question.options[question.answer])
+        moved.append(question.model_copy(update={"options": options}))
+    return moved
 
 
 def quiz_page(questions: list[Question]) -> str:

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mia_book.pages import build, outputs, pages, prose, runner
+from mia_book.pages import build, copies, outputs, pages, prose, runner
 from mia_book.pages.parameters import as_typed, find_root, own, validate
 from mia_lib import documents, store
 from mia_lib.progress import Bars
@@ -36,20 +36,26 @@ NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme
 
 
 def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> Path:
-    """Draw the page of an executed notebook beside it, in one file that needs no network, and the reports of its audits.
+    """Draw the page of an executed notebook beside it, in one file that needs no network, and the reports of its audits; and
+    write a copy that reads like the page in JupyterLab, NAME-copy.ipynb.
 
     Raises:
         BookFailed: Sphinx stopped.
     """
-    bars = bars or Bars()
+    bars, root, content = bars or Bars(), find_root(root), documents.load(notebook)
     bars.say(f"{notebook.stem}: drawing the page")
     text, warnings = render(notebook, root)
     for warning in warnings:
         bars.say(warning)
-    for file, report in outputs.displayed(documents.load(notebook)).report_files().items():
+    for file, report in outputs.displayed(content).report_files().items():
         store.write(notebook.parent / file, report.encode())
     page = notebook.with_suffix(".html")
     store.write(page, text.encode())
+    resolved = prose.resolve_roles(content, prose.run_of(content, root))
+    store.write(
+        notebook.with_stem(f"{notebook.stem}-copy"),
+        json.dumps(copies.readable(resolved, root), indent=1).encode(),
+    )
     return page
 
 

@@ -35,9 +35,11 @@ from mia_book.pages.parameters import (
     own,
     parameters,
     read,
+    say_unjudged,
     texts,
     validate,
 )
+from mia_book.publishing import plans
 from mia_lib import PACKAGES, custom, documents, store
 from mia_lib.data import sets
 from mia_lib.errors import MiaError, attempt, explain
@@ -588,6 +590,12 @@ def _tidy(notebook) -> None:
             del cell.metadata["tags"]
 
 
+def prepare(name: str, runs: Sequence[Mapping], root: Path) -> None:
+    """Refuse runs that measure too long or whose data cannot be had, before anything runs, see `plans.prepare`."""
+    with import_path([folder for values in runs for folder in beside(root, values)]):
+        plans.prepare(name, runs)
+
+
 def run(
     name: str,
     given: dict | None = None,
@@ -608,7 +616,7 @@ def run(
         Path of the executed notebook, NAME.ipynb, for `run_page.write` to draw.
 
     Raises:
-        MiaError: bad input, before anything runs.
+        MiaError: bad input, too long a measurement, or data that cannot be had, before anything runs.
         NotebookFailed: a cell raised.
     """
     root = find_root(root)
@@ -629,6 +637,9 @@ def run(
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED
         store.write(target, json.dumps(notebook, indent=1).encode())
     else:
+        prepare(name, [values], root)
+        if unjudged := say_unjudged(parameters(name, preset, root), values):
+            bars.say(f"{name}: {unjudged}")
         if record:
             bars.say(
                 f"{name}: the run that was in {folder} stays there as {_put_aside(target, record['key'])}"

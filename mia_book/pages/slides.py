@@ -285,11 +285,17 @@ def _in_html(question: prose.Question, where: str, source: _Source) -> dict:
 
 
 def _sheets(source: _Source, titles: Mapping[str, str]) -> dict[str, list[dict]]:
-    """All quizzes to print, by their title, which is that of a deck where there is one."""
+    """All quizzes to print, in the order of the course, by their title, which is that of a deck where there is one."""
+    chapters = folders.in_order(source.root)
+
+    def place(name: str) -> tuple[int, str]:
+        """What is no chapter, the prerequisites and the primer, comes first."""
+        return (chapters.index(name) if name in chapters else -1), name
+
     return {
         titles.get(name, name.capitalize()): [
             _in_html(question, f"quiz {name}", source)
             for question in prose.quiz_questions(name, source.root)
         ]
-        for name in folders.find("quiz.yaml", source.root)
+        for name in sorted(folders.find("quiz.yaml", source.root), key=place)
     }

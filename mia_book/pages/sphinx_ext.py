@@ -13,6 +13,7 @@ from pathlib import Path
 
 from docutils import nodes
 
+FOLDER, BUILT = "copies", "_build/book/_build/html"  # of executed copies, beside the pages
 # class of what needs them
 SCRIPTS = {"mia-explore": ("vega.js", "explore.js"), "mia-game": ("play.js",)}
 FIGURE = re.compile(
@@ -60,10 +61,25 @@ def finish_page(app, pagename, templatename, context, doctree) -> None:
         body = FIGURE.sub(r'\1 aria-labelledby="\2-number">\3 id="\2-number">', context["body"])
         body = UNCAPTIONED.sub('<figure role="none"', body)
         context["body"] = PERCENT.sub(lambda found: found[1] or "\N{NO-BREAK SPACE}", body)
+    _launch_copies(pagename, context.get("header_buttons", []))
     if not app.env.domains["math"].data["has_equations"].get(pagename):
         context["script_files"] = [
             script for script in context["script_files"] if "mathjax" not in (script.filename or "")
         ]
+
+
+def _launch_copies(pagename: str, buttons: list[dict]) -> None:
+    """Let a notebook's buttons for Binder and Colab open its executed copy, see `mia_book.pages.copies`: Binder that which the
+    results of a release hold, Colab that of the branch of copies."""
+    name = pagename.removeprefix("notebooks/")
+    for group in buttons:
+        if group.get("label") == "launch-buttons" and name != pagename:
+            for button in group["buttons"]:
+                button["url"] = (
+                    button["url"]
+                    .replace(f"/blob/main/{pagename}.ipynb", f"/blob/{FOLDER}/{name}.ipynb")
+                    .replace(f"tree/{pagename}.ipynb", f"tree/{BUILT}/{FOLDER}/{name}.ipynb")
+                )
 
 
 def keep_what_pages_load(app, exception) -> None:

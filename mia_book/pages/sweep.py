@@ -13,6 +13,7 @@ import json
 import math
 import os
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +117,7 @@ def run(
     """
     root, bars = find_root(root), bars or Bars()
     wanted = grid(name, axes, preset, root)
+    runner.prepare(name, [validate(name, settings, preset, root) for settings in wanted], root)
     # The key of one cell stands for source, library and data.
     spec = [runner.key(name, validate(name, wanted[0], preset, root), root), wanted]
     code = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:12]
@@ -126,12 +128,13 @@ def run(
         runner.check_ours(path, ours, "sweep")
     from mia_book.pages import run_page  # slow to load, and a wrong grid is refused before
 
-    cells = []
+    cells: list[Cell] = []
+    one_bar = _OneBar(bars, f"{name}, runs", cells, len(wanted))
     for settings in wanted:
         bars.say(f"cell {len(cells) + 1} of {len(wanted)}: {Cell(settings)}")
         failed: list[Exception] = []
         with attempt(failed):
-            notebook = runner.run(name, settings, preset, root=root, bars=bars)
+            notebook = runner.run(name, settings, preset, root=root, bars=one_bar)
             cells.append(read(settings, run_page.write(notebook, root, bars), root))
         for error in failed:
             cells.append(Cell(settings, error=explain(error)))
@@ -155,6 +158,35 @@ def run(
     if wrong:
         raise runner.NotebookFailed(f"{'; '.join(wrong)}. {index} says why and shows the others.")
     return index
+
+
+class _OneBar:
+    """The bars of all runs as one, with the time that the runs which are done let expect."""
+
+    def __init__(self, bars: Bars, label: str, done: Sequence[Cell], total: int):
+        self.bars, self.label, self.done, self.total = bars, label, done, total
+        self.say, self.began = bars.say, time.monotonic()
+        self.counted, self.spent = (
+            0,
+            0.0,
+        )  # runs that were done when one last ended, and when that was
+
+    def __enter__(self) -> _OneBar:
+        self.bars.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.bars.__exit__(*error)
+
+    def update(self, label: str, done: int, total: int, left: float | None = None) -> None:
+        """Draw how many runs are done, whatever a run says of itself."""
+        passed = time.monotonic() - self.began
+        if self.counted < len(self.done):
+            self.counted, self.spent = len(self.done), passed
+        left = math.nan
+        if self.counted:
+            left = max(0.0, self.spent / self.counted * self.total - passed)
+        self.bars.update(self.label, self.counted, self.total, left)
 
 
 def read(settings: Mapping, page: Path, root: Path) -> Cell:

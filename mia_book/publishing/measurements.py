@@ -22,11 +22,13 @@ from mia_book import folders
 from mia_book.publishing import writing
 from mia_lib import custom, environment, progress, store
 from mia_lib.archives import read_npz
+from mia_lib.data import sets
 from mia_lib.errors import MiaError, check_choice, check_count, check_whole
 from mia_lib.published import pieces as disk
 from mia_lib.published import reading
 from mia_lib.published.pieces import Bank, Piece, folder
 
+TIMED = 64  # records of a batch by which networks are timed
 # what a measurement in progress was made from
 _served: ContextVar[list[Piece] | None] = ContextVar("served", default=None)
 
@@ -298,9 +300,11 @@ class Measurement:
         ):
             lacking = self.lacking(index, parameters)
             if lacking:
-                cost = self.cost_in_words(len(lacking), parameters)
-                most = environment.most_seconds()
-                if (self.seconds(len(lacking), parameters, alike=True) or 0) > most:
+                cost, most = (
+                    self.cost_in_words(len(lacking), parameters),
+                    environment.most_seconds(),
+                )
+                if (self.estimate(len(lacking), parameters)[0] or 0) > most:
                     raise MiaError(
                         f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
                         "begins from models that a laptop trains in a minute, `--yes` measures this."
@@ -521,6 +525,35 @@ class Measurement:
         nearest = self._nearest(parameters, alike)
         return nearest and models * nearest[0]
 
+    def estimate(self, models: int, parameters: dict) -> tuple[float | None, str]:
+        """Seconds that measuring `models` models takes here, None where nothing tells; and what that supposes, in words.
+
+        Another network than those that were measured is timed, some steps of either.
+        """
+        if not (nearest := self._nearest(parameters, alike=False)):
+            return None, ""
+        each, measured = nearest
+        unlike = _unlike(parameters, measured)
+        forms = [_form_of(one.get("dataset")) for one in (parameters, measured)]
+        if "architecture" in unlike and all(forms):
+            paces = [
+                _pace(one["architecture"], *form[:2])
+                for one, form in zip((parameters, measured), forms, strict=True)
+            ]
+            each *= paces[0] / paces[1]
+            unlike.remove("architecture")
+        if not unlike:
+            return models * each, ""
+        name = unlike[0]
+        return (
+            models * each,
+            f", if {name} {parameters[name]} takes what {measured.get(name)} does",
+        )
+
+    def count_lacking(self, index: Sequence[int], parameters: dict) -> int:
+        """How many models in `index` no piece has, damaged ones counted as there."""
+        return len(set(index) - disk.numbers(self.available(parameters)))
+
     def _nearest(self, parameters: dict, alike: bool) -> tuple[float, dict] | None:
         """Seconds a model, and the parameters that they were measured at: by pieces of this
         measurement, else by those of one with the same function, for other data or at other
@@ -531,14 +564,15 @@ class Measurement:
             (other, piece) for other in same_function for piece in other.all_pieces()
         ]:
             measured = measurement.usual() | piece.manifest["parameters"]
-            # one of all records, one of some
-            of_all = bool(parameters.get("records")) != bool(measured.get("records"))
+            sizes = [_sized(one) for one in (parameters, measured)]
+            # one of all records, one of some, and nothing tells how many all are
+            of_all = bool(sizes[0].get("records")) != bool(sizes[1].get("records"))
             if (
                 piece.manifest["device_kind"] == here
                 and not of_all
                 and not (alike and _unlike(parameters, measured))
             ):
-                scale = self.cost(parameters) / self.cost(measured)
+                scale = self.cost(sizes[0]) / self.cost(sizes[1])
                 differing = sum(measured.get(name) != value for name, value in parameters.items())
                 known.append(
                     (
@@ -552,16 +586,56 @@ class Measurement:
 
     def cost_in_words(self, models: int, parameters: dict) -> str:
         """Words said before measuring: what is measured, and how long that takes here."""
-        nearest = self._nearest(parameters, alike=False)
+        seconds, unlike = self.estimate(models, parameters)
         cost = "nothing tells how long that takes here"
-        if nearest:
-            cost = f"about {progress.duration(models * nearest[0])} here"
-            if unlike := _unlike(parameters, nearest[1]):
-                name = unlike[0]
-                cost += f", if {name} {parameters[name]} takes what {nearest[1].get(name)} does"
-        sizes = {name: parameters.get(name) for name in ("dataset", "records", "epochs")}
-        what = ", ".join(f"{name} {value}" for name, value in sizes.items() if value is not None)
+        if seconds is not None:
+            cost = f"about {progress.duration(seconds)} here{unlike}"
+        told = {name: parameters.get(name) for name in ("dataset", "records", "epochs")}
+        what = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
         return f"measuring {self.name} of {models} model{'s' * (models != 1)}{f' ({what})' * bool(what)}: {cost}"
+
+
+@cache
+def _form_of(dataset: str | None) -> tuple[tuple[int, ...], int, int] | None:
+    """Shape of a record of a set, or of a file of the user's own, number of classes and of records; None where that is not
+    known."""
+    if dataset in sets.names():
+        return sets.form(dataset)
+    if not dataset:
+        return None
+    from mia_lib import data
+
+    pool = data.load(dataset)
+    return pool.shape, len(pool.classes), len(pool)
+
+
+def _sized(parameters: Mapping) -> Mapping:
+    """The parameters, with the number of all records of the set where `records` asks for all and that is known."""
+    form = None if parameters.get("records", 0) else _form_of(parameters.get("dataset"))
+    return {**parameters, "records": form[2]} if form else parameters
+
+
+@cache
+def _pace(architecture: str, shape: tuple[int, ...], classes: int) -> float:
+    """Seconds of a step of training on `TIMED` records of a shape.
+
+    Raises:
+        MiaError: a network of the user's own that cannot be trained; records that do not fit the architecture.
+    """
+    from mia_lib import models, training
+
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (TIMED, *shape)).astype(np.uint8 if len(shape) == 3 else np.float32)
+    models.try_out(architecture, x, classes)
+
+    def seconds(epochs: int) -> float:
+        began = time.perf_counter()
+        config = training.TrainConfig(architecture, epochs=epochs, batch_size=TIMED)
+        training.fit(x, np.arange(TIMED) % classes, classes, config)
+        return time.perf_counter() - began
+
+    few, many = (min(seconds(epochs) for _ in range(3)) for epochs in (1, 5))
+    return max(many - few, many / 10) / 4
 
 
 def _unlike(parameters: Mapping, measured: Mapping) -> list[str]:

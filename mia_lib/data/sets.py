@@ -475,6 +475,18 @@ def _find(name: str) -> Path | None:
     return embedded if embedded.is_file() else None
 
 
+def is_here(name: str) -> bool:
+    """True if a set can be loaded without a download."""
+    return name == "gaussian" or _find(name) is not None
+
+
+def form(name: str) -> tuple[tuple[int, ...], int, int] | None:
+    """Shape of a record of a set, number of classes and of records, here or not; None where that is not known."""
+    known = _KNOWN[name]
+    count = known.classes if isinstance(known.classes, int) else len(known.classes)
+    return (known.shape, count, known.records) if known.shape and count else None
+
+
 def source_digest(name: str) -> str:
     """Hash that tells the files of a set that nothing pins from others of its name: of NAME.npz, or
     of names, sizes and dates in its folder; "" if its records are pinned, or no files are here."""

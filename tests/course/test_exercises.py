@@ -103,6 +103,35 @@ def test_a_students_copy_holds_no_solution_and_what_was_not_written_is_not_accep
     assert all("no function" in one for one in nothing)
 
 
+@pytest.mark.parametrize("exercise", ALL, ids=lambda one: one.name)
+def test_no_other_exercise_carries_its_solution(exercise):
+    """Lines of signals that look at a result calibrate by `checks`, whose functions are no answer."""
+    of_signals = "\n".join(
+        cell.source
+        for cell in exercise.student().cells
+        if "signals" in cell.metadata.get("tags", [])
+    )
+    assert not re.search(r"outside\.sum\(0\)|linalg\.solve|np\.delete", of_signals)
+
+
+@pytest.mark.parametrize(
+    "name, code",
+    [
+        ("calibrated", "return checks.less_the_others(score, members, target)"),
+        (
+            "iha",
+            "return checks.told(members, loss, gradients, hessian, members, learning_rate, damping)",
+        ),
+    ],
+)
+def test_what_the_checks_have_for_looking_is_no_answer(name, code):
+    exercise = next(one for one in ALL if one.name == name)
+    function = exercise.about["functions"][-1]
+    stub = re.search(rf"def {function}\(.*?\):", exercise.solution)[0]
+    answer = exercises.Answer(False, "asked", f"import checks\n{stub}\n    {code}")
+    assert any("an answer is to be your own" in said for said in exercise.failures(answer))
+
+
 @pytest.mark.parametrize(
     "answer, told",
     [
@@ -200,6 +229,43 @@ def test_an_export_has_all_that_a_student_needs_and_otter_reads(exported):
                     case["code"], one.work(), "case", None, 0
                 )
                 assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_the_exercises_of_a_week_are_exported_alone(tmp_path):
+    export.write(tmp_path / "week", ROOT, only=["lira", "malt_mast"])
+    assert {path.stem for path in (tmp_path / "week").glob("*.ipynb")} == {"lira", "malt_mast"}
+    assert {path.stem for path in (tmp_path / "week" / "checks").glob("*.py")} == {
+        "__init__",
+        "__main__",
+        "lira",
+        "malt_mast",
+    }
+    assert "2 exercises" in (tmp_path / "week" / "README.md").read_text()
+    with pytest.raises(MiaError, match="Did you mean 'malt_mast'"):
+        export.write(tmp_path / "other", ROOT, only=["maltmast"])
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_first_notebook_has_its_bank_beside_it_and_says_what_is_missing_without_a_network(
+    exported, tmp_path
+):
+    folder = exported["student"]
+    cells = json.loads((folder / f"{export.FIRST}.ipynb").read_text())["cells"]
+    first = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    opened = f"{first}\nfrom mia_lib import published\nprint(len(published.load({export.BANK!r})))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", opened], cwd=folder, capture_output=True, text=True
+    )
+    assert done.stdout == "64\n", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", first],
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("The book is not here") and "Traceback" not in done.stderr
 
 
 def test_an_export_is_the_same_each_time_and_needs_no_torch(exported, tmp_path):

@@ -334,6 +334,20 @@ def test_equal_attacks_share_all_ranks_and_a_far_better_one_has_its_own():
         assert places == {"team-0": (2, 4), "team-1": (2, 4), "team-2": (2, 4), "team-3": (1, 1)}
 
 
+def test_the_ranking_says_how_many_targets_would_tell_the_first_from_the_next():
+    def place(team, value, width):
+        interval = metrics.Interval(value, value - width, value + width)
+        return game.Place(team, interval, interval, 1, 2)
+
+    far = [place("a", 0.30, 0.02), place("b", 0.25, 0.02)]
+    assert "About 16 would (`mia course play --targets 16`" in game.say_who_won(far, 8)
+    near = [place("a", 0.30, 0.04), place("b", 0.27, 0.04)]
+    assert "`mia course play --targets 32`" in game.say_who_won(near, 8)
+    for same in (0.30, 0.2999):
+        said = game.say_who_won([place("a", 0.30, 0.02), place("b", same, 0.02)], 8)
+        assert "Let them share the place" in said and "Where spans of ranks overlap" in said
+
+
 def test_guessing_is_at_the_level_of_chance():
     members = _targets(2000)
     place, _ = game.ranking(

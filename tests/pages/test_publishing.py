@@ -28,7 +28,12 @@ PINNED = re.compile(r"^ *(?:- )?uses: ([\w-]+/[\w-]+)@([0-9a-f]{40}) # (v\d+\.\d
 MAY_WRITE = {("pages", "deploy"): {"pages", "id-token"}, ("pages", "results"): {"contents"}}
 # that chapters need at their defaults, and `make setup` brings with the tests
 EXTRAS = "tabular,dp"
-BESIDE = ("binder/pack", "gh release upload", "date -u")  # what runs besides .ci/run
+BESIDE = (
+    "binder/pack",
+    "gh release upload",
+    "date -u",
+    "git push -q --force",
+)  # what runs besides .ci/run
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,22 @@ def test_a_quiz_that_cannot_be_asked_is_refused_with_its_question(tmp_path, old,
     (tmp_path / "_toc.yml").write_text("")
     (tmp_path / "notebooks").mkdir()
     (folder / "quiz.yaml").write_text(GOOD)
-    assert prose.quiz_questions("tiny", tmp_path)[0].answer == 0 and old in GOOD
+    assert len(prose.quiz_questions("tiny", tmp_path)) and old in GOOD
     (folder / "quiz.yaml").write_text(GOOD.replace(old, new))
     with pytest.raises(MiaError, match="quiz tiny, question 1: ") as refused:
         prose.quiz_questions("tiny", tmp_path)
     assert said in str(refused.value)
     with pytest.raises(MiaError, match="a page: quiz = 'tinny'"):
         prose.quiz_questions("tinny", tmp_path, "a page: ")
+
+
+def test_right_answers_are_spread_evenly_and_the_same_each_time():
+    answers = [
+        [question.answer for question in prose.quiz_questions(name)]
+        for name in NAMES
+        for _ in range(2)
+    ]
+    assert answers[::2] == answers[1::2]
+    counted = [sum(answers[::2], []).count(place) for place in range(3)]
+    assert max(counted) - min(counted) <= len(NAMES)
+    assert all(max(map(one.count, one)) <= -(-len(one) // 3) for one in answers)

@@ -269,6 +269,7 @@ NETWORKS = [
     ("return nn.Flatten()", "has no parameters to train.*nn.ModuleList"),
     ("return nn.LazyLinear(2)", "lazy layers"),
     ("return nn.Linear(5, 2).double()", "weight of type torch.float64"),
+    ("return nn.Linear(shape[0] // 9, 2)", r"weight without any entry, of shape \(2, 0\)"),
     ("return nn.Linear(5, 1)", r"shape \(2, 1\).*logits \[2, 2\].*torch.cat"),
     ("return nn.Linear(4, 2)", r"cannot take a batch of shape \(2, 5\).*tables \[B, D\]"),
     ("return Tuple()", "outputs of tuple"),
