@@ -41,7 +41,7 @@ import numpy as np
 import pandas as pd
 
 from mia_book.chapters.text import exhibits, measure, study
-from mia_book.evidence import claims, explore, figures, results, rules, settings
+from mia_book.evidence import claims, explore, figures, results, rules
 from mia_lib import data, drawing, metrics, published
 from mia_lib.game import Game
 
