@@ -108,7 +108,8 @@ def to_input(x, scaling: str | tuple = "-1 to 1") -> torch.Tensor:
             )
         return x
     if x.ndim == 2:
-        return x if scaling == TOKENS and x.dtype == torch.int64 else x.to(torch.float32)
+        whole = isinstance(scaling, str) and scaling == TOKENS and x.dtype == torch.int64
+        return x if whole else x.to(torch.float32)
     raise MiaError(
         f"x has shape {tuple(x.shape)} and type {x.dtype}: give uint8 images [B, H, W, C], images of a floating "
         "type as the network takes them, or tables [B, D]."

@@ -48,8 +48,8 @@ from mia_lib.game import Game
 drawing.set_style()
 
 # %%
-recipe = {"architecture": architecture, "seed": seed, "passes": passes, "epochs": passes[-1],
-          "verses": verses, "twice": repeated, "fourfold": repeated}
+recipe = {"architecture": architecture, "passes": passes, "epochs": passes[-1],
+          "verses": verses, "twice": repeated, "fourfold": repeated, "seed": seed}
 bank = measure.verses(models, **recipe)
 about = study.describe_verses(verses, {2: repeated, 4: repeated})
 frame = study.attack(bank, about, targets, references, draws)
@@ -208,7 +208,8 @@ results.show_table(
 # ## Is a paraphrase a member?
 
 # %%
-frame = pd.concat([frame, study.paraphrased(bank, about, targets, references, draws)])
+by_wording = study.paraphrased(bank, about, targets, references, draws)
+frame = pd.concat([frame, by_wording])
 
 # %% tags=["hide-input"]
 results.name({f"other-{name}": number(attack, "auc", study="paraphrase", asked="the other translation", wording=wording) for name, attack, wording in (
@@ -251,17 +252,19 @@ figures.show(
 #
 # ## Many records at once
 #
-# A court asks of a book, and a publisher of a collection. How many records does it take until a collection is told from others with 80 % probability, when one in a hundred others may be
+# A court asks of a book, and a publisher of a collection. How many records does it take until a collection is told from others four times in five, when one in a hundred others may be
 # accused? And *how much* of a collection was used? The attacker's own model says how many of its members and of other records lie above a threshold; the share of calls on
 # the collection is corrected by both rates {cite}`tong2025how`.
 
 # %%
-played = dict(zip([f"verses, {each} pass{'es' * (each > 1)}" for each in passes],
-                  (game for _, game in study.games(bank, about, targets, references)), strict=True))
+played = {f"verses, {each} pass{'es' * (each > 1)}": game
+          for each, game in study.games(bank, about, targets, references)}
 for name in image_banks:
     images = published.load(name)
-    played[data.title(images.parameters["dataset"])] = Game.of(images, targets, references, 10_000)
-frame = pd.concat([frame, *(study.collections(game, data=of) for of, game in played.items())])
+    title = data.title(images.parameters["dataset"])
+    played[title] = Game.of(images, targets, references, 10_000)
+of_collections = [study.collections(game, data=of) for of, game in played.items()]
+frame = pd.concat([frame, *of_collections])
 
 # %% tags=["hide-input"]
 needed = exhibits.collections_table(frame)["records that decide"]
@@ -270,7 +273,7 @@ results.name({"needed-shown": needed[of_shown, "Loss"], "needed-one": needed[of_
 results.show_table(
     exhibits.collections_table(frame), name="text-collections",
     caption="Records that decide whether a collection was trained on, by the mean of their scores (see the formula below); and mean errors of the share that was used, estimated and by "
-            "counting calls, on collections of 500 records of which 0, 20, ..., 100 % were used. Means over {param}`targets` models.")
+            "counting calls, on collections of 500 records of which none, a fifth, two fifths and so on were used. Means over {param}`targets` models.")
 
 # %% [markdown]
 # :::{finding}
@@ -288,7 +291,8 @@ results.show_table(
 # {param}`tuned_verses`.
 
 # %%
-of_tuned = measure.tuned(models, tuned_verses=tuned_verses, base_verses=base_verses, **recipe)
+of_tuned = measure.tuned(models, tuned_verses=tuned_verses,
+                         base_verses=base_verses, **recipe)
 frame = pd.concat([frame, study.tuned(of_tuned, targets, references, draws)])
 
 # %% tags=["hide-input"]

@@ -264,6 +264,7 @@ def _gather(
     full: bool = False,
     judged: np.ndarray | None = None,
 ) -> np.ndarray:
+    check_type("models", models, Ensemble, "training.train describes one.")
     if models.config.loss == NEXT_TOKEN and name != "loss":
         raise MiaError(
             f"{models!r} are language models, which have no {name}: signals.loss gives the loss of a record, and "
