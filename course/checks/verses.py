@@ -156,8 +156,8 @@ def chance(work, rng):
         counts, members, known = _benchmark(rng, False)
         found.append(auc(_told(work, counts, members, known), members[~known]))
     area = np.mean(found)
-    need(abs(area - 0.5) < 0.06, f"`blind`: members and others are drawn at random, and its AUC is {area:.2f} on average. Words "
-                                 "tell nothing there. From which records did it learn?")
+    need(abs(area - 0.5) < 0.06, f"`blind`: members and others are drawn at random, and its AUC is {area:.2f} on average. "
+                                 "Words tell nothing there. From which records did it learn?")
 
 
 CHECKS = [loss, least, single, apart, blindness, direction, usual, strangers, secret, words, chance]
