@@ -106,7 +106,7 @@ def test_what_repeats_is_more_exposed_and_another_translation_less(bank, about):
 def test_so_many_records_decide_with_the_power_that_is_promised():
     rng = np.random.default_rng(0)
     members = np.arange(20_000) < 10_000
-    scores = rng.exponential(1, 20_000) + 0.2 * members
+    scores = rng.normal(0, 1, 20_000) + 0.2 * members
     needed = study.records_needed(scores, members)
     assert needed == pytest.approx(
         (norm.isf(0.01) * scores[~members].std() + norm.ppf(0.8) * scores[members].std()) ** 2
