@@ -1,4 +1,4 @@
-"""Signals of one published bank in a file, for those who attack with NumPy alone."""
+"""Signals of one published bank, and verses, in a file, for those who attack with NumPy alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ NAME = "bank/fashion-mlp"
 LARGEST = 5_000_000  # bytes, what any mailbox takes
 # numbers a record; main directions that its hardness is measured along
 FEATURES, DIRECTIONS = 11, 50
+# of the King James Version; books of the Old Testament
+VERSES, OLD_BOOKS = 3000, 39
 CLASSES = (
     "T-shirt/top",
     "trouser",
@@ -42,18 +44,23 @@ WHAT = {
     "b1": "float32 [H]",
     "w2": "float32 [H, K]",
     "b2": "float32 [K]",
+    "verse_tokens": "uint16 [S], token ids from 0 to 2047 of verses, one verse after the other; each begins with token 0",
+    "verse_offsets": "int32 [V + 1], where each verse begins, and the last one ends",
+    "verse_new": "bool [V], whether a verse is of the New Testament",
 }
 
 
 def arrays() -> dict[str, np.ndarray]:
-    """The signals of the bank `NAME`, by the names of `WHAT`; PyTorch neither trains nor computes
-    any of them."""
+    """The signals of the bank `NAME` and verses, by the names of `WHAT`; PyTorch neither trains nor
+    computes any of them."""
     bank = published.load(NAME, arrays=("margin", "members"))
     weights = published.load(f"{NAME}-weights", 1).arrays
     whole = data.load(bank.parameters["dataset"]).as_table()
     records, public = whole.take(bank.trained), whole.take(bank.untrained)
     features, public_features = _features(records, public)
     margin = bank.margin[:, bank.trained]
+    verses = data.load("verses_kjv").x[:VERSES]
+    lengths = (verses >= 0).sum(1)
     w1, b1, w2, b2 = (
         weights[name][0].astype(np.float32)
         for name in ("body.1.weight", "body.1.bias", "head.weight", "head.bias")
@@ -71,6 +78,9 @@ def arrays() -> dict[str, np.ndarray]:
         "b1": b1 - w1.sum(1),
         "w2": w2.T,
         "b2": b2,
+        "verse_tokens": verses[verses >= 0].astype(np.uint16),
+        "verse_offsets": np.append(0, lengths.cumsum()).astype(np.int32),
+        "verse_new": data.places()["book"].to_numpy()[:VERSES] >= OLD_BOOKS,
     }  # of pixels from 0 to 1; the model takes -1 to 1
 
 
@@ -115,10 +125,11 @@ def packed(arrays: dict[str, np.ndarray]) -> bytes:
 def card(arrays: dict[str, np.ndarray], packed: bytes) -> dict:
     """Card of the file, as plain data: what is in it, how it was made, and on which terms."""
     return {
-        "what": f"Signals of the published bank {NAME}, to attack with NumPy alone",
-        "records": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747), some of the first 20,000 training images",
+        "what": f"Signals of the published bank {NAME} and verses, to attack with NumPy alone",
+        "records": "Fashion-MNIST (Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747), some of the first 20,000 training "
+        "images; verses of the King James Version",
         "classes": list(CLASSES),
-        "licence": "MIT: (c) 2017 Zalando SE for the images; signals and weights as this book",
+        "licence": "MIT: (c) 2017 Zalando SE for the images; signals and weights as this book; verses: public domain",
         "made": {"command": "mia course data", "parameters": published.load(NAME, 1).parameters},
         "not_for": "conclusions about large models: these are small, and trained on few records for long, so that they leak",
         "arrays": {

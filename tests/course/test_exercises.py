@@ -164,6 +164,9 @@ def test_what_is_no_answer_at_all_is_told_apart(answer, told):
         ("lira", "the target among its references", {0}),
         ("lira", "the other model of the pair among the references", {0}),
         ("threshold", "members among those who make the threshold", {2}),
+        ("verses", "the target among its references", {4}),
+        ("verses", "references that read the record", {7}),
+        ("verses", "the length alone", {9}),
     ],
 )
 def test_a_wrong_answer_fails_the_same_checks_in_every_draw_and_none_by_way_of_another(
@@ -584,6 +587,13 @@ def shown(exported):
         ("lira", "LiRA on the margin", "LiRA on the loss", 0.05),
         ("iha", "IHA", "loss alone", 0.3),
         ("broken", "published", "repaired", 0.05),
+        ("verses", "random verses, less the usual", "random verses, the loss", 0.3),
+        (
+            "verses",
+            "Old Testament and New, words without a model",
+            "Old Testament and New, the loss",
+            0.3,
+        ),
     ],
 )
 def test_real_signals_show_the_point_of_an_exercise(name, better, worse, by, shown):
