@@ -110,6 +110,8 @@ def test_a_table_is_known_by_its_content():
         (TABLE.assign(outcome=None), "outcome", "300 records have none"),
         (TABLE, "crp", "have none: leave them out"),
         (TABLE.dropna(), "crp", "holds fractions"),
+        (TABLE[:2], [np.inf, 1.0], "holds fractions, such as inf"),
+        (TABLE[:2], [[1], [2]], r"shape \(2, 1\)"),
         (TABLE[:4], ["a", "a", "a", "a"], "one class"),
         (TABLE[:2].assign(all=[[1], [2]]), [0, 1], "cells are collections: all"),
         (pd.concat([TABLE, TABLE], axis=1), np.arange(300) % 2, "called alike"),
