@@ -489,8 +489,8 @@ def _place(name, classes: Sequence[str]) -> int:
         place = classes.index(str(name))
         if isinstance(name, int) and place != name < len(classes):
             raise MiaError(
-                f"outputs = 'top-k', and the model gives {name}, which may be the name of a class or a number from 0, which are "
-                f"other ones. The classes are {list_few(classes)}. Give names as texts."
+                f"outputs = 'top-k', and the model gives {name}, which may be the name of a class or a number from 0, which "
+                f"are other ones. The classes are {list_few(classes)}. Give names as texts."
             )
         return place
     if isinstance(name, int) and 0 <= name < len(classes):

@@ -281,8 +281,8 @@ def _check_pair(members: TokenAnswers, others: TokenAnswers) -> None:
         )
     if both := _long_rows(members) & _long_rows(others):
         raise MiaError(
-            f"{len(both)} records of members have the log probabilities of records of non_members, token by token: a record is "
-            "one or the other. Is one file given for both? Leave these records out of one of them."
+            f"{len(both)} records of members have the log probabilities of records of non_members, token by token: a record "
+            "is one or the other. Is one file given for both? Leave these records out of one of them."
         )
 
 
