@@ -91,8 +91,8 @@ def _separators(path: Path) -> dict[str, str]:
 
 
 def read_csv(path: Path, what: str, texts: Sequence[str] = ()) -> pd.DataFrame:
-    """A CSV with a line of names as a DataFrame, each column read as a whole; those of the names `texts`, where there are any, as
-    the texts that they hold, of which "NA" and "007" are some.
+    """A CSV with a line of names as a DataFrame, each column read as a whole; those named in `texts`, where there are such,
+    as the texts that they hold, such as "NA" and "007".
 
     Args:
         what: what messages call it.
