@@ -90,9 +90,9 @@ def _separators(path: Path) -> dict[str, str]:
     return {"sep": ";", "decimal": "," if re.search(r"\d,\d", start) else "."}
 
 
-def read_csv(path: Path, what: str, text: str | None = None) -> pd.DataFrame:
-    """A CSV with a line of names as a DataFrame, each column read as a whole; that of the name `text`, if there is one, as the
-    texts that it holds, of which "NA" is one.
+def read_csv(path: Path, what: str, texts: Sequence[str] = ()) -> pd.DataFrame:
+    """A CSV with a line of names as a DataFrame, each column read as a whole; those named in `texts`, where there are such,
+    as the texts that they hold, such as "NA" and "007".
 
     Args:
         what: what messages call it.
@@ -109,9 +109,9 @@ def read_csv(path: Path, what: str, text: str | None = None) -> pd.DataFrame:
             read = partial(pd.read_csv, path, index_col=False, **_separators(path))
             names = read(header=None, dtype=str, nrows=1).iloc[0]
             table = read(low_memory=False)
-            if text in table:
+            for name in table.columns.intersection(texts):
                 how = {"dtype": str, "keep_default_na": False, "na_values": [""]}
-                table[text] = read(usecols=[text], **how)[text]
+                table[name] = read(usecols=[name], **how)[name]
     except (ValueError, OSError, pd.errors.ParserWarning) as error:
         raise MiaError(
             f"{what} cannot be read as a CSV ({first_line(error)}): write one row a record, with the names of the "

@@ -72,7 +72,7 @@ def displayed(notebook: dict) -> Displayed:
         shown.deals.extend([data[GAME]] if GAME in data else [])
     # files are called so, and the notebook may be a stranger's
     for name in (*shown.pictures, *shown.report_files()):
-        if not re.fullmatch(r"[\w-]+(/[\w-]+\.\w+)?", name):
+        if not re.fullmatch(r"[\w-]+(/audit\.(html|json))?", name):
             raise MiaError(
                 f"a figure or a report is called {name!r:.80}, which is no name for a file: run it again."
             )

@@ -37,7 +37,7 @@ NO_SEARCH = """window.addEventListener("keydown", event => {  // which the theme
 
 def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) -> Path:
     """Draw the page of an executed notebook beside it, in one file that needs no network, and the reports of its audits; and
-    write a copy that reads like the page in JupyterLab, NAME-copy.ipynb.
+    write a copy that reads like the page in JupyterLab, NAME-copy.ipynb, but over none that somebody worked in.
 
     Raises:
         BookFailed: Sphinx stopped.
@@ -52,10 +52,14 @@ def write(notebook: Path, root: Path | None = None, bars: Bars | None = None) ->
     page = notebook.with_suffix(".html")
     store.write(page, text.encode())
     resolved = prose.resolve_roles(content, prose.run_of(content, root))
-    store.write(
-        notebook.with_stem(f"{notebook.stem}-copy"),
-        json.dumps(copies.readable(resolved, root), indent=1).encode(),
-    )
+    copy = notebook.with_stem(f"{notebook.stem}-copy")
+    made = json.dumps(copies.readable(resolved, root), indent=1).encode()
+    if copy.exists() and copy.read_bytes() != made:
+        bars.say(
+            f"{copy} was changed and stays as it is: without it the next page brings a new one."
+        )
+    else:
+        store.write(copy, made)
     return page
 
 

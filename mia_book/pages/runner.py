@@ -178,9 +178,10 @@ def check_ours(path: Path, ours: bool, command: str) -> None:
 
 
 def _put_aside(notebook: Path, key: str) -> str:
-    """Give a finished run, its notebook and its page, names with its key, and return the notebook's."""
+    """Give a finished run, its notebook, its page and its copy, names with its key, and return the notebook's."""
     key = re.sub(r"\W+", "-", key)
-    for path in (notebook.with_suffix(".html"), notebook):
+    copy = notebook.with_stem(f"{notebook.stem}-copy")  # in which somebody may have worked
+    for path in (notebook.with_suffix(".html"), copy, notebook):
         with suppress(FileNotFoundError):
             path.rename(path.with_stem(f"{path.stem}-{key}"))
     return f"{notebook.stem}-{key}{notebook.suffix}"

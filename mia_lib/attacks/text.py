@@ -82,7 +82,7 @@ def zlib_bytes(texts: Sequence[str]) -> np.ndarray:
     >>> zlib_bytes(["and", "and and and and and and"]).tolist()
     [11, 14]
     """
-    return np.array([len(zlib.compress(one.encode())) for one in texts])
+    return np.array([len(zlib.compress(one.encode(errors="surrogatepass"))) for one in texts])
 
 
 def _check_tokens(log_prob, offsets) -> tuple[np.ndarray, np.ndarray]:

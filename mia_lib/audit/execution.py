@@ -184,7 +184,7 @@ def _scores(attack: Attack, view: AuditSignals, described: dict) -> np.ndarray:
         "attack": attack.name,
         "seed": inputs.options.seed,
         "queries": inputs.options.queries,
-        "references": None if models is None else store.fingerprint(models.values["loss"]),
+        "references": [] if models is None else models.fingerprints,
         "scaling": inputs.target.scaling,
         "code": store.code_of(store.STUDIES),
         **described,

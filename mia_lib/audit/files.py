@@ -192,7 +192,7 @@ def read(
     more = [name for name in (group, own) if name]
     columns: dict[str, Mapping] = {}
     if any(Path(path).suffix.lower() in TABLES for path in named.values()):
-        tables = same_columns({name: _table(path, name) for name, path in named.items()})
+        tables = same_columns({name: _table(path, name, own) for name, path in named.items()})
         sets = {}
         for argument, table in tables.items():
             columns[argument] = _columns(table, f"--{argument} {named[argument]}", more)
@@ -227,13 +227,13 @@ def read(
     return (sets["members"], sets["non-members"]), options
 
 
-def _table(path: str, argument: str) -> pd.DataFrame:
-    """A table from a CSV or a Parquet file."""
+def _table(path: str, argument: str, own: str | None) -> pd.DataFrame:
+    """A table from a CSV or a Parquet file; its column `own`, names of records, is no number, which would be rounded."""
     import pandas as pd
 
     file, what = environment.path(path), f"--{argument} {path}"
     if file.suffix.lower() == ".csv":
-        return read_csv(file, what)
+        return read_csv(file, what, [own] if own else [])
     if file.suffix.lower() != ".parquet":
         raise MiaError(
             f"{what} is no table, where another file of records is one: give all as CSV, all as Parquet, or all as .npz."
@@ -245,7 +245,7 @@ def _table(path: str, argument: str) -> pd.DataFrame:
             f"{what}: pandas reads Parquet with pyarrow, which is not installed here: pip install pyarrow, or save "
             "CSV, table.to_csv(path, index=False)."
         ) from error
-    except (ValueError, OSError) as error:
+    except Exception as error:  # pyarrow has kinds of its own
         raise MiaError(
             f"{what} cannot be read as Parquet ({first_line(error)}): save it by table.to_parquet(path)."
         ) from error
@@ -322,7 +322,7 @@ def score_table(
         table = arrays(path, "scores", (), None)
     else:
         table = dict(
-            read_csv(environment.path(path), f"--scores {path}", named.get("groups")).items()
+            read_csv(environment.path(path), f"--scores {path}", [*named.values()]).items()
         )
     columns = [score] if score in table else score.split(",")
     wanted = [

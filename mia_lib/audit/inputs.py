@@ -182,11 +182,13 @@ def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
     named = dict(scores.items()) if several else {"score": scores}
     if not named:
         raise MiaError("scores are empty: give one score a record, or several by name.")
+    given = {f"scores[{name!r}]" if several else "scores": one for name, one in named.items()}
+    check_order(**given, members=members, groups=options.groups, ids=options.ids)
     members = check_mask("members", members)
-    checked = {}
-    for name, values in named.items():
-        argument = f"scores[{name!r}]" if several else "scores"
-        checked[str(name)] = _check_score(argument, values, members, options)
+    checked = {
+        str(name): _check_score(argument, values, members)
+        for name, (argument, values) in zip(named, given.items(), strict=True)
+    }
     for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
         if count < MIN_RECORDS:
             raise MiaError(
@@ -207,9 +209,8 @@ def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
     return ScoreTable(table, members[order], order, groups, options, ids)
 
 
-def _check_score(argument: str, values, members: np.ndarray, options: ScoreOptions) -> np.ndarray:
+def _check_score(argument: str, values, members: np.ndarray) -> np.ndarray:
     """One score as float64 [N]."""
-    check_order(**{argument: values}, members=members, groups=options.groups)
     values = check_numbers(argument, values, ALL_KINDS)
     if values.dtype.kind not in "biuf" or values.ndim != 1:
         raise MiaError(

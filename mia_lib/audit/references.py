@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mia_lib import frames, membership, signals
+from mia_lib import frames, membership, signals, store
 from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.audit.options import AuditOptions
 from mia_lib.audit.target import Target, check_model, scalars
@@ -45,6 +45,12 @@ class References:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """What scores that were kept know them by: who was trained on what, and all that they say."""
+        said = *self.values.values(), *self.public_values.values()
+        return [store.fingerprint(array) for array in (self.members, *said)]
 
     @property
     def accuracy(self) -> tuple[float, float] | None:

@@ -412,7 +412,7 @@ def roc_figure(report: Report) -> Figure:
         ax.plot(
             fpr,
             tpr,
-            label=attack.name,
+            label=_plain(attack.name),
             color=look["color"],
             ls=look["linestyle"],
             lw=2.4 if speaks else 1.6,
@@ -436,12 +436,17 @@ def roc_figure(report: Report) -> Figure:
     return figure
 
 
+def _plain(name: str) -> str:
+    """A name as Matplotlib draws it letter by letter, for what stands between two dollars is a formula."""
+    return name.replace("$", r"\$")
+
+
 def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
     """Histograms of an attack's scores; what lies far out is in the last bins."""
     ends = np.quantile(score, [0.002, 0.998])
     figure = drawing.histograms(
         {"": (np.clip(score, *ends), inside)},
-        xlabel=f"score of {name}" if name != "score" else name,
+        xlabel=f"score of {_plain(name)}" if name != "score" else name,
     )
     figure.set_size_inches(5.4, 3.3)
     return figure

@@ -455,6 +455,11 @@ def spread(answer, records: int, classes: Sequence[str]) -> tuple[np.ndarray, in
             )
         given = np.full((len(names), len(classes)), np.nan)
         places = [[_place(name, classes) for name in row] for row in names.tolist()]
+        if any(len(set(row)) < len(row) for row in places):
+            raise MiaError(
+                "outputs = 'top-k', and the model gives a class twice for one record: give each class once, and where there "
+                "are fewer than k, probabilities [N, K] or dictionaries."
+            )
         given[np.arange(len(names))[:, None], places] = p
     else:
         given = as_array(answer)
@@ -481,7 +486,13 @@ def spread(answer, records: int, classes: Sequence[str]) -> tuple[np.ndarray, in
 def _place(name, classes: Sequence[str]) -> int:
     """Place of a class that is given by its name or its number."""
     if str(name) in classes:
-        return classes.index(str(name))
+        place = classes.index(str(name))
+        if isinstance(name, int) and place != name < len(classes):
+            raise MiaError(
+                f"outputs = 'top-k', and the model gives {name}, which may be the name of a class or a number from 0, which "
+                f"are other ones. The classes are {list_few(classes)}. Give names as texts."
+            )
+        return place
     if isinstance(name, int) and 0 <= name < len(classes):
         return name
     raise MiaError(

@@ -31,6 +31,7 @@ NAMES = (
     "reference_members",
     "text",
 )
+SAME = 8  # tokens whose log probabilities no two records have alike by chance
 ROUNDING = 1e-4  # of log probabilities and variances, that half precision leaves
 MOST_ZEROS = 0.01  # share of tokens that may be certain
 UNLIKELY = 9.0  # nats a token: as a model that knows nothing of 8,000 tokens
@@ -131,7 +132,7 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
 
     def of_tokens(name: str, values) -> np.ndarray:
-        flat = _flat(values, f"{argument}[{name!r}]")
+        flat = _flat(values, f"{argument}[{name!r}]", lengths)
         if flat.shape[-1] != offsets[-1]:
             raise MiaError(
                 f"{argument}[{name!r}] has {flat.shape[-1]} tokens, but the {len(lengths)} records have {offsets[-1]}: one "
@@ -165,7 +166,8 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
         )
     kept = slice(None)
     if "counted" in given:
-        kept = of_tokens("counted", given["counted"]).astype(bool)
+        counted = of_tokens("counted", given["counted"])
+        kept = check_mask(f"{argument}['counted']", counted, "a token that counts")
         lengths = np.add.reduceat(kept.astype(int), offsets[:-1])
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         if not lengths.all():
@@ -216,9 +218,21 @@ def _lengths(given: Mapping, argument: str) -> np.ndarray:
     return lengths.astype(int)
 
 
-def _flat(values, argument: str) -> np.ndarray:
-    """Numbers of all tokens, one record after the other, float64 [S]."""
+def _flat(values, argument: str, lengths: np.ndarray) -> np.ndarray:
+    """Numbers of all tokens, one record after the other, float64 [S], of an array or of rows as long as `lengths` [N] says."""
     if isinstance(values, Sequence) and len(values) and np.ndim(values[0]) == 1:
+        counts = [len(row) for row in values]
+        if len(counts) != len(lengths):
+            raise MiaError(
+                f"{argument} has {len(counts)} rows, but there are {len(lengths)} records: a row for each is needed, with "
+                "one number a predicted token."
+            )
+        if (other := np.flatnonzero(counts != lengths)).size:
+            first = other[0]
+            raise MiaError(
+                f"{argument} has {counts[first]} tokens in row {first}, but that record has {lengths[first]}: one number a "
+                "predicted token is needed. Do the rows stand in another order?"
+            )
         values = np.concatenate([np.asarray(row) for row in values])
     flat = check_numbers(argument, values)
     if flat.ndim != 1:
@@ -265,6 +279,17 @@ def _check_pair(members: TokenAnswers, others: TokenAnswers) -> None:
         raise MiaError(
             f"{len(both)} texts are among members and non_members, such as {both[0]!r:.60}: leave them out of the latter."
         )
+    if both := _long_rows(members) & _long_rows(others):
+        raise MiaError(
+            f"{len(both)} records of members have the log probabilities of records of non_members, token by token: a record "
+            "is one or the other. Is one file given for both? Leave these records out of one of them."
+        )
+
+
+def _long_rows(answers: TokenAnswers) -> set[bytes]:
+    """The log probabilities of each record that has enough tokens to be known by them."""
+    rows = np.split(answers.log_prob, answers.offsets[1:-1])
+    return {row.tobytes() for row in rows if len(row) >= SAME}
 
 
 def _warn_of_shift(others: TokenAnswers) -> None:

@@ -79,10 +79,12 @@ def from_tokens(
     Raises:
         MiaError: ids that are no whole numbers, outside the vocabulary, or too few; labels as for `from_arrays`.
     """
-    tokens = tuple(map(str, range(vocabulary) if isinstance(vocabulary, int) else vocabulary))
+    counted = isinstance(vocabulary, int | np.integer)
+    tokens = tuple(map(str, range(vocabulary) if counted else vocabulary))
     rows = [check_numbers(f"sequences[{i}]", np.asarray(row)) for i, row in enumerate(sequences)]
     for i, row in enumerate(rows):
-        row = row[row != -1] if isinstance(sequences, np.ndarray) else row
+        if isinstance(sequences, np.ndarray) and row.ndim == 1:
+            row = row[: len(row) - np.argmax(row[::-1] != -1)]  # one between others is no padding
         rows[i] = row
         if row.ndim != 1 or row.dtype.kind not in "iu" or len(row) < 2:
             raise MiaError(
@@ -335,16 +337,19 @@ def _named(labels) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels, texts, whole numbers or True and False, as places int [N] among their sorted values, and these as texts."""
     import pandas as pd
 
+    if np.ndim(labels) != 1:
+        raise MiaError(f"label has shape {np.shape(labels)}: [N] is needed, one a record.")
     column = pd.Series(np.asarray(labels) if not hasattr(labels, "isna") else labels)
     if missing := int(column.isna().sum()):
         raise MiaError(f"label: {missing} records have none: leave them out.")
-    if pd.api.types.is_float_dtype(column) and (column == column.round()).all():
-        column = column.astype(np.int64)  # numbers that stood beside missing ones
     if pd.api.types.is_float_dtype(column):
-        raise MiaError(
-            f"label = {column.name!r} holds fractions, such as {column.iloc[0]}: classes are needed, texts or whole "
-            "numbers. Of an amount make ranges, as by pandas.cut."
-        )
+        amounts = column[(column != column.round()) | (column.abs() >= 2**53)]
+        if len(amounts):
+            raise MiaError(
+                f"label = {column.name!r} holds fractions, such as {amounts.iloc[0]}: classes are needed, texts or whole "
+                "numbers. Of an amount make ranges, as by pandas.cut."
+            )
+        column = column.astype(np.int64)  # numbers that stood beside missing ones
     whole = pd.api.types.is_integer_dtype(column)
     values = column.to_numpy(np.int64) if whole else column.astype(str).to_numpy(str)
     distinct, places = np.unique(values, return_inverse=True)

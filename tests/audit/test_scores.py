@@ -81,6 +81,35 @@ def test_a_table_of_a_spreadsheet_has_semicolons_and_decimal_commas(tmp_path):
     np.testing.assert_array_equal(inside, MEMBERS)
 
 
+def test_names_of_records_stay_as_they_are_written(tmp_path):
+    names = ["", *(f"{10**18 + k:020d}" for k in range(1, 400))]
+    path = tmp_path / "scores.csv"
+    pd.DataFrame({"score": SCORES, "member": MEMBERS, "who": names}).to_csv(path, index=False)
+    ids = files.score_table(str(path), "score", "member", {"ids": "who"})[2]["ids"]
+    assert ids[1:].tolist() == names[1:]
+    table = pd.DataFrame({"a": SCORES, "y": MEMBERS, "who": names})
+    table.to_csv(path, index=False)
+    paths = {"members": path, "non-members": path, "label": "y", "id": "who"}
+    sets, options = files.read(paths)
+    assert options["ids"][0][1:].tolist() == names[1:] and list(sets[0].x) == ["a"]
+
+
+@pytest.mark.parametrize("turned", ["margin", "members", "ids", "groups"])
+def test_series_in_another_order_are_refused(turned):
+    given = {"margin": SCORES, "members": MEMBERS, "ids": np.arange(400), "groups": REGION}
+    given = {name: pd.Series(values) for name, values in given.items()}
+    given[turned] = given[turned][::-1]
+    scores = {"noise": pd.Series(SCORES), "margin": given.pop("margin")}
+    with pytest.raises(MiaError, match="the same index in another order"):
+        audit.audit_scores(scores, **given)
+
+
+def test_a_name_of_a_score_is_drawn_as_it_is_written():
+    name = r"$\price$ in $"
+    report = audit.audit_scores({name: SCORES, "noise": -SCORES}, MEMBERS)
+    assert name in report.html()
+
+
 def test_rates_and_levels_that_were_asked_for_are_not_rounded():
     report = audit.audit_scores(SCORES, MEMBERS, fpr=(0.0155, 0.0125), confidence=0.9999)
     assert "rate of 1.55 %" in report.low_rates and "rate of 1.25 %" in report.low_rates

@@ -110,6 +110,8 @@ def test_a_table_is_known_by_its_content():
         (TABLE.assign(outcome=None), "outcome", "300 records have none"),
         (TABLE, "crp", "have none: leave them out"),
         (TABLE.dropna(), "crp", "holds fractions"),
+        (TABLE[:2], [np.inf, 1.0], "holds fractions, such as inf"),
+        (TABLE[:2], [[1], [2]], r"shape \(2, 1\)"),
         (TABLE[:4], ["a", "a", "a", "a"], "one class"),
         (TABLE[:2].assign(all=[[1], [2]]), [0, 1], "cells are collections: all"),
         (pd.concat([TABLE, TABLE], axis=1), np.arange(300) % 2, "called alike"),
@@ -227,6 +229,24 @@ def test_references_from_elsewhere_are_taken_with_what_they_were_trained_on(repo
 
 
 HALVES = np.arange(220) % 2 == np.arange(4)[:, None] % 2
+
+
+def test_kept_scores_are_not_those_of_references_that_were_said_to_be_trained_on_others(tmp_path):
+    loss = np.random.default_rng(0).exponential(size=(4, 220))
+    one, other = (
+        audit.audit(
+            PIPELINE,
+            MEMBERS,
+            OTHERS,
+            references_from={"loss": loss, "members": rows},
+            keep=tmp_path,
+            minutes=5,
+        ).scores["LiRA"]
+        for rows in (HALVES, ~HALVES)
+    )
+    assert not np.allclose(one, other)
+
+
 REFUSED = [
     ({"members": (INSIDE, 1)}, "data.from_frame(x, y, 'members')"),
     (

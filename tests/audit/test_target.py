@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from mia_lib import audit, metrics
 from mia_lib.audit import attacks
 from mia_lib.audit.plans import IMPOSSIBLE, RUNS
-from mia_lib.audit.target import column_places, count_digits, one_hot
+from mia_lib.audit.target import column_places, count_digits, one_hot, spread
 from mia_lib.data import from_arrays
 from mia_lib.errors import MiaError
 from mia_lib.signals import boundary
@@ -231,6 +231,20 @@ def test_predicted_classes_may_be_names_and_numbers_that_could_be_either_are_ref
         one_hot(np.array([1, 0, 2]), 3, ("1", "2", "3"))
     with pytest.raises(MiaError, match="predicts '7', which is no class"):
         one_hot(np.array(["1", "7"]), 2, classes)
+
+
+def test_best_classes_that_could_be_names_or_numbers_or_come_twice_are_refused():
+    best = np.array([[0], [2], [1]]), np.array([[0.9], [0.8], [0.7]])
+    assert spread(best, 3, ("a", "b", "c"))[0].argmax(1).tolist() == [0, 2, 1]
+    with pytest.raises(MiaError, match="name of a class or a number from 0.*names as texts"):
+        spread(best, 3, ("1", "2", "3"))
+    assert spread((best[0].astype(str), best[1]), 3, ("0", "2", "1"))[0].argmax(1).tolist() == [
+        0,
+        1,
+        2,
+    ]
+    with pytest.raises(MiaError, match="a class twice"):
+        spread((np.array([[0, 0]]), np.array([[0.9, 0.0]])), 1, ("a", "b"))
 
 
 def test_a_budget_of_queries_gives_labels_a_distance_to_the_boundary(few, answer):

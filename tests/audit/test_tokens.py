@@ -109,6 +109,8 @@ def test_numbers_one_after_the_other_are_those_in_lists_and_tokens_that_do_not_c
         ({"reference_members": np.ones((2, N), bool)}, "a row for each of the references"),
         ({"reference_members": np.ones((1, N), bool)}, "in the training set of every reference"),
         ({"counted": "none"}, "have no token that counts"),
+        ({"counted": "labels"}, "counted.* holds other values than True and False, such as -100"),
+        ({"counted": "backwards"}, "Do the rows stand in another order"),
         ({"logprob": []}, "'logprob', which is none of"),
     ],
 )  # fmt: skip
@@ -118,6 +120,10 @@ def test_what_cannot_be_used_is_refused_by_its_name(change, message):
         del wrong["mean"]
     if change.get("counted") == "none":
         wrong["counted"] = [np.zeros(len(row), bool) for row in wrong["log_prob"]]
+    if change.get("counted") == "labels":
+        wrong["counted"] = [np.where(row > -3, 17, -100) for row in wrong["log_prob"]]
+    if change.get("counted") == "backwards":
+        wrong["counted"] = [np.ones(len(row), bool) for row in wrong["log_prob"][::-1]]
     if (
         "log_prob" in change
         and np.ndim(change["log_prob"]) < 2
@@ -136,6 +142,9 @@ def test_members_and_others_have_the_same_and_share_no_text():
         audit.audit_tokens(answers(1), without(answers(2), "mean", "variance"))
     with pytest.raises(MiaError, match="among members and non_members"):
         audit.audit_tokens(answers(1), {**answers(2), "text": answers(1)["text"]})
+    plain = {"log_prob": answers(1)["log_prob"]}
+    with pytest.raises(MiaError, match="Is one file given for both"):
+        audit.audit_tokens(plain, {"log_prob": plain["log_prob"][::-1]})
 
 
 def test_log_probabilities_that_are_shifted_are_warned_of():

@@ -32,6 +32,7 @@ def test_a_verse_says_the_same_in_both_translations_and_no_other_verse_has_its_w
         ([[1, 2.5]], "whole numbers"),
         ([[1, 8]], "allowed are 0 to 7"),
         ([[-1, 2]], "allowed are 0 to 7"),
+        (np.array([[3, -1, 4], [1, 2, -1]]), r"sequences\[0\] holds ids from -1"),
         ([], "at least one"),
         ([["a", "b"]], "sequences"),
     ],

@@ -299,12 +299,26 @@ def test_a_page_that_cannot_be_drawn_says_where_the_run_is(small, monkeypatch):
     assert str(small / "small.ipynb") in str(error.value)
 
 
+def test_a_copy_that_somebody_worked_in_stays_as_it_is(small, monkeypatch):
+    monkeypatch.setattr(run_page, "render", lambda *_: ("page", []))
+    copy = small / "small-copy.ipynb"
+    run_page.write(small / "small.ipynb", small)
+    made = copy.read_text()
+    run_page.write(small / "small.ipynb", small)
+    assert copy.read_text() == made
+    copy.write_text("my work")
+    run_page.write(small / "small.ipynb", small)
+    assert copy.read_text() == "my work"
+    copy.unlink()
+
+
 @pytest.mark.parametrize(
     "data, more",
     [
         ({outputs.AUDIT: REPORT | {"name": "../audit"}}, {}),
         ({outputs.AUDIT: REPORT | {"name": "/tmp"}}, {}),
         ({outputs.AUDIT: REPORT | {"files": {"../../audit.html": ""}}}, {}),
+        ({outputs.AUDIT: REPORT | {"files": {"__init__.py": ""}}}, {}),
         ({"image/png": PIXEL}, {"mia": {"name": "../fig"}}),
     ],
 )

@@ -46,10 +46,13 @@ def test_a_run_is_reused_until_something_that_matters_changes(tiny):
         assert ran == tiny / "out" / "tiny.ipynb"
         assert runner.run_record(ran)["changed"] == {"steps": steps}
         ran.with_suffix(".html").write_text(f"page of {steps}")
-    [aside] = {*(tiny / "out").glob("*.ipynb")} - {ran}
+        ran.with_stem("tiny-copy").write_text(f"work on {steps}")
+    [aside] = {*(tiny / "out").glob("*.ipynb")} - {ran, *(tiny / "out").glob("tiny-copy*")}
     assert runner.run_record(aside)["changed"] == {"steps": 1}
     assert aside.stem == f"tiny-{runner.run_record(aside)['key']}"
     assert aside.with_suffix(".html").read_text() == "page of 1"
+    copy = aside.with_stem(f"tiny-copy-{runner.run_record(aside)['key']}")
+    assert copy.read_text() == "work on 1"
 
 
 def test_the_key_follows_parameters_printed_numbers_and_the_code_of_the_library_and_of_the_readers_own_modules(
