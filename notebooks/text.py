@@ -18,7 +18,7 @@
 # # Language models
 #
 # **A small language model that has read its training verses {ours}`last-passes` times gives away {ours}`loss-tpr:value` of them to a threshold on the loss, if one in a
-# hundred other verses may be taken for one by mistake, and {ours}`plus-tpr:value` to Min-K%++, the best attack that needs no second model; guessing finds 1 %. Subtract the loss
+# hundred other verses may be taken for one by mistake, and {ours}`plus-tpr:value` to Min-K%++, which finds most of those that need no second model; guessing finds 1 %. Subtract the loss
 # under one other model, and it is {ours}`one-tpr:value`. After a single reading the loss knows next to nothing.**
 
 # %% tags=["parameters", "hide-input"]
@@ -137,8 +137,8 @@ results.show_table(
     caption="Attacks after {ours}`last-passes` passes, in percent, on verses that lie in a training set once: means over {param}`targets` models with 95 % intervals over "
             "models and verses. The last four have {param}`references` references.")
 figures.explore(
-    explore.two_attacks({f"{passes_} pass{'es' * (passes_ > 1)}": study.curves(bank, about, place, references)
-                         for place, passes_ in enumerate(passes) if passes_ in (first, last)}, ("Min-K%++", "one other model")),
+    explore.two_attacks({exhibits.in_words(each): study.curves(bank, about, place, references)
+                         for place, each in enumerate(passes) if each in (first, last)}, ("Min-K%++", "one other model")),
     drawing.roc(*study.curves(bank, about, len(passes) - 1, references)), name="text-explore",
     caption="ROC of attacks on one model, and who is accused.",
     alt="True against false positive rate on logarithmic axes, a curve for each attack on one model after the last pass.",
@@ -257,7 +257,7 @@ figures.show(
 # the collection is corrected by both rates {cite}`tong2025how`.
 
 # %%
-played = {f"verses, {each} pass{'es' * (each > 1)}": game
+played = {f"verses, {exhibits.in_words(each)}": game
           for each, game in study.games(bank, about, targets, references)}
 for name in image_banks:
     images = published.load(name)
@@ -268,7 +268,7 @@ frame = pd.concat([frame, *of_collections])
 
 # %% tags=["hide-input"]
 needed = exhibits.collections_table(frame)["records that decide"]
-of_shown, of_first = (f"verses, {each} pass{'es' * (each > 1)}" for each in (shown, first))
+of_shown, of_first = (f"verses, {exhibits.in_words(each)}" for each in (shown, first))
 results.name({"needed-shown": needed[of_shown, "Loss"], "needed-one": needed[of_shown, "one other model"], "needed-first": needed[of_first, "Loss"]})
 results.show_table(
     exhibits.collections_table(frame), name="text-collections",

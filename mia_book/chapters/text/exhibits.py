@@ -44,9 +44,8 @@ def references_figure(frame: pd.DataFrame) -> Figure:
     rows = frame[(frame["study"] == "references") & (frame["metric"] == "auc")]
     rows = rows[rows["passes"].isin([rows["passes"].min(), rows["passes"].max()])]
     rows = metrics.summary(rows, ["passes", "references", "attack", "metric"])
-    words = rows["passes"].map(lambda passes: f"{passes} pass{'es' * (passes > 1)}")
     return drawing.lineplot(
-        rows.assign(panel=words),
+        rows.assign(panel=rows["passes"].map(in_words)),
         "references",
         "value",
         by="attack",
@@ -115,9 +114,15 @@ def attacks_table(frame: pd.DataFrame, passes: int) -> pd.DataFrame:
 def by_columns(frame: pd.DataFrame, name: str, index, column: str) -> pd.DataFrame:
     """AUC of a study in percent: rows by `index`, a column for each value of `column`."""
     rows = frame[(frame["study"] == name) & (frame["metric"] == "auc")]
+    words = in_words if column == "passes" else str
     return results.percent_table(
-        rows, index, (column,), {(value,): str(value) for value in rows[column].unique()}
+        rows, index, (column,), {(value,): words(value) for value in rows[column].unique()}
     )
+
+
+def in_words(passes: int) -> str:
+    """A number of passes in words."""
+    return f"{passes} pass{'es' * (passes > 1)}"
 
 
 def exposed_figure(frame: pd.DataFrame, passes: int) -> Figure:
@@ -125,9 +130,9 @@ def exposed_figure(frame: pd.DataFrame, passes: int) -> Figure:
     rows = frame[(frame["study"] == "exposed") & (frame["passes"] == passes)]
     rows = metrics.summary(rows, ["of", "part", "attack", "metric"])
     titles = {
-        "length": "length, in fifths",
-        "rarity": "rarity of the words, in fifths",
-        "copies": "copies in the training set",
+        "length": "fifth by length",
+        "rarity": "fifth by rarity",
+        "copies": "copies",
     }
     places = {name: str(k + 1) for k, name in enumerate(study.FIFTHS)}
     return drawing.lineplot(
