@@ -22,6 +22,7 @@ RECIPE = {
     "fourfold": 100,
     "seed": 0,
 }
+SHARES = (0.05, 0.1, 0.4, 1.0)  # of tokens, in "text/variants"
 PROBE = {
     "index": range(1, 3),
     "architecture": "gpt:16,1,2",
@@ -129,10 +130,9 @@ def variants(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     judged = np.arange(recipe["verses"])
     kjv, lower = (data.load(f"verses_{name}").take(judged) for name in ("kjv", "kjv_lower"))
     said = tokens.statistics(models[-1], kjv)
-    shares = (0.05, 0.1, 0.4, 1.0)
     arrays = {
-        "min_k": np.stack([text.min_k(said.log_prob, said.offsets, share) for share in shares], 1),
-        "min_k_plus": np.stack([text.min_k_plus(*said, share) for share in shares], 1),
+        "min_k": np.stack([text.min_k(said.log_prob, said.offsets, share) for share in SHARES], 1),
+        "min_k_plus": np.stack([text.min_k_plus(*said, share) for share in SHARES], 1),
         "lower": signals.loss(models[-1], lower),
     }
     return {name: array.astype(np.float16) for name, array in arrays.items()} | {"members": members}

@@ -22,5 +22,6 @@ def planned(p):
         "fourfold": p.repeated,
     }
     yield measure.verses, p.models, recipe
+    yield measure.variants, p.models, recipe
     of_tuned = {"tuned_verses": p.tuned_verses, "base_verses": p.base_verses}
     yield measure.tuned, p.models, recipe | of_tuned

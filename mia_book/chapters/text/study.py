@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from mia_book.chapters.text import measure
 from mia_lib import data, metrics
 from mia_lib.attacks import registry, text
 from mia_lib.attacks.registry import LOG_ODDS
@@ -164,6 +165,28 @@ def by_references(
                     references=count,
                 )
             )
+    return pd.concat(frames, ignore_index=True)
+
+
+def variants(bank: Bank, further: Bank, targets: int, draws: int) -> pd.DataFrame:
+    """Study "variants": attacks without references at the end, on all verses: Min-K% and Min-K%++ by the share of tokens that
+    they look at, and the loss of the verse in lower case over that of the verse as it is (Carlini et al. 2021).
+
+    Args:
+        bank, further: `measure.verses` and `measure.variants` of the same models. targets: of them that are attacked.
+    """
+    rows = np.arange(0, 2 * targets, 2)
+    loss = bank.loss[rows, -1].astype(np.float64)
+    where = {"study": "variants", "passes": bank.parameters["passes"][-1]}
+    scores = {("Loss", 1.0): -loss, ("lower case", 1.0): further.lower[rows] / loss}
+    for name, signal in (("Min-K%", "min_k"), ("Min-K%++", "min_k_plus")):
+        scores[name, 0.2] = bank.arrays[signal][rows, -1]
+        for place, share in enumerate(measure.SHARES):
+            scores[name, share] = further.arrays[signal][rows, place]
+    frames = [
+        by_target({name: of}, bank.members[rows], ("auc",), draws=draws, share=share, **where)
+        for (name, share), of in scores.items()
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
