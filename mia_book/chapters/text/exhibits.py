@@ -114,15 +114,18 @@ def attacks_table(frame: pd.DataFrame, passes: int) -> pd.DataFrame:
 def by_columns(frame: pd.DataFrame, name: str, index, column: str) -> pd.DataFrame:
     """AUC of a study in percent: rows by `index`, a column for each value of `column`."""
     rows = frame[(frame["study"] == name) & (frame["metric"] == "auc")]
-    words = in_words if column == "passes" else str
+    words = {"passes": in_words, "share": "{:.0%}".format}.get(column, str)
+    values = rows[column].unique()
+    values = sorted(values) if column == "share" else values
     return results.percent_table(
-        rows, index, (column,), {(value,): words(value) for value in rows[column].unique()}
+        rows, index, (column,), {(value,): words(value) for value in values}
     )
 
 
-def in_words(passes: int) -> str:
+def in_words(passes: float) -> str:
     """A number of passes in words."""
-    return f"{passes} pass{'es' * (passes > 1)}"
+    passes = int(passes)
+    return f"{passes} pass" if passes == 1 else f"{passes} passes"
 
 
 def exposed_figure(frame: pd.DataFrame, passes: int) -> Figure:
