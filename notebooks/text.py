@@ -199,8 +199,8 @@ results.show_table(
 
 # %% [markdown]
 # :::{finding}
-# :claims: L13 reproduced, L14 depends, L26 depends
-# **The words give the benchmark away.** Between random verses a bag of words knows nothing. Between testaments it has an AUC of {ours}`words:value`, more than every attack after one pass and after two, by far.
+# :claims: L13 inconclusive, L14 depends, L26 reproduced
+# **The words give the benchmark away.** Between random verses a bag of words is told from a coin by no more than its interval ({numref}`text-blind`). Between testaments it has an AUC of {ours}`words:value`, more than every attack after one pass and after two, by far.
 #
 # **An attack that knows nothing seems to know something.** After one pass the loss has {ours}`loss-random:value` between random verses. Between testaments, of the same models, it has {ours}`loss-testament:value`. That is no
 # membership: verses of the Old Testament are easier. After {ours}`last-passes` passes the models give away more than the words do.
