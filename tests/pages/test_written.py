@@ -46,7 +46,6 @@ FACTS = {  # what no run can change
     "quantile": {"0.5 %"},  # a rate of its tables
     "course": {"4.2", "2.8"},  # standard errors by the number of teams
     "data": {"4.0"},  # a licence's version
-    "course": {"2.8", "4.2"},  # standard errors that so many pairs of teams need
     # a version of Python, memory, an example
     "rerun": {"2.5", "3.11", "56.2", "57.0", "57.1", "57.8"},
     "teaching": {"0.001", "0.05", "0.6", "0.9"},  # an exercise
