@@ -204,21 +204,21 @@ def test_status_and_scorecard_have_a_row_for_each_chapter_and_claim_with_what_it
     ], "whoever states it"
 
 
-def test_launch_buttons_name_files_of_the_repository(built_book):
+def test_launch_buttons_name_copies_that_the_book_has(built_book):
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
     base, branch = config["url"].removeprefix("https://github.com/"), config["branch"]
     for page in NOTEBOOKS:
         menu = soup(built_book / f"{page}.html").find(class_="dropdown-launch-buttons")
         for prefix in (
-            f"https://colab.research.google.com/github/{base}/blob/{branch}/",
-            f"https://mybinder.org/v2/gh/{base}/{branch}?urlpath=lab/tree/",
+            f"https://colab.research.google.com/github/{base}/blob/copies/",
+            f"https://mybinder.org/v2/gh/{base}/{branch}?urlpath=lab/tree/_build/book/_build/html/copies/",
         ):
             (link,) = (
                 one["href"]
                 for one in menu.find_all("a", href=True)
                 if one["href"].startswith(prefix)
             )
-            assert (ROOT / link.removeprefix(prefix)).is_file(), link
+            assert (built_book / "copies" / link.removeprefix(prefix)).is_file(), link
 
 
 def test_every_figure_and_table_of_a_chapter_has_a_number_and_a_caption(built_book):
