@@ -34,6 +34,7 @@ SOURCES = {  # sha256 of what the packages hold, idx archives unpacked
 }
 RESULTS = {  # sha256 of the files made here; mia_lib.data checks the same ones
     "fashion_mnist_20k.npz": "36891374f6d2d933db5f39349f199822664a42f09b37dfc253116893fc9bf4a7",
+    "verses.npz": "810f1bbf3e75da9f4d6f0f8c9736c0e713434a304574fbb1a1a1d41b7c5d6198",
     "german_credit.csv": "1f14a3ee97d632516c36ecba11e0472175b97dba3ec001790e4a34b64f2d604c",
 }
 
@@ -63,6 +64,21 @@ def keep(name: str, data: bytes) -> None:
         )
 
 
+def packed(arrays: dict[str, np.ndarray]) -> bytes:
+    """Content of an `.npz` file with these arrays, in bytes that repeat; `numpy.load` reads it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+            # LZMA: 7.5 MB of images where deflate gives 8.7
+            member.compress_type, member.create_system = zipfile.ZIP_LZMA, 3
+            member.external_attr = 0o644 << 16
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            archive.writestr(member, buffer.getvalue())
+    return out.getvalue()
+
+
 def fashion_mnist(folder: Path) -> None:
     """First 20,000 training images: x uint8 [20000, 28, 28, 1], y uint8 [20000], n_train."""
     images = source(folder, "train-images-idx3-ubyte.gz")
@@ -72,21 +88,7 @@ def fashion_mnist(folder: Path) -> None:
         "y": np.frombuffer(labels, np.uint8, offset=8)[:RECORDS],
         "n_train": np.array(RECORDS),
     }
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for (
-            name,
-            array,
-        ) in arrays.items():  # LZMA: 7.5 MB where deflate gives 8.7; numpy.load reads both
-            member = zipfile.ZipInfo(
-                f"{name}.npy", (1980, 1, 1, 0, 0, 0)
-            )  # fixed, so that bytes repeat
-            member.compress_type, member.create_system = zipfile.ZIP_LZMA, 3
-            member.external_attr = 0o644 << 16
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, array, allow_pickle=False)
-            archive.writestr(member, buffer.getvalue())
-    keep("fashion_mnist_20k.npz", out.getvalue())
+    keep("fashion_mnist_20k.npz", packed(arrays))
 
 
 def german_credit(folder: Path) -> None:

@@ -12,18 +12,14 @@ ones there is the King James Version in lower case, too. Texts follow from the t
 """
 
 import collections
-import hashlib
-import io
 import re
 import subprocess
-import zipfile
-from pathlib import Path
 
 import numpy as np
+from build import keep, packed  # of this folder
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers.models import BPE
 
-HERE = Path(__file__).resolve().parent
 JUDGED, VOCABULARY, MOST_WORDS = 8000, 2048, 100
 DEUTEROCANON = {
     "Tobit", "Judith", "Esther (Greek)", "Wisdom", "Sirach", "Baruch", "Prayer of Azariah", "Susanna",
@@ -110,22 +106,7 @@ def main() -> None:
         arrays[f"{name}_ids"] = np.concatenate(ids).astype(np.uint16)
         arrays[f"{name}_lengths"] = np.array([len(row) for row in ids], np.uint8)
         print(name, len(arrays[f"{name}_ids"]), arrays[f"{name}_lengths"].max(), of[order[0]])
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, array in arrays.items():
-            member = zipfile.ZipInfo(
-                f"{name}.npy", (1980, 1, 1, 0, 0, 0)
-            )  # fixed, so that bytes repeat
-            member.compress_type, member.create_system = zipfile.ZIP_LZMA, 3
-            member.external_attr = 0o644 << 16
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, array, allow_pickle=False)
-            archive.writestr(member, buffer.getvalue())
-    (HERE / "verses.npz").write_bytes(out.getvalue())
-    print(
-        f"verses.npz: {len(order):,} verses, {len(out.getvalue()):,} bytes, "
-        f"sha256 {hashlib.sha256(out.getvalue()).hexdigest()}"
-    )
+    keep("verses.npz", packed(arrays))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from pybtex.database import Entry, parse_file
+
 from mia_book import folders
 from mia_book.pages import outputs
 from mia_book.pages.sphinx_ext import FOLDER
@@ -32,7 +34,6 @@ LINK = re.compile(r"\]\((?:\.\./)?([\w./-]+\.(?:md|ipynb))(#[\w-]+)?\)")
 # what the first cell of a copy does
 COLAB = re.compile(r"(?:To run this page on|On) Colab, add a cell before .*?`[^`]*`\.?", re.DOTALL)
 CAPTION = re.compile(r"(<caption[^>]*>)(.*?)(</caption>)", re.DOTALL)
-ENTRY = re.compile(r"@\w+\{([\w-]+),(.*?)\n\}", re.DOTALL)
 TITLES = {"finding": "What we found", "solution": "Solution", "exercise": "Exercise"}
 
 
@@ -78,8 +79,8 @@ class _Words:
                     count(table["name"], "Table")
         self.cited = {}
         for path in sorted(root.glob("book/*.bib")):
-            for key, fields in ENTRY.findall(path.read_text(encoding="utf-8")):
-                self.cited[key] = _author_and_year(fields)
+            for key, entry in parse_file(path).entries.items():
+                self.cited[key] = _author_and_year(entry)
 
     def role(self, kind: str, text: str) -> str:
         """A role as words."""
@@ -145,13 +146,11 @@ def _repository(root: Path) -> str:
     return documents.load(root / "_config.yml").get("repository", {}).get("url", "")
 
 
-def _author_and_year(fields: str) -> tuple[str, str]:
-    """Who wrote an entry of BibTeX, in the short form of the book, and when."""
-    values = dict(re.findall(r"(\w+)\s*=\s*[{\"](.*?)[}\"],?\s*(?:\n|$)", fields))
-    authors = [one.split(",")[0].split()[-1:] for one in values.get("author", "").split(" and ")]
-    names = [re.sub(r"[{}\\]", "", one[0]) for one in authors if one]
+def _author_and_year(entry: Entry) -> tuple[str, str]:
+    """Who wrote an entry of a bibliography, in the short form of the book, and when."""
+    names = [" ".join(map(str, one.rich_last_names)) for one in entry.persons.get("author", [])]
     first = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
-    return first or values.get("title", ""), values.get("year", "")
+    return first or entry.fields.get("title", ""), entry.fields.get("year", "")
 
 
 def _ends(kind: str, title: str) -> tuple[str, str]:

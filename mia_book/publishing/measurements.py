@@ -300,10 +300,8 @@ class Measurement:
         ):
             lacking = self.lacking(index, parameters)
             if lacking:
-                cost, most = (
-                    self.cost_in_words(len(lacking), parameters),
-                    environment.most_seconds(),
-                )
+                cost = self.cost_in_words(len(lacking), parameters)
+                most = environment.most_seconds()
                 if (self.estimate(len(lacking), parameters)[0] or 0) > most:
                     raise MiaError(
                         f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "

@@ -36,7 +36,7 @@ ROUNDING = 1e-4  # of log probabilities and variances, that half precision leave
 MOST_ZEROS = 0.01  # share of tokens that may be certain
 UNLIKELY = 9.0  # nats a token: as a model that knows nothing of 8,000 tokens
 TIMES = 2.5  # that the loss may exceed what the model's own distribution says
-COMPARING = (
+WITH_REFERENCES = (
     "MAST (best split)",
     "BASE",
     "LiRA",
@@ -98,15 +98,15 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
         UserWarning: tokens so unlikely that they may be shifted by one place, or in bits.
     """
     begun = time.perf_counter()
-    ours, theirs = read(members, "members"), read(non_members, "non_members")
-    _check_pair(ours, theirs)
-    _warn_of_shift(theirs)
-    inside = np.arange(len(ours) + len(theirs)) < len(ours)
-    scores = _scores(ours, theirs)
+    of_members, of_others = read(members, "members"), read(non_members, "non_members")
+    _check_pair(of_members, of_others)
+    _warn_of_shift(of_others)
+    inside = np.arange(len(of_members) + len(of_others)) < len(of_members)
+    scores = _scores(of_members, of_others)
     table = check_scores(scores, inside, ScoreOptions(**options))
     table = replace(table, attacker=ATTACKER)
-    lengths = np.concatenate([np.diff(ours.offsets), np.diff(theirs.offsets)])
-    texts = None if ours.texts is None else ours.texts + theirs.texts
+    lengths = np.concatenate([np.diff(of_members.offsets), np.diff(of_others.offsets)])
+    texts = None if of_members.texts is None else of_members.texts + of_others.texts
     control = score_texts(lengths, texts, inside, table.options.seed)
     return Report(
         table,
@@ -339,41 +339,57 @@ def _scores(members: TokenAnswers, others: TokenAnswers) -> dict[str, np.ndarray
         view = ArraySignals({"loss": values, LOG_ODDS: -values}, inside)
         scores["calibrated loss"] = registry.score("calibrated loss", view)
         if inside.any(0).all() and len(references) >= 4:
-            scores |= {name: registry.score(name, view) for name in COMPARING}
+            scores |= {name: registry.score(name, view) for name in WITH_REFERENCES}
     return scores
+
+
+def score_halves(features, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of records by features that know no model: each half is judged by a logistic regression on the other.
+
+    Args:
+        features: [N, W], sparse or dense. inside: bool [N], who is a member. seed: of the halves.
+
+    Returns:
+        scores [N], and which half each is in, bool [N].
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+
+    score, second = np.zeros(len(inside)), np.zeros(len(inside), bool)
+    folds = StratifiedKFold(2, shuffle=True, random_state=seed % 2**32)
+    for fitted, judged in folds.split(inside, inside):
+        second = np.isin(np.arange(len(inside)), judged)
+        classifier = LogisticRegression(C=10, max_iter=500, class_weight="balanced")
+        classifier.fit(features[fitted], inside[fitted])
+        score[judged] = classifier.decision_function(features[judged])
+    return score, second
+
+
+def bag_of_words(texts: Sequence[str]):
+    """Features of texts by their words, sparse [N, W]; texts without any word raise `ValueError`."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, max_features=20_000).fit_transform(texts)
 
 
 def score_texts(
     lengths: np.ndarray, texts: Sequence[str] | None, inside: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores of records by their words and their number of tokens alone: each half is judged by a logistic regression on the
-    other.
+    """Scores of records by their words and their number of tokens alone, see `score_halves`.
 
     Args:
-        lengths: int [N]. texts: [N], or None. inside: bool [N]. seed: of the halves.
+        lengths: int [N]. texts: [N], or None. inside, seed: as for `score_halves`.
 
     Returns:
         all rows, int [N], their scores [N], and which half each is in, bool [N], as `inputs.score_inputs`.
     """
     from scipy import sparse
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold
 
     size = np.log(lengths)[:, None]
     features = sparse.csr_matrix((size - size.mean()) / (size.std() or 1))
     if texts is not None:
         try:
-            words = TfidfVectorizer(sublinear_tf=True, max_features=20_000).fit_transform(texts)
-            features = sparse.hstack([words, features / 10]).tocsr()
+            features = sparse.hstack([bag_of_words(texts), features / 10]).tocsr()
         except ValueError:  # no words
             pass
-    score, second = np.zeros(len(inside)), np.zeros(len(inside), bool)
-    folds = StratifiedKFold(2, shuffle=True, random_state=seed % 2**32)
-    for fitted, judged in folds.split(lengths, inside):
-        second = np.isin(np.arange(len(inside)), judged)
-        classifier = LogisticRegression(C=10, max_iter=500, class_weight="balanced")
-        score[judged] = classifier.fit(features[fitted], inside[fitted]).decision_function(
-            features[judged]
-        )
-    return np.arange(len(inside)), score, second
+    return np.arange(len(inside)), *score_halves(features, inside, seed)

@@ -185,7 +185,6 @@ def by_target(
         DataFrame: `columns`, then attack, metric, value and the `Estimate` whose mean that is. A rate at an FPR that the
         non-members do not resolve is not a number.
     """
-
     ranking.check_attacks(scores)
     _check_columns(columns)
     draws, seed = check_count("draws", draws), check_whole("seed", seed, 0)
@@ -229,7 +228,6 @@ def by_target(
 def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
     """A tidy frame like that of `by_target`, from `values`: attack -> metric -> [S], a number for
     each repetition, which has records of its own, or a single number that has no chance in it."""
-
     _check_columns(columns)
     rows = []
     for attack, of_attack in values.items():

@@ -81,14 +81,14 @@ def _ask(
         )
     weight = next(model.parameters())
     model.eval()
-    fed, labels = NextToken.pairs(x, None)
+    fed, labels = NextToken.inputs_and_labels(x, None)
     count = lengths(labels)
     offsets = np.concatenate([[0], count.cumsum(0).numpy()])
     at_once = max(1, TOKENS_AT_ONCE[weight.device.type] // int(count.max()))
     values = None
     with devices.plain_float32():
         for rows in count.argsort(stable=True).split(at_once):  # little is computed of padding
-            inputs, wanted = NextToken.trimmed(fed[rows], labels[rows])
+            inputs, wanted = NextToken.trim(fed[rows], labels[rows])
             logits = architectures.logits_of(model, model(inputs.to(weight.device)))
             if logits.shape[:-1] != inputs.shape:
                 raise MiaError(

@@ -107,7 +107,7 @@ class Group:
             else task.records()
         )
         self._objective = objectives.of(self.config.loss)
-        raw, self._y = self._objective.pairs(
+        raw, self._y = self._objective.inputs_and_labels(
             torch.from_numpy(np.ascontiguousarray(x[self._used])),
             torch.from_numpy(np.array(task.y, np.int64)[self._used]),
         )
@@ -224,7 +224,7 @@ class Group:
         x = self._x.index_select(0, picked.flatten())  # several times as fast as indexing
         if devices.is_card(self.device):  # which records steps of one shape
             return architectures.to_input(x, self._scaling), self._y[picked]
-        return self._objective.trimmed(_channels_second(x), self._y[picked])
+        return self._objective.trim(_channels_second(x), self._y[picked])
 
     def _outputs(self, x: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """Logits [G, B, K] of the inputs [G * B, ...], each network its own."""
@@ -246,7 +246,7 @@ class Group:
         config = self.config
         orders = torch.stack(
             [
-                self._objective.in_batches(
+                self._objective.batch_order(
                     torch.randperm(self.size, generator=generator),
                     self._labels[rows],
                     config.batch_size,

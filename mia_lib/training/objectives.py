@@ -17,12 +17,12 @@ class Classification:
     """One label a record."""
 
     @staticmethod
-    def pairs(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def inputs_and_labels(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """What is fed of records x [N, ...] with labels y [N], and what is to be predicted."""
         return x, y
 
     @staticmethod
-    def trimmed(x: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def trim(x: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs [G * B, ...] and what is predicted [G, B, ...] of a batch, without what is padding in all of it."""
         return x, labels
 
@@ -37,7 +37,7 @@ class Classification:
         return outputs.argmax(-1) == labels
 
     @staticmethod
-    def in_batches(
+    def batch_order(
         order: torch.Tensor, labels: torch.Tensor, batch: int, generator: torch.Generator
     ) -> torch.Tensor:
         """An epoch's order of records, a permutation [n] of records with these labels [n, ...], cut into batches as it is."""
@@ -48,11 +48,11 @@ class NextToken(Classification):
     """Each token of a record from those before. Records are token ids int64 [N, L], -1 behind the last."""
 
     @staticmethod
-    def pairs(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def inputs_and_labels(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return x[:, :-1].clamp_min(0), x[:, 1:]
 
     @staticmethod
-    def trimmed(x: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def trim(x: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         longest = int(lengths(labels).max())
         return x[:, :longest], labels[..., :longest]
 
@@ -69,7 +69,7 @@ class NextToken(Classification):
         return (outputs.argmax(-1) == labels).sum(-1) / lengths(labels)
 
     @staticmethod
-    def in_batches(
+    def batch_order(
         order: torch.Tensor, labels: torch.Tensor, batch: int, generator: torch.Generator
     ) -> torch.Tensor:
         """Records of like length in a batch: those of `SORTED_TOGETHER` batches are sorted by length, and full batches are

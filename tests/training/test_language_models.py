@@ -53,7 +53,7 @@ def test_a_group_takes_the_steps_of_a_plain_loop(records):
     optimizer = torch.optim.Adam(network.parameters(), CONFIG.learning_rate)
     generator = torch.Generator().manual_seed(recipe.seed_of(CONFIG, 0))
     for epoch in range(CONFIG.epochs):
-        order = objectives.NextToken.in_batches(
+        order = objectives.NextToken.batch_order(
             torch.randperm(9, generator=generator), torch.tensor(records.x[:9, 1:]), 4, generator
         )
         for start in (0, 4):  # a last batch of one record is left out
@@ -78,7 +78,7 @@ def test_batches_hold_every_record_once_and_those_of_like_length():
     labels = torch.full((400, 50), -1)
     for row, length in zip(labels, torch.randint(1, 50, (400,)), strict=True):
         row[:length] = 1
-    order = objectives.NextToken.in_batches(
+    order = objectives.NextToken.batch_order(
         torch.randperm(400), labels, 10, torch.Generator().manual_seed(0)
     )
     assert sorted(order.tolist()) == list(range(400))

@@ -15,14 +15,15 @@ from mia_book.chapters.text import measure
 from mia_lib import data, metrics
 from mia_lib.attacks import registry, text
 from mia_lib.attacks.registry import LOG_ODDS
+from mia_lib.audit.tokens import bag_of_words, score_halves
 from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
 # without references: attack -> the signal, higher for members
-ALONE = {"Min-K%": "min_k", "Min-K%++": "min_k_plus", "zlib": "zlib"}
-COMPARING = ("calibrated loss", "MAST (best split)", "BASE", "LiRA")
+WITHOUT_REFERENCES = {"Min-K%": "min_k", "Min-K%++": "min_k_plus", "zlib": "zlib"}
+WITH_REFERENCES = ("calibrated loss", "MAST (best split)", "BASE", "LiRA")
 OLD_BOOKS = 39
 FIFTHS = ("first", "second", "third", "fourth", "last")
 FALSE_ALARMS, POWER = 0.01, 0.8  # of a decision about a collection
@@ -108,12 +109,26 @@ def one_model(view: View) -> np.ndarray:
     return np.where(inside[0], loss[1], loss[0]) - view.own("loss")
 
 
-PLAYED = {
+ATTACKS = {
     "Loss": "MALT",
-    **{name: _own(signal) for name, signal in ALONE.items()},
+    **{name: _own(signal) for name, signal in WITHOUT_REFERENCES.items()},
     "one other model": one_model,
-    **{name: name for name in COMPARING},
+    **{name: name for name in WITH_REFERENCES},
 }
+
+
+def _judge(
+    views: Sequence[View],
+    members: np.ndarray,
+    attacks: Sequence[str],
+    names: Sequence[str],
+    **columns,
+) -> pd.DataFrame:
+    """Metrics of some of `ATTACKS` on the records that the views judge, see `metrics.by_target`."""
+    scores = {
+        name: np.stack([registry.score(ATTACKS[name], view) for view in views]) for name in attacks
+    }
+    return by_target(scores, members, names, **columns)
 
 
 def attack(
@@ -121,24 +136,18 @@ def attack(
 ) -> pd.DataFrame:
     """Study "attacks": every attack after each number of passes, on the verses that lie in a training set once."""
     once = np.flatnonzero(verses["copies"] == 1)
-    frames = []
-    for passes, game in games(bank, verses, targets, references):
-        views = [view.on(once) for view in game]
-        scores = {
-            name: np.stack([registry.score(how, view) for view in views])
-            for name, how in PLAYED.items()
-        }
-        frames.append(
-            by_target(
-                scores,
-                game.target_members[:, once],
-                METRICS,
-                draws=draws,
-                study="attacks",
-                passes=passes,
-                references=references,
-            )
+    where = {"study": "attacks", "references": references, "draws": draws}
+    frames = [
+        _judge(
+            [view.on(once) for view in game],
+            game.target_members[:, once],
+            [*ATTACKS],
+            METRICS,
+            passes=passes,
+            **where,
         )
+        for passes, game in games(bank, verses, targets, references)
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -146,25 +155,21 @@ def by_references(
     bank: Bank, verses: pd.DataFrame, targets: int, counts: Sequence[int], draws: int
 ) -> pd.DataFrame:
     """Study "references": attacks that compare, by how many models they compare with."""
-    frames = []
     once = np.flatnonzero(verses["copies"] == 1)
-    for passes, game in games(bank, verses, targets, max(counts)):
-        for count in counts:
-            views = [game.view(target, count).on(once) for target in game.targets]
-            frames.append(
-                by_target(
-                    {
-                        name: np.stack([registry.score(name, view) for view in views])
-                        for name in COMPARING
-                    },
-                    game.target_members[:, once],
-                    METRICS,
-                    draws=draws,
-                    study="references",
-                    passes=passes,
-                    references=count,
-                )
-            )
+    where = {"study": "references", "draws": draws}
+    frames = [
+        _judge(
+            [game.view(target, count).on(once) for target in game.targets],
+            game.target_members[:, once],
+            WITH_REFERENCES,
+            METRICS,
+            passes=passes,
+            references=count,
+            **where,
+        )
+        for passes, game in games(bank, verses, targets, max(counts))
+        for count in counts
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -193,25 +198,6 @@ def variants(bank: Bank, further: Bank, targets: int, draws: int) -> pd.DataFram
 # ------------------------------------------------------------------------------------------------- without the model
 
 
-def bag_of_words(texts: Sequence[str]):
-    """Features of texts by their words alone, sparse [N, W]."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    return TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
-
-
-def score_words(words, members: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Scores [N] of a logistic regression on the words of each verse, each half by one that was fitted on the other: an attack
-    that asks no model."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    folds = StratifiedKFold(2, shuffle=True, random_state=seed)
-    return cross_val_predict(
-        LogisticRegression(C=10), words, members, cv=folds, method="decision_function"
-    )
-
-
 def blind(
     bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
 ) -> pd.DataFrame:
@@ -233,12 +219,15 @@ def blind(
     for split, of_split in rows.items():
         inside = np.stack([of[judged] for of, judged in zip(members, of_split, strict=True)])
         without_model = np.stack(
-            [score_words(words[judged], of) for of, judged in zip(inside, of_split, strict=True)]
+            [
+                score_halves(words[judged], of, seed=0)[0]
+                for of, judged in zip(inside, of_split, strict=True)
+            ]
         )
         for passes, game in played:
             views = [view.on(judged) for view, judged in zip(game, of_split, strict=True)]
             scores = {
-                name: np.stack([registry.score(PLAYED[name], view) for view in views])
+                name: np.stack([registry.score(ATTACKS[name], view) for view in views])
                 for name in ("Loss", "Min-K%++", "LiRA")
             }
             frames.append(
@@ -288,12 +277,8 @@ def exposed(
 
 def _loss_and_lira(game: Game, rows: np.ndarray, draws: int, **columns) -> pd.DataFrame:
     """AUC of both attacks on some of the records."""
-    views = [view.on(rows) for view in game]
-    scores = {
-        name: np.stack([registry.score(how, view) for view in views])
-        for name, how in (("Loss", "MALT"), ("LiRA", "LiRA"))
-    }
-    return by_target(scores, game.target_members[:, rows], ("auc",), draws=draws, **columns)
+    views, members = [view.on(rows) for view in game], game.target_members[:, rows]
+    return _judge(views, members, ("Loss", "LiRA"), ("auc",), draws=draws, **columns)
 
 
 def paraphrased(
@@ -382,16 +367,16 @@ def share_error(
     return {name: float(np.mean(of)) for name, of in errors.items()}
 
 
-COLLECTIVE = {"Loss": "MALT", "one other model": one_model, "LiRA": "LiRA"}
+COLLECTION_ATTACKS = {"Loss": "MALT", "one other model": one_model, "LiRA": "LiRA"}
 
 
 def collections(game: Game, **columns) -> pd.DataFrame:
     """Study "collections", for each target: "evidence" of a record, one over `records_needed`; and `share_error` with a
     threshold of one of the attacker's own models."""
-    values: dict[str, dict[str, list[float]]] = {name: {} for name in COLLECTIVE}
+    values: dict[str, dict[str, list[float]]] = {name: {} for name in COLLECTION_ATTACKS}
     for view, members in zip(game, game.target_members, strict=True):
         [(own, of_own)] = view.rehearsals(1)
-        for name, how in COLLECTIVE.items():
+        for name, how in COLLECTION_ATTACKS.items():
             score, of_own_model = (
                 np.clip(registry.score(how, each), -LARGEST, LARGEST) for each in (view, own)
             )
@@ -439,4 +424,4 @@ def curves(
     once = np.flatnonzero(verses["copies"] == 1)
     view = game.view(0).on(once)
     names = ("Loss", "Min-K%++", "one other model", "LiRA")
-    return {name: registry.score(PLAYED[name], view) for name in names}, game.members[0, once]
+    return {name: registry.score(ATTACKS[name], view) for name in names}, game.members[0, once]
