@@ -25,7 +25,7 @@ from mia_lib.training import Ensemble, devices
 from mia_lib.training.losses import NEXT_TOKEN
 from mia_lib.training.objectives import NextToken, lengths
 
-TOKENS_AT_ONCE = {"cpu": 2_000, "cuda": 100_000}
+TOKENS_AT_ONCE, ON_A_CARD = 2_000, 100_000
 
 
 class TokenStatistics(NamedTuple):
@@ -70,10 +70,12 @@ def log_probabilities(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tenso
 
 @torch.no_grad()
 def _ask(
-    model: nn.Module, x: np.ndarray, reduce: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    model: nn.Module,
+    x: np.ndarray | torch.Tensor,
+    reduce: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers [C, S] that `reduce` makes of the logits of each predicted token, and where records begin, [N + 1]."""
-    x = torch.as_tensor(np.array(x))
+    x = x.cpu() if isinstance(x, torch.Tensor) else torch.tensor(x)
     if x.ndim != 2 or x.dtype != torch.int64 or not len(x) or (lengths(x) < 2).any():
         raise MiaError(
             f"x has shape {tuple(x.shape)} and type {x.dtype}: token ids int64 [N, L] are needed, at least two a record, with "
@@ -84,7 +86,8 @@ def _ask(
     fed, labels = NextToken.inputs_and_labels(x, None)
     count = lengths(labels)
     offsets = np.concatenate([[0], count.cumsum(0).numpy()])
-    at_once = max(1, TOKENS_AT_ONCE[weight.device.type] // int(count.max()))
+    tokens = ON_A_CARD if devices.is_card(weight.device) else TOKENS_AT_ONCE
+    at_once = max(1, tokens // int(count.max()))
     values = None
     with devices.plain_float32():
         for rows in count.argsort(stable=True).split(at_once):  # little is computed of padding

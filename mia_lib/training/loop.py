@@ -119,14 +119,13 @@ class Group:
             if devices.is_card(device)
             else _channels_last(architectures.to_input(raw, self._scaling))
         )
-        self._labels = self._y  # on the CPU, where the order of records is drawn
-        self._y = self._y.to(device)
+        self._labels, self._y = self._y, self._y.to(device)
         self.network = self._join(networks).to(device).train()
         if not stacked and x.ndim == 4 and not custom.is_own(self.config.architecture):
             self.network.to(memory_format=torch.channels_last)  # pools ten times as fast on a CPU
         self.optimizer = self._make_optimizer()
         self._total = torch.zeros(len(task), device=device)
-        self._right = torch.zeros(len(task), dtype=torch.float64, device=device)
+        self._right = torch.zeros(len(task), device=device)
         self._recorded: dict[int, tuple] = {}
         self._pool = torch.cuda.graph_pool_handle() if devices.replays(device) else None
         self._begin(task)
@@ -156,7 +155,10 @@ class Group:
         places = torch.from_numpy(
             np.searchsorted(self._used, np.concatenate([*task.rows, *(task.validation or [])]))
         )
-        places, count = places.to(self.device), len(task) * self.size
+        count = len(task) * self.size
+        # on the CPU, where the order of records is drawn
+        self._drawn_by = self._labels[places[:count].view(len(task), -1)]
+        places = places.to(self.device)
         self.rows = places[:count].view(len(task), -1)
         self._validation = places[count:].view(len(task), -1) if task.validation else None
         self._generators = [
@@ -248,11 +250,11 @@ class Group:
             [
                 self._objective.batch_order(
                     torch.randperm(self.size, generator=generator),
-                    self._labels[rows],
+                    labels,
                     config.batch_size,
                     generator,
                 )
-                for generator, rows in zip(self._generators, self.rows.cpu(), strict=True)
+                for generator, labels in zip(self._generators, self._drawn_by, strict=True)
             ]
         ).to(self.device)
         views = torch.stack(

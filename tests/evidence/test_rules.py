@@ -16,17 +16,27 @@ from mia_lib.errors import MiaError
 PAPERS = sorted(folders.find("claims.yaml"))
 MEMBERS = membership.balanced_halves(2000, 20, 1)[::2]
 # how far the scores of members lead, in standard deviations
-LEADS = COIN, LOW, MIDDLE, HIGH = 0.0, 0.3, 1.0, 2.0
+LEADS = COIN, LOW, MIDDLE, HIGH, SMALL = 0.0, 0.3, 1.0, 2.0, 0.6
 CONSTANT = None  # in the place of a lead: all scores are alike
-VALUES = {COIN: 0.5, LOW: 0.55, MIDDLE: 0.75, HIGH: 0.95}  # about what a result then is
-PLAYED = 40  # attacks with each lead; no claim names more results in both of its cases
+VALUES = {
+    COIN: 0.5,
+    LOW: 0.55,
+    SMALL: 0.65,
+    MIDDLE: 0.75,
+    HIGH: 0.95,
+}  # about what a result then is
+ERRORS = {"share", "calls"}  # metrics that are lower the more an attack finds
+PLAYED = 60  # attacks with each lead; no claim names more results in both of its cases
 # Claims that an attack passes which is as weak as all that it is compared with: it is compared with no other attack.
 OF_WEAK_ATTACKS = {
     "calibration": {"C6"},
     "curvature": {"C1"},
     "iha": {"C4", "C11"},
     "quantile": {"C6", "C11"},
+    "text": {"L16", "L21"},
 }
+# what says that an attack finds next to nothing: a coin does not contradict it, and a leak does
+OF_NO_LEAK = {"text": {"L1", "L7", "L13"}}
 
 
 def results_of(claim):
@@ -77,6 +87,9 @@ def estimates_of(scores):
     for name in ("slope", "rank correlation", "kappa", "excess"):  # Boltzmann's slope is minus one
         values = {"a": {name: near - (name == "slope")}}
         found[name] = metrics.by_repetition(values)["estimate"].item()
+    for name in ERRORS:
+        found[name] = metrics.by_repetition({"a": {name: (1 - near) / 2}})["estimate"].item()
+    found["evidence"] = metrics.by_repetition({"a": {"evidence": near**2}})["estimate"].item()
     by_metric = ranked.set_index("metric")["estimate"]
     return found | {name: by_metric[metric] for name, metric in ranks.items()}
 
@@ -114,11 +127,18 @@ def leads_of(paper, claim_id):
     one where it falls, and otherwise what is best; noise has none."""
     claim, step = claims.claims(paper)[claim_id], 0.01
     named, leads = results_of(claim), []
-    for (attack, _, _), moved in zip(named, step * np.eye(len(named)), strict=True):
+    for (attack, metric, _), moved in zip(named, step * np.eye(len(named)), strict=True):
         slope = least(claim, 0.5 + moved) - least(claim, 0.5 - moved)
-        among = [LOW if slope < 0 else HIGH] if abs(slope) > 1e-9 else [LOW, MIDDLE, HIGH]
+        slope = -slope if metric in ERRORS else slope
+        among = [LOW if slope < 0 else HIGH] if abs(slope) > 1e-9 else [LOW, SMALL, MIDDLE, HIGH]
         leads.append([COIN] if attack == "noise" else among)
-    return max(product(*leads), key=lambda some: least(claim, [VALUES[lead] for lead in some]))
+
+    def of_leads(some):
+        values = [VALUES[lead] for lead in some]
+        signs = [metric in ERRORS for _, metric, _ in named]
+        return least(claim, [1 - v if error else v for v, error in zip(values, signs, strict=True)])
+
+    return max(product(*leads), key=of_leads)
 
 
 def world(claim, leads, seed=1):
@@ -141,7 +161,7 @@ def test_where_nothing_leaks_nothing_is_reproduced(paper):
     none of the first eight does, the others are not played: a rule that says so in every second world has none among
     eight four times in a thousand."""
     for claim, known in claims.claims(paper).items():
-        if rules.LIMITS & known.keys():
+        if rules.LIMITS & known.keys() or claim in OF_NO_LEAK.get(paper, ()):
             continue
         times = 0
         for seed in range(20):
@@ -163,6 +183,10 @@ def test_with_a_coin_in_the_place_of_the_attack_nothing_is_reproduced(paper):
         names = [attack for attack, _, _ in results_of(known)]
         about = {known["about"]} if isinstance(known["about"], str) else {*known["about"]}
         assert about <= {*names}, f"{claim}: the rule does not name {about - {*names}}"
+        if claim in OF_NO_LEAK.get(paper, ()):
+            assert judged(paper, claim, world(known, [COIN] * len(names))) != claims.CONTRADICTED
+            assert judged(paper, claim, world(known, [HIGH] * len(names))) == claims.CONTRADICTED
+            continue
         leads = leads_of(paper, claim)
         verdict = judged(paper, claim, world(known, leads))
         assert verdict == claims.REPRODUCED or "needs" in known, (

@@ -136,7 +136,7 @@ def test_jupyterlab_shows_no_role_and_no_fence_and_all_captions(browser, tmp_pat
         text = page.inner_text(".jp-Notebook")
         page.close()
     finally:
-        lab.terminate()
+        lab.kill()  # it may wait for its kernels
         lab.wait()
     assert "What we found" in text and "Table 1.1. Rows of Figure 1.1" in text
     assert "It is Sablayrolles et al. (2019), in Figure 1.1 and (1.1); see members." in text

@@ -5,9 +5,25 @@ import re
 import subprocess
 import sys
 
+import tokenizers
+
 from mia_book.pages.parameters import find_root
+from mia_lib.data import readers
 
 ROOT = find_root()
+
+
+def save_language_model(folder):
+    """A tiny one, as people have them."""
+    readers.import_torchvision()  # which transformers does, too, also where its extension does not fit
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    words = tokenizers.models.WordLevel({"?": 0, "a": 1, "word": 2, "or": 3, "two": 4}, "?")
+    tokenizer = tokenizers.Tokenizer(words)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="?").save_pretrained(folder)
+    config = GPT2Config(vocab_size=5, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    GPT2LMHeadModel(config).save_pretrained(folder)
 
 
 def test_its_examples_run_as_they_stand(tmp_path):
@@ -23,8 +39,15 @@ def test_its_examples_run_as_they_stand(tmp_path):
     assert {"my_models.py", "my_audit.py"} < set(names)
     for name, block in zip(names, blocks, strict=True):
         (tmp_path / name).write_text(block, encoding="utf-8")
+    for folder in ("my-tuned-model", "the-model-it-was-tuned-from"):
+        save_language_model(tmp_path / folder)
+    for k, name in enumerate(("members.txt", "others.txt")):
+        lines = [" ".join(["a word", "or two"][(k + i) % 2 :] * (2 + i)) for i in range(60)]
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
     scripts = sorted(set(names) - {"my_models.py"})
-    code = f"import runpy, sys\nsys.path.insert(0, '')\nfor name in {scripts}:\n    runpy.run_path(name, run_name='__main__')"
+    # torchvision as transformers needs it, also where its extension does not fit
+    code = "from mia_lib.data import readers\nreaders.import_torchvision()\n"
+    code += f"import runpy, sys\nsys.path.insert(0, '')\nfor name in {scripts}:\n    runpy.run_path(name, run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

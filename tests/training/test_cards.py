@@ -118,7 +118,7 @@ def test_a_group_renewed_trains_its_next_models_as_a_new_one_would(stacked, reci
             records.x, records.y, 3, config, [np.arange(10, 31)] * count, [7, 8][:count]
         )
         new._begin(task)
-        new.network.load_state_dict(new._fresh(task).state_dict())
+        new.network.load_state_dict(new._join(new._untrained(task)).state_dict())
         old.run_epoch()
         recorded = dict(old._recorded)
         assert len(recorded) == 2 and old.renew(task)

@@ -138,7 +138,7 @@ def variants(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float16) for name, array in arrays.items()} | {"members": members}
 
 
-@measurement("text/verses-weights", probe=PROBE, suffix=".safetensors")
+@measurement("text/verses-weights", probe=PROBE, suffix=".safetensors", block=2, chunk=2)
 def verses_weights(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     """Weights of the models of "text/verses" at the end, by name, float16."""
     models = models_of(index, recipe)[0][-1]

@@ -128,22 +128,28 @@ def test_the_share_of_a_collection_is_exact_where_calls_are_and_corrected_where_
     assert blurred["share"] < 0.06 < blurred["calls"]
 
 
-def test_a_fine_tuned_model_is_compared_with_its_base(bank):
+def of_tuned(bank):
+    """Fine-tuned models, whose base finds hard what they do."""
     loss = bank.loss[:, :, :200]
-    arrays = {
-        "loss": loss,
-        "base": np.repeat(loss[:1, 0] + 0.1, MODELS, 0),
-        "members": bank.members[:, :200],
-    }
-    frame = study.tuned(Bank("text/tuned", bank.parameters, arrays, []), 8, 14, 5)
+    base = np.repeat(loss[:1, 0] + 0.1, MODELS, 0)
+    arrays = {"loss": loss, "base": base, "members": bank.members[:, :200]}
+    return Bank("text/tuned", bank.parameters, arrays, [])
+
+
+def test_a_fine_tuned_model_is_compared_with_its_base(bank):
+    frame = study.tuned(of_tuned(bank), 8, 14, 5)
     assert value(frame, "base model", passes=4) > value(frame, "Loss", passes=4)
 
 
 def test_every_claim_has_a_number_on_a_bank_of_all_studies(bank, about):
     import pandas as pd
 
+    shares = bank.loss[:, -1:].repeat(len(measure.SHARES), 1)
+    further = {"lower": bank.loss[:, -1], "min_k": -shares, "min_k_plus": -shares}
     frame = pd.concat(
         [
+            study.variants(bank, Bank("text/variants", {}, further, []), 8, 2),
+            study.tuned(of_tuned(bank), 8, 14, 2),
             study.attack(bank, about, 8, 14, 2),
             study.by_references(bank, about, 8, [2, 14], 2),
             study.blind(bank, about, 8, 14, 2),
@@ -155,12 +161,7 @@ def test_every_claim_has_a_number_on_a_bank_of_all_studies(bank, about):
     verdicts = {verdict.claim: verdict for verdict in rules.judge_all("text", frame, {})}
     assert {*verdicts} == {*claims.claims("text")}
     unasked = {name for name, verdict in verdicts.items() if verdict.verdict == claims.NOT_RUN}
-    assert unasked <= {
-        "L7",
-        "L12",
-        "L24",
-        "L25",
-    }  # too few verses for 1 %, and no fine-tuned models
+    assert unasked <= {"L7", "L12"}  # too few verses for 1 %
     assert verdicts["L8"].verdict == verdicts["L20"].verdict == "reproduced"
     table = exhibits.collections_table(frame)
     assert list(table.columns)[0] == "records that decide" and len(table) == 9
