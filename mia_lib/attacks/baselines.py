@@ -234,13 +234,11 @@ def attack_r(
 def moments(signals: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
     """Mean and sum of squared deviations [n, A] of the kept [R, n] of signals [R, n, A], and their number [n, 1]."""
     count, kept = kept.sum(0)[:, None], kept[..., None]
-    mean = (signals * kept).sum(0, dtype=np.float64) / count
+    some = np.maximum(count, 1)
+    mean = (signals * kept).sum(0, dtype=np.float64) / some
     deviation = (signals - mean) * kept
-    return (
-        mean,
-        (deviation**2).sum(0) - deviation.sum(0) ** 2 / count,
-        count,
-    )  # the second term takes the mean's rounding back
+    # the second term takes the mean's rounding back
+    return mean, (deviation**2).sum(0) - deviation.sum(0) ** 2 / some, count
 
 
 def _gaussian(

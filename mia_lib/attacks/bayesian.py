@@ -204,11 +204,11 @@ def _bavaria(
 
     def log_density(kept, observed: bool):
         """log p(signal) [N, A] from the kept references [R, N], or from the prior that they give when not `observed`."""
-        everywhere = {"axis": (0, 1), "where": kept[..., None], "dtype": np.float64}
-        prior_mean, variance = values.mean(**everywhere), values.var(**everywhere)
-        mean, squares, count = (
-            in_blocks(moments, values, kept) if observed else (prior_mean, *np.zeros((2, 1, 1)))
-        )
+        mean, squares, count = in_blocks(moments, values, kept)
+        prior_mean = np.average(mean, 0, np.broadcast_to(count, mean.shape))
+        variance = (squares + count * (mean - prior_mean) ** 2).sum(0) / count.sum()
+        if not observed:
+            mean, squares, count = prior_mean, *np.zeros((2, 1, 1))
         if observed and spread == "within":
             variance = squares.sum(0) / max((count - 1).sum(), 1)
         variance = np.where(variance > 0, variance, 1.0)

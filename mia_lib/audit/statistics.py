@@ -10,8 +10,10 @@ Shapes: N records, members first; A attacks.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -332,6 +334,7 @@ def detectable_auc(members: int, others: int, attacks: int, level: float = 0.95)
     return 0.5 + float(ndtri(1 - (1 - level) / (2 * attacks)) + ndtri(0.8)) * spread
 
 
+@cache
 def detectable_tpr(
     members: int, others: int, attacks: int, fpr: float, level: float = 0.95
 ) -> float:
@@ -342,15 +345,18 @@ def detectable_tpr(
     distribution, and as many members as make p small enough have to lie above it.
     """
     allowed = math.floor(fpr * others + 1e-9)
-    above = np.arange(members + 1)
-    p = stats.hypergeom.cdf(allowed, members + others, others, above + allowed)
-    enough = np.flatnonzero(p <= (1 - level) / (2 * attacks))
-    if not allowed or not len(enough):
+
+    def small(above: int) -> bool:  # from some number of members above the threshold on
+        p = stats.hypergeom.cdf(allowed, members + others, others, above + allowed)
+        return bool(p <= (1 - level) / (2 * attacks))
+
+    enough = bisect_left(range(members + 1), True, key=small)
+    if not allowed or enough > members:
         return math.nan
     thresholds = ndtri(stats.beta.ppf((np.arange(200) + 0.5) / 200, allowed + 1, others - allowed))
 
     def found(lead: float) -> float:
-        return stats.binom.sf(enough[0] - 1, members, ndtr(thresholds + lead)).mean() - 0.8
+        return stats.binom.sf(enough - 1, members, ndtr(thresholds + lead)).mean() - 0.8
 
     return float(ndtr(ndtri(fpr) + optimize.brentq(found, 0, 20)))
 
