@@ -6,10 +6,11 @@ where attacks on classifiers read log odds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from mia_book.chapters.text import measure
 from mia_lib import data, metrics
@@ -122,13 +123,15 @@ def _judge(
     members: np.ndarray,
     attacks: Sequence[str],
     names: Sequence[str],
+    further: Mapping[str, np.ndarray] | None = None,
     **columns,
 ) -> pd.DataFrame:
-    """Metrics of some of `ATTACKS` on the records that the views judge, see `metrics.by_target`."""
+    """Metrics of some of `ATTACKS`, and of `further` scores [T, N], on the records that the views judge, see
+    `metrics.by_target`."""
     scores = {
         name: np.stack([registry.score(ATTACKS[name], view) for view in views]) for name in attacks
     }
-    return by_target(scores, members, names, **columns)
+    return by_target(scores | dict(further or {}), members, names, **columns)
 
 
 def attack(
@@ -193,6 +196,50 @@ def variants(bank: Bank, further: Bank, targets: int, draws: int) -> pd.DataFram
         for (name, share), of in scores.items()
     ]
     return pd.concat(frames, ignore_index=True)
+
+
+def expected(bank: Bank, verses: pd.DataFrame, targets: int, draws: int, seed: int) -> pd.DataFrame:
+    """Study "expected": quantile regression (Bertran et al. 2023) beside other attacks, after each number of passes.
+
+    Of a random half of the verses the attacker knows which were not trained on, and learns from them what mean and spread of
+    the target's loss to expect of a verse with its length, rarity and bytes of zlib a token. All attacks are judged on the
+    other half, by verses that lie in a training set once.
+    """
+    once = np.random.default_rng(seed).permutation(np.flatnonzero(verses["copies"] == 1))
+    known, judged = np.sort(once[: len(once) // 2]), np.sort(once[len(once) // 2 :])
+    features = verses[["length", "rarity"]].assign(
+        compressed=verses["compressed"] / verses["length"]
+    )
+    frames = []
+    for passes, game in games(bank, verses, targets, 2):
+        positions = []
+        for view, members in zip(game, game.target_members, strict=True):
+            loss, public = view.own("loss"), known[~members[known]]
+            mean, spread = _fit_gaussian(features.iloc[public], loss[public])
+            of_judged = features.iloc[judged]
+            positions.append((mean(of_judged) - loss[judged]) / spread(of_judged))
+        frames.append(
+            _judge(
+                [view.on(judged) for view in game],
+                game.target_members[:, judged],
+                ("Loss", *WITHOUT_REFERENCES, "one other model"),
+                METRICS,
+                draws=draws,
+                further={"quantile regression": np.stack(positions)},
+                study="expected",
+                passes=passes,
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def _fit_gaussian(features: pd.DataFrame, loss: np.ndarray) -> tuple[Callable, Callable]:
+    """Functions of features that give the mean of a loss and its spread, by boosted trees."""
+    trees = {"max_leaf_nodes": 8, "random_state": 0}
+    mean = HistGradientBoostingRegressor(max_iter=60, **trees).fit(features, loss)
+    left = np.abs(loss - mean.predict(features))
+    spread = HistGradientBoostingRegressor(max_iter=40, **trees).fit(features, left)
+    return mean.predict, lambda asked: np.maximum(spread.predict(asked), left.mean() / 10)
 
 
 # ------------------------------------------------------------------------------------------------- without the model

@@ -85,6 +85,19 @@ def test_attacks_find_more_with_each_pass_and_references_take_difficulty_out(ban
     assert value(frame, "LiRA", passes=4) > value(frame, "one other model", passes=4)
 
 
+def test_a_regression_takes_out_what_a_verse_is_expected_to_lose_and_nothing_of_membership(about):
+    rng = np.random.default_rng(3)
+    members = measure.members_of(MODELS, **RECIPE, seed=0)
+    length = about["length"].to_numpy()
+    hard = (length - length.mean()) / length.std()
+    for lead, least, most in ((0.3, 0.68, 1.0), (0.0, 0.4, 0.6)):
+        loss = (4 + hard + rng.normal(0, 0.2, members.shape) - lead * members)[:, None]
+        arrays = {"loss": loss, "min_k": -loss, "min_k_plus": -loss, "members": members}
+        frame = study.expected(Bank("text/verses", {"passes": [1]}, arrays, []), about, 8, 2, 0)
+        assert least < value(frame, "quantile regression", passes=1) < most
+        assert value(frame, "Loss", passes=1) < 0.62
+
+
 def test_a_bag_of_words_knows_the_testament_and_nothing_of_random_halves(bank, about):
     frame = study.blind(bank, about, 8, 14, 5)
     assert value(frame, "bag of words", split="by testament", passes=1) > 0.7
@@ -150,6 +163,7 @@ def test_every_claim_has_a_number_on_a_bank_of_all_studies(bank, about):
         [
             study.variants(bank, Bank("text/variants", {}, further, []), 8, 2),
             study.tuned(of_tuned(bank), 8, 14, 2),
+            study.expected(bank, about, 8, 2, 0),
             study.attack(bank, about, 8, 14, 2),
             study.by_references(bank, about, 8, [2, 14], 2),
             study.blind(bank, about, 8, 14, 2),
