@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
@@ -257,7 +258,8 @@ def specification(
         width=7.0,
     )
     for axis, (claim, of_claim) in zip(axes, settings.items(), strict=False):
-        axis.set_title(axis.get_title(), loc="right", fontsize=9.5)  # over the names of settings
+        title = fill(axis.get_title(), 44)  # over the names of settings
+        axis.set_title(title, loc="right", fontsize=9.5)
         axis.set_title("")
         ordered = sorted(of_claim, key=lambda one: one.number.value)
         for place, one in enumerate(ordered):
