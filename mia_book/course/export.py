@@ -117,8 +117,8 @@ def readme(exercises: list[Exercise], root: Path, edition: str, first: bool = Tr
     `course/LECTURER.md` below it.
 
     Args:
-        exercises: that are in the folder; runs of other chapters are left out. first: whether the notebook of the first week is
-            there.
+        exercises: that are in the folder; runs of other chapters are left out.
+        first: whether the notebook of the first week is there.
     """
     table = "\n".join(
         f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
