@@ -127,9 +127,10 @@ def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
         return given
     near = difflib.get_close_matches(str(given)[:80], [str(a) for a in allowed], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise MiaError(
-        f"{argument} = {brief(given)} is not known.{hint} Allowed: {', '.join(map(str, allowed))}."
-    )
+    names = [str(a) for a in allowed]
+    if any("," in name for name in names):  # quotes show where a name ends
+        names = [repr(name) for name in names]
+    raise MiaError(f"{argument} = {brief(given)} is not known.{hint} Allowed: {', '.join(names)}.")
 
 
 def check_whole(argument: str, value, low=None, high=None) -> int:

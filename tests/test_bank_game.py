@@ -59,8 +59,13 @@ def test_two_attacks_are_compared_on_the_same_targets_and_records():
     )
     assert ahead.high < 0
     assert game.compare("LiRA", "LiRA").value == 0
-    with pytest.raises(MiaError, match="Did you mean 'LiRA'"):
+    # without `draws`, as many as in a frame
+    usual = metrics.compare("auc", scores["mine"], scores["LiRA"], game.target_members, draws=100)
+    assert game.compare(lambda view: view.own("loss") * 0, "LiRA") == usual
+    with pytest.raises(MiaError, match="Did you mean 'LiRA'.* 'LiRA', 'LiRA, own spreads'"):
         game.compare("MALT", "LIRA")
+    with pytest.raises(MiaError, match="Did you mean 'tpr_at_fpr=0.01'.* auc, .*tpr_at_fpr=0.01"):
+        game.compare("MALT", "LiRA", "tpr@0.01")
 
 
 def test_an_attack_that_writes_into_what_it_is_given_changes_no_other_score():

@@ -73,7 +73,8 @@ def numbers(work: dict, name: str, *arguments, shape: tuple = (), what: str = ""
         raise Wrong(f"`{name}` returns {type(made).__name__}, and numbers are needed{what and ': ' + what}.") from None
     need(found.shape == shape, f"`{name}` returns the shape {found.shape}, and {shape} is needed{what and ': ' + what}.")
     need(np.isfinite(found).all(), f"`{name}` returns {int((~np.isfinite(found)).sum())} values that are not finite "
-                                   "(NaN or infinite). Look for a division by zero or the logarithm of zero.")
+                                   "(NaN or infinite). Look for a division by zero, the logarithm of zero, or a mean "
+                                   "over NaN.")
     return found
 
 

@@ -31,7 +31,11 @@ def cells(path: Path) -> list[tuple[str, list[str]]]:
     except FileNotFoundError:
         raise Refused(f"There is no file {path}. Is the name right, and are you in the right folder?") from None
     except (OSError, UnicodeDecodeError):
+        if path.is_dir():
+            raise Refused(f"{path} is a folder: name the notebooks in it, as {path}/*.ipynb.") from None
         raise Refused(f"{path} cannot be read as text: hand in the notebook itself (.ipynb or .py).") from None
+    if not text.strip():
+        raise Refused(f"{path} is empty. Save it in Jupyter, and hand it in again.")
     if path.suffix == ".py":
         parts = re.split(r"^(# %%.*)$", text, flags=re.MULTILINE)
         first = [(parts[0], [])] if re.search(r"^[^#\s]", parts[0], re.MULTILINE) else []  # code above the first cell

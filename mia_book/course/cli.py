@@ -73,7 +73,10 @@ def check(
     ),
     brief: bool = typer.Option(False, "--brief", help="Only the points."),
 ) -> None:
-    """Mark notebooks with the book's own checks. Their code runs on this machine."""
+    """Mark notebooks with the book's own checks. Their code runs on this machine.
+
+    Ends with 1 where a notebook was refused: it has no checks, ran for too long, or is no notebook. The others are marked.
+    """
     refused, root, unwritten = False, _root(), []
     if to is not None:
         marking.record(to, marking.COLUMNS, "x")

@@ -23,6 +23,10 @@ EDITIONS = ("student", "lecturer")
 SIGNALS, WRITING = "signals.npz", ".writing-"
 FIRST = "attack_a_bank"  # notebook of the first week, which attacks `BANK` by the library
 BANK = "bank/cifar10-small"
+FIRST_WEEK = (
+    f" In the first week the twenty lines of\n[{FIRST}.ipynb]({FIRST}.ipynb) do, which need NumPy, "
+    "SciPy, pandas and seaborn alone."
+)
 
 
 def class_runs(root: Path) -> dict[str, str]:
@@ -74,7 +78,7 @@ def _write(to: Path, root: Path, edition: str, names: Sequence[str]) -> None:
     if FIRST in names:
         shutil.copy(root / "course" / f"{FIRST}.ipynb", to)
         _write_library(to / "book", root)
-    store.write(to / "README.md", readme(exercises, root, edition).encode())
+    store.write(to / "README.md", readme(exercises, root, edition, FIRST in names).encode())
 
 
 def _write_library(to: Path, root: Path) -> None:
@@ -108,24 +112,33 @@ def empty_folder(to: Path) -> None:
         raise MiaError(f"--to {to}: no folder can be made there ({error.strerror}).") from error
 
 
-def readme(exercises: list[Exercise], root: Path, edition: str) -> str:
-    """Text of the folder's first page, from `course/README.md`; the lecturer's has
-    `course/LECTURER.md` below it."""
+def readme(exercises: list[Exercise], root: Path, edition: str, first: bool = True) -> str:
+    """Text of the folder's first page, from `course/STUDENT.md`; the lecturer's has
+    `course/LECTURER.md` below it.
+
+    Args:
+        exercises: that are in the folder; runs of other chapters are left out.
+        first: whether the notebook of the first week is there.
+    """
     table = "\n".join(
         f"| [{exercise.title}]({exercise.name}.ipynb) | {exercise.about['chapter']} | "
         f"{exercise.about['minutes']} | {', '.join(f'`{name}`' for name in exercise.about['functions'])} |"
         for exercise in exercises
     )
+    chapters = {exercise.about["chapter"] for exercise in exercises}
+    runs = [command for name, command in class_runs(root).items() if name in chapters]
     config = documents.load(root / "_config.yml")
     repository = config["repository"]["url"]
     text = (
-        (root / "course" / "README.md")
+        (root / "course" / "STUDENT.md")
         .read_text(encoding="utf-8")
         .format(
             count=len(exercises),
             minutes=sum(exercise.about["minutes"] for exercise in exercises),
             table=table,
-            runs="\n".join(f"    {command}" for command in class_runs(root).values()),
+            runs="\n".join(f"    {command}" for command in runs or class_runs(root).values()),
+            example=exercises[0].name if exercises else FIRST,
+            first=FIRST_WEEK if first else "",
             repository=repository,
             book=config["html"]["baseurl"] or repository,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -61,7 +62,8 @@ def mark(path: Path, root: Path, seed: int = 0, seconds: float = SECONDS) -> Mar
     try:
         report = json.loads(done.printed)
         if "refused" in report:
-            return _refusal(path, str(report["refused"]))
+            reason = str(report["refused"]).replace(str(path.absolute()), str(path))
+            return _refusal(path, reason)
         exercise = report["exercise"]
         failed = [*map(str, report["failed"])]
         results = [*map(str, report["said"])]
@@ -84,14 +86,17 @@ def _refusal(path: Path, reason: str) -> Mark:
 
 def row(mark: Mark, root: Path) -> tuple:
     """Values of `COLUMNS` for a mark. The student's name is what follows the exercise in the name
-    of the file, or else the name of its folder."""
+    of the file, in capitals or with hyphens as well, or else the name of its folder. A refused
+    notebook has no points of as many as its exercise gives."""
     stem = mark.path.stem
-    exercise = mark.exercise or max(
-        (name for name in _exercises(root) if stem.startswith(name)), key=len, default=""
-    )
-    student = stem.removeprefix(exercise).strip("_-+=@ ") or mark.path.absolute().parent.name
+    written = re.sub("[- ]", "_", stem.lower())
+    named = max(filter(written.startswith, _exercises(root)), key=len, default="")
+    exercise = mark.exercise or named
+    rest = stem[len(exercise) :] if written.startswith(exercise) else stem
+    student = rest.strip("_-+=@ ") or mark.path.absolute().parent.name
     path, student = child.printable(str(mark.path)), child.printable(student)
-    return path, student, exercise, mark.right, mark.of, (*mark.remarks, "")[0]
+    of = _count_checks(root, exercise) if exercise else mark.of
+    return path, student, exercise, mark.right, of, (*mark.remarks, "")[0]
 
 
 def record(to: Path, cells: Iterable, mode: str = "a") -> None:

@@ -626,19 +626,21 @@ def run(
     folder = Path(output) if output else root / "runs" / f"{name}-{code}"
     target = folder / f"{name}.ipynb"
     bars = bars or Bars()
-    check_output(folder)
     record = run_record(target)
+    same = record is not None and record["key"] == code
+    if not same:
+        prepare(name, [values], root)  # what is refused leaves no folder behind
+    check_output(folder)
     ours = not output or record is not None or "papermill" in _metadata(target)
     for path in (target, target.with_suffix(".html")):
         check_ours(path, ours, "run")
-    if record and record["key"] == code:
+    if record and same:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(documents.load(target), name, root)
         # another may hold the same parameters
         notebook["metadata"]["mia"]["preset"] = preset or PUBLISHED
         store.write(target, json.dumps(notebook, indent=1).encode())
     else:
-        prepare(name, [values], root)
         if unjudged := say_unjudged(parameters(name, preset, root), values):
             bars.say(f"{name}: {unjudged}")
         if record:

@@ -406,7 +406,9 @@ def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tup
             "then the members."
         )
     name, _, rate = text.partition("=")
-    check_choice("metric", name, CORES)
+    if name not in CORES:
+        known = [f"{core}=0.01" if core.endswith("_at_fpr") else core for core in CORES]
+        check_choice("metric", text, known)
     if metric is not text and getattr(metric, "__module__", None) != __name__:
         raise MiaError(
             f"metric = {brief(metric)} is called {name}, as one of metrics is, and another: it would not be asked. "

@@ -247,7 +247,11 @@ def test_the_exercises_of_a_week_are_exported_alone(tmp_path):
         "lira",
         "malt_mast",
     }
-    assert "2 exercises" in (tmp_path / "week" / "README.md").read_text()
+    readme = (tmp_path / "week" / "README.md").read_text()
+    assert "2 exercises" in readme and "jupyter lab malt_mast.ipynb" in readme
+    links = re.findall(r"\]\((?!http)([^)]*)\)", readme)
+    assert links and all((tmp_path / "week" / link).exists() for link in links)
+    assert re.findall("mia run ([a-z]+)", readme) == ["bayes", "compare"]  # their chapters
     with pytest.raises(MiaError, match="Did you mean 'malt_mast'"):
         export.write(tmp_path / "other", ROOT, only=["maltmast"])
     assert not (tmp_path / "other").exists()
@@ -420,6 +424,7 @@ def test_notebooks_are_marked_as_they_come_back(exported, tmp_path):
         ),
         (lambda text: text[:500], "no Jupyter notebook"),
         (lambda text: "[]", "no Jupyter notebook"),
+        (lambda text: "", "malt_mast.ipynb is empty"),
         (
             lambda text: text.replace("import numpy as np", "import numpy as np, os; os._exit(3)"),
             "ended Python",
@@ -478,8 +483,26 @@ def test_marks_are_written_one_by_one_and_no_notebook_stops_those_after_it(tmp_p
     assert marks["anna"]["complaint"] == "" and "ValueError" in marks["bytes"]["complaint"]
     assert "printed at its end" in marks["brackets"]["complaint"]
     assert "no file" in marks[tmp_path.name]["complaint"]
+    assert {row["of"] for row in marks.values()} == {"6", "5"}  # also of what was refused
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 2 and "marks.csv cannot be written (File exists)" in again.output
+
+
+@pytest.mark.parametrize(
+    "name", ["malt_mast_Anna Ö", "Malt_Mast-Anna Ö", "malt-mast Anna Ö", "MALT MAST_Anna Ö"]
+)
+def test_a_student_is_what_stands_behind_the_exercise_however_it_is_written(tmp_path, name):
+    path = tmp_path / f"{name}.ipynb"
+    for mark in (marking.Mark(path, "malt_mast", 6, 6), marking.Mark(path)):
+        row = dict(zip(marking.COLUMNS, marking.row(mark, ROOT), strict=True))
+        assert (row["student"], row["exercise"], row["of"]) == ("Anna Ö", "malt_mast", 6)
+
+
+def test_a_folder_is_refused_with_what_to_give_and_named_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("handed_in").mkdir()
+    [remark] = marking.mark(Path("handed_in"), ROOT).remarks
+    assert remark == "handed_in is a folder: name the notebooks in it, as handed_in/*.ipynb."
 
 
 def test_a_table_of_marks_holds_no_formulas(tmp_path):

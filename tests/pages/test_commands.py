@@ -16,6 +16,7 @@ ROOT = parameters.find_root()
 PAGES = [
     "README.md",
     "course/README.md",
+    "course/STUDENT.md",
     *sorted(f"book/{p.name}" for p in (ROOT / "book").glob("*.md")),
 ]
 TOLD = ("--yes",)  # says by itself that it measures what takes long

@@ -144,6 +144,18 @@ def test_a_failing_cell_is_named_and_what_ran_is_kept(tiny):
     assert runner.run_record(kept) is None and not kept.with_suffix(".html").exists()
 
 
+def test_a_run_that_is_refused_leaves_no_folder_behind(tiny, monkeypatch):
+    def refuse(*_):
+        raise MiaError("measuring takes too long")
+
+    monkeypatch.setattr(runner, "prepare", refuse)
+    with pytest.raises(MiaError, match="too long"):
+        runner.run("tiny")
+    with pytest.raises(MiaError, match="too long"):
+        runner.run("tiny", output=tiny / "out")
+    assert not (tiny / "out").exists() and not list(tiny.glob("runs/*"))
+
+
 def test_a_refusal_of_the_library_is_said_as_it_is(tiny):
     (tiny / "notebooks" / "refuses.py").write_text(
         TITLE
