@@ -148,7 +148,7 @@ def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending)
     if ending == "csv":
         words += " --name theirs"
     done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0 and "The scores tell members from non-members" in done.output
+    assert done.exit_code == 0 and "The scores give away the members, the records" in done.output
     numbers = json.loads((tmp_path / "out" / "audit.json").read_text())
     page = (tmp_path / "out" / "audit.html").read_text()
     assert numbers["headline"]["auc"]["value"] == pytest.approx(
