@@ -104,6 +104,8 @@ class ScoreTable:
     ids: np.ndarray | None = None  # names of the records, text [N]
     # what an attacker needs
     attacker: str = "Scores alone were given: an attacker needs what whoever made them had."
+    numbering: str = "the rows of the table"  # what the numbers of records count
+    meanings: Mapping[str, str] = field(default_factory=dict)  # of scores by name, for the page
     class_names = None
 
 

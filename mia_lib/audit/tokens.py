@@ -43,8 +43,18 @@ WITH_REFERENCES = (
 )  # with references that were trained on the records and others that were not
 ATTACKER = (
     "To do this an attacker needs the whole text that is asked about, and the log probability that the model gives to each "
-    "of its tokens; where references are named, those of other models, too."
+    "of its tokens; where references are named, those of other models, too. Who has no text to ask about learns nothing by "
+    "it. Whether the model recites texts that it was trained on was not tested."
 )
+MEANINGS = {
+    "loss": "the tokens of a member are likely on average (Yeom et al. 2018).",
+    "Min-K%": "even the least likely tokens of a member are not so unlikely (Shi et al. 2024).",
+    "Min-K%++": "the same, compared with other tokens that the model might have put there (Zhang et al. 2024).",
+    "zlib": "the loss over the bytes to which zlib compresses the text, few where it repeats itself (Carlini et al. 2021).",
+    "BASE": "the loss is low beside the average that references give to the record (Lassila et al. 2025).",
+    "MAST (best split)": "the loss is below the threshold that best parts references trained on the record from the others "
+    "(Sablayrolles et al. 2019).",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +109,21 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
     """
     begun = time.perf_counter()
     of_members, of_others = read(members, "members"), read(non_members, "non_members")
+    if ("counted" in members) != ("counted" in non_members):
+        raise MiaError(
+            "Only one of members and non_members has counted: give it of both, or of neither."
+        )
     _check_pair(of_members, of_others)
     _warn_of_shift(of_others)
     inside = np.arange(len(of_members) + len(of_others)) < len(of_members)
     scores = _scores(of_members, of_others)
     table = check_scores(scores, inside, ScoreOptions(**options))
-    table = replace(table, attacker=ATTACKER)
+    table = replace(
+        table,
+        attacker=ATTACKER,
+        numbering="the texts of members as they were given",
+        meanings=MEANINGS,
+    )
     lengths = np.concatenate([np.diff(of_members.offsets), np.diff(of_others.offsets)])
     texts = None if of_members.texts is None else of_members.texts + of_others.texts
     control = score_texts(lengths, texts, inside, table.options.seed)
@@ -160,6 +179,11 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
     references = reference_members = None
     if "reference_log_prob" in given:
         models = given["reference_log_prob"]
+        if len(models) and np.isscalar(models[0]):
+            raise MiaError(
+                f"{argument}['reference_log_prob'] is one row of numbers: a row for each reference is needed, [R, S]; of a "
+                "single one give reference_log_prob[None]."
+            )
         rows = [of_tokens("reference_log_prob", model) for model in models]
         references = np.stack(
             [_check_log_prob(row, f"{argument}['reference_log_prob']") for row in rows]
@@ -234,6 +258,12 @@ def _flat(values, argument: str, lengths: np.ndarray) -> np.ndarray:
                 "predicted token is needed. Do the rows stand in another order?"
             )
         values = np.concatenate([np.asarray(row) for row in values])
+    numeric = str(getattr(values, "dtype", "object")) != "object"
+    if not numeric and any(value is None for value in values):
+        raise MiaError(
+            f"{argument} has None among its numbers, as endpoints give for the first token, which nothing predicts: leave it "
+            "out."
+        )
     flat = check_numbers(argument, values)
     if flat.ndim != 1:
         raise MiaError(
@@ -277,7 +307,7 @@ def _check_pair(members: TokenAnswers, others: TokenAnswers) -> None:
         )
     if members.texts is not None and (both := sorted({*members.texts} & {*others.texts})):
         raise MiaError(
-            f"{len(both)} texts are among members and non_members, such as {both[0]!r:.60}: leave them out of the latter."
+            f"{len(both)} texts are among members and non_members, such as {both[0][:60]!r}: leave them out of the latter."
         )
     if both := _long_rows(members) & _long_rows(others):
         raise MiaError(

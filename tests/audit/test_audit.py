@@ -52,7 +52,7 @@ def test_a_leak_in_some_members_is_found():
     known = np.ptp(sharpened(members)(members.x), axis=1) > 0.9
     exposed = [record.index for record in found.result.exposed.records]
     assert known[exposed].mean() > 2 * known.mean()
-    assert "gives its members away" in found.answer
+    assert "gives away its members, the records that it was trained on" in found.answer
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +201,10 @@ def test_a_group_that_leaks_is_called(report):
         "chance by rank tests, with a confidence of 90 % for all of them together: high. Intervals of few records are "
         "rough."
     ) in page
+    result = replace(report.result, leak=False, groups=tuple(changed))
+    page = " ".join(replace(report, result=result).html().split())
+    assert "high. No attack found a leak on the whole, so audit these again, with" in page
+    assert "nothing shows that any of them is exposed" in page and "is a suspicion" not in page
     for kind in ("class", "group"):  # each of G intervals is at 1 - 0.1 / G
         able = [one for one in report.result.groups if one.kind == kind and one.auc is not None]
         assert able and all(
@@ -305,7 +309,7 @@ def test_a_sentence_says_what_its_numbers_say(report):
     assert calm.startswith("No attack found anything beyond chance. The attack ")
     assert "in four audits of five" in calm
     assert "no proof of safety" in calm
-    assert "which alone would be more than chance. That is no proof" in alone
+    assert "more than chance had nothing else been tested. That is no proof" in alone
 
 
 def test_an_attack_that_fails_is_said_to_have_failed_in_the_terms_of_an_audit(

@@ -47,7 +47,7 @@ def test_numbers_are_those_of_the_metrics():
         assert group.kind == "group"
         assert group.auc.value == pytest.approx(metrics.auc(SCORES[rows], MEMBERS[rows]))
     assert report.answer.startswith(
-        "The scores tell members from non-members, to a severe degree: of 100 pairs of"
+        "The scores give away the members, the records that the model was trained on, to a severe"
     )
     assert any(
         "rate of 1 %, 100 of 1,000 members in the place of 10" in one
@@ -148,7 +148,7 @@ def test_a_table_is_audited_from_the_command_line(tmp_path, monkeypatch, ending)
     if ending == "csv":
         words += " --name theirs"
     done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0 and "The scores tell members from non-members" in done.output
+    assert done.exit_code == 0 and "The scores give away the members, the records" in done.output
     numbers = json.loads((tmp_path / "out" / "audit.json").read_text())
     page = (tmp_path / "out" / "audit.html").read_text()
     assert numbers["headline"]["auc"]["value"] == pytest.approx(
@@ -282,7 +282,7 @@ def test_what_was_found_is_said_where_it_cannot_be_saved(
     done = CliRunner().invoke(app, ["audit", "--scores", "table.csv"])
     assert done.exit_code == 2
     assert said in done.output
-    assert "The scores tell members from non-members" in done.output
+    assert "The scores give away the members, the records" in done.output
     assert not (folder / "audit.json").is_file()
     assert [path.read_text() for path in folder.glob("audit.html")] == ["theirs"] * said.startswith(
         "another"

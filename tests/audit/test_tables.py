@@ -497,6 +497,6 @@ def test_a_leak_on_average_and_chance_for_single_records_are_joined_by_a_sentenc
         best = replace(report.result.best, rates=(rate,))
         return replace(report, result=replace(report.result, best=best)).low_rates
 
-    assert "hardly any single member can be named" in low_rates(0.001)
+    assert "hardly any single member can be recognised" in low_rates(0.001)
     assert "it may be none, and it may be 300 of 1,000" in low_rates(0.001, 0.3)
     assert "of 1,000 members 50 are, and of 1,000 non-members 10 by mistake" in low_rates(0.02)

@@ -101,6 +101,9 @@ def test_numbers_one_after_the_other_are_those_in_lists_and_tokens_that_do_not_c
         ({"log_prob": [[-1.0, 0.0]] * N}, "padding or a masked prompt"),
         ({"log_prob": np.zeros((N, 4)) - 1}, "of padded rows give a list"),
         ({"log_prob": np.zeros(9) - 1}, "lengths say how many"),
+        ({"log_prob": [[None, -1.0]] * N}, "as endpoints give for the first token"),
+        ({"log_prob": [None, -1.0] * N, "lengths": [2] * N}, "as endpoints give for the first"),
+        ({"reference_log_prob": np.zeros(9) - 1}, r"of a single one give reference_log_prob\[None\]"),
         ({"lengths": [3] * N}, "one number a predicted token"),
         ({"lengths": [0] * N}, "whole numbers from 1"),
         ({"mean": None}, "mean and variance belong together"),
@@ -129,7 +132,7 @@ def test_what_cannot_be_used_is_refused_by_its_name(change, message):
         and np.ndim(change["log_prob"]) < 2
         or np.shape(change.get("log_prob")) == (N, 4)
     ):
-        wrong = {"log_prob": change["log_prob"]}
+        wrong = {name: change[name] for name in ("log_prob", "lengths") if name in change}
     other = answers(2)
     if "reference_members" in change:
         other["reference_members"] = change["reference_members"]
@@ -140,7 +143,10 @@ def test_what_cannot_be_used_is_refused_by_its_name(change, message):
 def test_members_and_others_have_the_same_and_share_no_text():
     with pytest.raises(MiaError, match="Only one of members and non_members has mean"):
         audit.audit_tokens(answers(1), without(answers(2), "mean", "variance"))
-    with pytest.raises(MiaError, match="among members and non_members"):
+    with pytest.raises(MiaError, match="Only one of members and non_members has counted"):
+        counted = [np.arange(len(row)) > 0 for row in answers(1)["log_prob"]]
+        audit.audit_tokens({**answers(1), "counted": counted}, answers(2))
+    with pytest.raises(MiaError, match="among members and non_members, such as '1 0 .*': leave"):
         audit.audit_tokens(answers(1), {**answers(2), "text": answers(1)["text"]})
     plain = {"log_prob": answers(1)["log_prob"]}
     with pytest.raises(MiaError, match="Is one file given for both"):
@@ -207,4 +213,9 @@ def test_the_command_line_takes_two_files(tmp_path):
     numbers = json.loads((tmp_path / "audit" / "audit.json").read_text())
     assert numbers["leak"] and numbers["headline"]["attack"] == "calibrated loss"
     page = (tmp_path / "audit" / "audit.html").read_text()
-    assert "the log probability that the model gives to each" in " ".join(page.split())
+    page = " ".join(page.split())
+    assert "the log probability that the model gives to each" in page
+    assert "Whether the model recites texts that it was trained on was not tested." in page
+    assert "Numbers count the texts of members as they were given, from 0" in page
+    for attack in numbers["attacks"]:
+        assert f"<dt><strong>{attack['name']}</strong></dt>" in page
