@@ -18,7 +18,7 @@
 # # Language models
 #
 # **A small language model that has read its training verses {ours}`last-passes` times gives away {ours}`loss-tpr:value` of them to a threshold on the loss, if one in a
-# hundred other verses may be taken for one by mistake, and {ours}`plus-tpr:value` to Min-K%++, which finds most of those that need no second model; guessing finds 1 %. Subtract the loss
+# hundred other verses may be taken for one by mistake, and {ours}`plus-tpr:value` to Min-K%++, neither of which needs a second model; guessing finds 1 %. Subtract the loss
 # under one other model, and it is {ours}`one-tpr:value`. After a single reading the loss knows next to nothing.**
 
 # %% tags=["parameters", "hide-input"]

@@ -123,9 +123,11 @@ def close_pools() -> None:
         ended.shutdown()
 
 
-def _with_paths(paths: list[str], function: Callable, *task):
-    """Run a task with `paths` to import from: folders with modules of the user's own, which may be
-    younger than the process."""
+def _as_here(variables: dict[str, str], paths: list[str], function: Callable, *task):
+    """Run a task with the environment of who gives it, as where the cache is, and with `paths` to import from: folders with
+    modules of the user's own. Both may be younger than the process."""
+    os.environ.clear()
+    os.environ.update(variables)
     sys.path += [path for path in paths if path not in sys.path]
     return function(*task)
 
@@ -202,6 +204,7 @@ def run_tasks(
     wanted = versions(architecture) if elsewhere else {}
     futures: dict = {}
     paths, numbered_tasks = [os.path.abspath(path) for path in sys.path], enumerate(tasks)
+    variables = dict(os.environ)
     try:
         with progress.Bar(label, sum(weights)) as bar:
             while True:
@@ -209,7 +212,7 @@ def run_tasks(
                     futures[
                         elsewhere.submit(_alike, wanted, architecture, function, *task)
                         if elsewhere
-                        else pool(workers).submit(_with_paths, paths, function, *task)
+                        else pool(workers).submit(_as_here, variables, paths, function, *task)
                     ] = position
                 if not futures:
                     break

@@ -1,6 +1,7 @@
 """Training: the same models whatever the pool, resumable, and errors before or during the work."""
 
 import json
+import os
 import runpy
 import signal
 import subprocess
@@ -221,6 +222,14 @@ def test_a_killed_run_keeps_its_finished_models_and_goes_on_from_there(tmp_path)
     )
     assert len(ensemble.missing()) == 3
     assert ensemble.fit().missing() == []
+
+
+def test_a_process_that_began_elsewhere_works_in_the_environment_of_who_gives_it_work(monkeypatch):
+    found = []
+    for folder in ("one", "another"):
+        monkeypatch.setenv("MIA_CACHE", folder)
+        pool.run_tasks(os.getenv, [("MIA_CACHE",)], lambda _, value: found.append(value), "x", 1)
+    assert found == ["one", "another"]
 
 
 def test_a_process_that_dies_at_work_or_idle_is_reported_and_the_pool_recovers():
