@@ -315,13 +315,21 @@ def imported(tree: ast.AST, package: str | None = None) -> list[str]:
     return names
 
 
+def _forget_folders() -> None:
+    """Have Python look anew for modules. While another thread does the same, an entry may be gone before it is taken out."""
+    try:
+        importlib.invalidate_caches()
+    except KeyError:
+        importlib.invalidate_caches()
+
+
 def sources(text: str) -> list[Path]:
     """Files with the code behind a text that names a module of the user's own: it, and those that it imports, but no installed
     packages; by the names of modules, from files as they are now. [] of any other text. Nothing is imported."""
     if not (match := FORM.fullmatch(text)):
         return []
     waiting, files = [match[1]], {}
-    importlib.invalidate_caches()
+    _forget_folders()
     while waiting:
         name = waiting.pop()
         if name not in files and (path := _file(name)) is not None:

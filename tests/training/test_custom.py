@@ -443,6 +443,19 @@ def test_a_class_edited_while_a_process_runs_is_refused_however_it_is_loaded(mod
     refused()
 
 
+def test_two_threads_may_look_for_modules_at_once(module, monkeypatch):
+    mine, plain, asked = module(MLP), importlib.invalidate_caches, []
+
+    def gone():  # what Python's own does when another thread was there before
+        asked.append(True)
+        if len(asked) == 1:
+            raise KeyError("python311.zip")
+        plain()
+
+    monkeypatch.setattr(importlib, "invalidate_caches", gone)
+    assert custom.sources(f"{mine.__name__}:Net") and len(asked) == 2
+
+
 def test_a_function_with_two_generators_or_two_lambdas_is_as_its_file_says(module, tmp_path):
     mine = module(
         "from torch import nn\n\ndef net(shape, classes):\n"
