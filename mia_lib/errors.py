@@ -125,9 +125,9 @@ def check_choice(argument: str, given, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     if not getattr(given, "shape", ()) and given in allowed:  # an array has no one truth
         return given
-    near = difflib.get_close_matches(str(given)[:80], [str(a) for a in allowed], n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     names = [str(a) for a in allowed]
+    near = difflib.get_close_matches(str(given)[:80], names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
     if any("," in name for name in names):  # quotes show where a name ends
         names = [repr(name) for name in names]
     raise MiaError(f"{argument} = {brief(given)} is not known.{hint} Allowed: {', '.join(names)}.")

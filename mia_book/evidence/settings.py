@@ -258,8 +258,8 @@ def specification(
         width=7.0,
     )
     for axis, (claim, of_claim) in zip(axes, settings.items(), strict=False):
-        title = fill(axis.get_title(), 44)  # over the names of settings
-        axis.set_title(title, loc="right", fontsize=9.5)
+        title = fill(axis.get_title(), 44)
+        axis.set_title(title, loc="right", fontsize=9.5)  # over the names of settings
         axis.set_title("")
         ordered = sorted(of_claim, key=lambda one: one.number.value)
         for place, one in enumerate(ordered):

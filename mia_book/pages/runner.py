@@ -634,7 +634,7 @@ def run(
     ours = not output or record is not None or "papermill" in _metadata(target)
     for path in (target, target.with_suffix(".html")):
         check_ours(path, ours, "run")
-    if record and same:
+    if same:
         bars.say(f"{name}: these parameters were run on {record['date'][:10]}; shown again")
         notebook = with_current_text(documents.load(target), name, root)
         # another may hold the same parameters

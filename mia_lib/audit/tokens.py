@@ -105,7 +105,7 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
             text among members and others.
 
     Warns:
-        UserWarning: tokens so unlikely that they may be shifted by one place, or in bits.
+        UserWarning: tokens so unlikely that they may be shifted by one place, or logarithms of another base.
     """
     begun = time.perf_counter()
     of_members, of_others = read(members, "members"), read(non_members, "non_members")

@@ -25,7 +25,7 @@ from mia_lib.training import Ensemble, devices
 from mia_lib.training.losses import NEXT_TOKEN
 from mia_lib.training.objectives import NextToken, lengths
 
-TOKENS_AT_ONCE, ON_A_CARD = 2_000, 100_000
+TOKENS_AT_ONCE, TOKENS_AT_ONCE_ON_CARD = 2_000, 100_000
 
 
 class TokenStatistics(NamedTuple):
@@ -86,7 +86,7 @@ def _ask(
     fed, labels = NextToken.inputs_and_labels(x, None)
     count = lengths(labels)
     offsets = np.concatenate([[0], count.cumsum(0).numpy()])
-    tokens = ON_A_CARD if devices.is_card(weight.device) else TOKENS_AT_ONCE
+    tokens = TOKENS_AT_ONCE_ON_CARD if devices.is_card(weight.device) else TOKENS_AT_ONCE
     at_once = max(1, tokens // int(count.max()))
     values = None
     with devices.plain_float32():

@@ -157,7 +157,7 @@ class Group:
         )
         count = len(task) * self.size
         # on the CPU, where the order of records is drawn
-        self._drawn_by = self._labels[places[:count].view(len(task), -1)]
+        self._labels_by_model = self._labels[places[:count].view(len(task), -1)]
         places = places.to(self.device)
         self.rows = places[:count].view(len(task), -1)
         self._validation = places[count:].view(len(task), -1) if task.validation else None
@@ -254,7 +254,7 @@ class Group:
                     config.batch_size,
                     generator,
                 )
-                for generator, labels in zip(self._generators, self._drawn_by, strict=True)
+                for generator, labels in zip(self._generators, self._labels_by_model, strict=True)
             ]
         ).to(self.device)
         views = torch.stack(

@@ -18,13 +18,8 @@ MEMBERS = membership.balanced_halves(2000, 20, 1)[::2]
 # how far the scores of members lead, in standard deviations
 LEADS = COIN, LOW, MIDDLE, HIGH, SMALL = 0.0, 0.3, 1.0, 2.0, 0.6
 CONSTANT = None  # in the place of a lead: all scores are alike
-VALUES = {
-    COIN: 0.5,
-    LOW: 0.55,
-    SMALL: 0.65,
-    MIDDLE: 0.75,
-    HIGH: 0.95,
-}  # about what a result then is
+# about what a result then is
+VALUES = {COIN: 0.5, LOW: 0.55, SMALL: 0.65, MIDDLE: 0.75, HIGH: 0.95}
 ERRORS = {"share", "calls"}  # metrics that are lower the more an attack finds
 PLAYED = 60  # attacks with each lead; no claim names more results in both of its cases
 # Claims that an attack passes which is as weak as all that it is compared with: it is compared with no other attack.

@@ -15,6 +15,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from mia_book.chapters.text import measure
 from mia_lib import data, metrics
 from mia_lib.attacks import registry, text
+from mia_lib.attacks.quantile import gaussian_position
 from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.audit.tokens import bag_of_words, score_halves
 from mia_lib.game import Game, View
@@ -217,7 +218,7 @@ def expected(bank: Bank, verses: pd.DataFrame, targets: int, draws: int, seed: i
             loss, public = view.own("loss"), known[~members[known]]
             mean, spread = _fit_gaussian(features.iloc[public], loss[public])
             of_judged = features.iloc[judged]
-            positions.append((mean(of_judged) - loss[judged]) / spread(of_judged))
+            positions.append(gaussian_position(-loss[judged], -mean(of_judged), spread(of_judged)))
         frames.append(
             _judge(
                 [view.on(judged) for view in game],
