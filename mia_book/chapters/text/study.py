@@ -26,6 +26,10 @@ METRICS = ("auc", "tpr_at_fpr=0.01")
 # without references: attack -> the signal, higher for members
 WITHOUT_REFERENCES = {"Min-K%": "min_k", "Min-K%++": "min_k_plus", "zlib": "zlib"}
 WITH_REFERENCES = ("calibrated loss", "MAST (best split)", "BASE", "LiRA")
+REGRESSIONS = {  # on what is known of a verse
+    "quantile regression": ["length", "rarity"],
+    "quantile regression on length alone": ["length"],
+}
 OLD_BOOKS = 39
 FIFTHS = ("first", "second", "third", "fourth", "last")
 FALSE_ALARMS, POWER = 0.01, 0.8  # of a decision about a collection
@@ -203,22 +207,22 @@ def expected(bank: Bank, verses: pd.DataFrame, targets: int, draws: int, seed: i
     """Study "expected": quantile regression (Bertran et al. 2023) beside other attacks, after each number of passes.
 
     Of a random half of the verses the attacker knows which were not trained on, and learns from them what mean and spread of
-    the target's loss to expect of a verse with its length, rarity and bytes of zlib a token. All attacks are judged on the
+    the target's loss to expect of a verse with its length and rarity, or with its length alone. All attacks are judged on the
     other half, by verses that lie in a training set once.
     """
     once = np.random.default_rng(seed).permutation(np.flatnonzero(verses["copies"] == 1))
     known, judged = np.sort(once[: len(once) // 2]), np.sort(once[len(once) // 2 :])
-    features = verses[["length", "rarity"]].assign(
-        compressed=verses["compressed"] / verses["length"]
-    )
     frames = []
     for passes, game in games(bank, verses, targets, 2):
-        positions = []
+        positions: dict[str, list[np.ndarray]] = {name: [] for name in REGRESSIONS}
         for view, members in zip(game, game.target_members, strict=True):
             loss, public = view.own("loss"), known[~members[known]]
-            mean, spread = _fit_gaussian(features.iloc[public], loss[public])
-            of_judged = features.iloc[judged]
-            positions.append(gaussian_position(-loss[judged], -mean(of_judged), spread(of_judged)))
+            for name, columns in REGRESSIONS.items():
+                mean, spread = _fit_gaussian(verses.loc[public, columns], loss[public])
+                of_judged = verses.loc[judged, columns]
+                positions[name].append(
+                    gaussian_position(-loss[judged], -mean(of_judged), spread(of_judged))
+                )
         frames.append(
             _judge(
                 [view.on(judged) for view in game],
@@ -226,7 +230,7 @@ def expected(bank: Bank, verses: pd.DataFrame, targets: int, draws: int, seed: i
                 ("Loss", *WITHOUT_REFERENCES, "one other model"),
                 METRICS,
                 draws=draws,
-                further={"quantile regression": np.stack(positions)},
+                further={name: np.stack(of) for name, of in positions.items()},
                 study="expected",
                 passes=passes,
             )
