@@ -22,14 +22,15 @@
 # under one other model, and it is {ours}`one-tpr:value`. After a single reading the loss knows next to nothing.**
 
 # %% tags=["parameters", "hide-input"]
-models: int = 16  # language models of the bank [16..64; even]
-targets: int = 8  # of them that are attacked, one of each pair [8..32]
-references: int = 14  # other models that an attack may use [2..62; even]
-counts: list[int] = [2, 4, 8, 14]  # references against which attacks are drawn [2..62; even; ascending; not empty]
+models: int = 32  # language models of the bank [16..64; even]
+targets: int = 16  # of them that are attacked, one of each pair [8..32]
+references: int = 30  # other models that an attack may use [2..62; even]
+counts: list[int] = [2, 4, 8, 14, 30]  # references against which attacks are drawn [2..62; even; ascending; not empty]
 architecture: str = "gpt:128,4,4"  # of the language models: width, layers, heads [architecture]
 verses: int = 6000  # that are judged; half of them train each model [200..8000; even]
 repeated: int = 100  # of these so many lie in a training set twice, and as many four times [10..1000; even]
 passes: list[int] = [1, 2, 4, 10]  # over the training set, after which models are asked [1..100; ascending; not empty]
+further_models: int = 16  # of the bank that are asked more, and fine-tuned ones; half of them are attacked [16..64; even]
 tuned_verses: int = 2000  # on halves of which a base model is fine-tuned [40..8000; even]
 base_verses: int = 23093  # of the other translation, which the base model read [100..23093]
 image_banks: list[str] = ["bank/cifar10-small", "bank/cifar100-small", "bank/fashion-mlp"]  # networks on images, for the questions about many records [bank/cifar10-small | bank/cifar100-small | bank/fashion-mlp; not empty; distinct]
@@ -199,8 +200,8 @@ results.show_table(
 
 # %% [markdown]
 # :::{finding}
-# :claims: L13 inconclusive, L14 depends, L26 reproduced
-# **The words give the benchmark away.** Between random verses a bag of words has an AUC of {ours}`words-random:value`, which may be chance. Between testaments it has {ours}`words:value`, more than every attack after one pass and after two, by far.
+# :claims: L13 reproduced, L14 depends, L26 reproduced
+# **The words give the benchmark away.** Between random verses a bag of words has an AUC of {ours}`words-random:value`, within a point of guessing. Between testaments it has {ours}`words:value`, more than every attack after one pass and after two, by far.
 #
 # **An attack that knows nothing seems to know something.** After one pass the loss has {ours}`loss-random:value` between random verses. Between testaments, of the same models, it has {ours}`loss-testament:value`. That is no
 # membership: verses of the Old Testament are easier. After {ours}`last-passes` passes the models give away more than the words do.
@@ -278,12 +279,12 @@ results.show_table(
 
 # %% [markdown]
 # :::{finding}
-# :claims: L21 depends, L22 depends, L23 reproduced
+# :claims: L21 depends, L22 depends, L23 depends
 # **Many weak signs make a strong one.** After {ours}`shown-passes` passes {ours}`needed-shown` verses decide by the loss, with one other model {ours}`needed-one`. After one pass it takes {ours}`needed-first` by the
 # loss. On images it takes some dozens.
 #
 # **How much was used is harder to say.** One model of one's own gives the share to within .1 where single records are told well: after {ours}`last-passes` passes, and on two of the three sets of images. After one pass it errs
-# more than who says *half of it* of every collection.
+# more than who counts calls, and more than who says *half of it* of every collection: what the corrected share is divided by, the difference of the two rates, is nearly zero.
 # :::
 #
 # ## Fine-tuning
@@ -292,18 +293,18 @@ results.show_table(
 # {param}`tuned_verses`.
 
 # %%
-of_tuned = measure.tuned(models, tuned_verses=tuned_verses,
+of_tuned = measure.tuned(further_models, tuned_verses=tuned_verses,
                          base_verses=base_verses, **recipe)
-frame = pd.concat([frame, study.tuned(of_tuned, targets, references, draws)])
+frame = pd.concat([frame, study.tuned(of_tuned, draws)])
 
 # %% tags=["hide-input"]
 of_passes = sorted(frame.loc[frame["study"] == "tuned", "passes"].unique())
-results.name({"tuned-last": int(of_passes[-1])})
+results.name({"tuned-last": int(of_passes[-1]), "further-targets": further_models // 2, "further-references": further_models - 2})
 results.name({name: number(attack, "auc", of_passes[0], study="tuned") for name, attack in (
     ("tuned-base", "base model"), ("tuned-loss", "Loss"), ("tuned-one", "one other model"), ("tuned-lira", "LiRA"))}, ".2f")
 results.show_table(
     exhibits.by_columns(frame, "tuned", "attack", "passes"), name="text-tuned",
-    caption="AUC in percent on fine-tuned models, by the passes over their training set. Means over {param}`targets` models, 95 % intervals.")
+    caption="AUC in percent on fine-tuned models, by the passes over their training set. Means over {ours}`further-targets` models, 95 % intervals; LiRA has {ours}`further-references` references.")
 
 # %% [markdown]
 # :::{finding}
@@ -343,13 +344,13 @@ results.show_table(
 # {cite}`carlini2021extracting`.
 
 # %%
-further = measure.variants(models, **recipe)
-frame = pd.concat([frame, study.variants(bank, further, targets, draws)])
+further = measure.variants(further_models, **recipe)
+frame = pd.concat([frame, study.variants(bank, further, draws)])
 
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.by_columns(frame, "variants", "attack", "share"), name="text-variants",
-    caption="AUC in percent after {ours}`last-passes` passes, on all verses, by the share of a verse's tokens that an attack looks at. Means over {param}`targets` models, 95 % "
+    caption="AUC in percent after {ours}`last-passes` passes, on all verses, by the share of a verse's tokens that an attack looks at. Means over {ours}`further-targets` models, 95 % "
             "intervals.")
 
 # %% [markdown]
@@ -382,7 +383,8 @@ results.show_table(
 # :::{finding}
 # :claims: L29 reproduced
 # **Quantile regression carries over, and has the highest AUC of what needs no other model.** It knows more than the others here: verses that were not trained on. After one pass it has an AUC of {ours}`regression:value`, Min-K% {ours}`regression-min:value`, and the difference from one other
-# model's loss, which must be trained first, {ours}`regression-one:value`. Rarity does it: with the length alone it is {ours}`regression-length:value`.
+# model's loss, which must be trained first, {ours}`regression-one:value`. Rarity does it: with the length alone it is {ours}`regression-length:value`. This was stated when half of the targets had been attacked. On the others alone the lead is smaller, and after one
+# to four passes too small to tell from none.
 #
 # **Ranking is not finding, here as well.** At 1 % false alarms it finds {ours}`regression-tpr` of the members after {ours}`last-passes` passes, Min-K%++ {ours}`regression-plus-tpr`.
 # :::

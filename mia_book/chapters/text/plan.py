@@ -11,6 +11,7 @@ def planned(p):
     for name, value in (("references", p.references), ("counts", max(p.counts))):
         check_range(name, value, 2, p.models - 2)
     check_range("targets", p.targets, 1, p.models // 2)
+    check_range("further_models", p.further_models, 2, p.models)
     check_range("repeated", p.repeated, 2, p.verses // 4)
     recipe = {
         "architecture": p.architecture,
@@ -22,6 +23,6 @@ def planned(p):
         "fourfold": p.repeated,
     }
     yield measure.verses, p.models, recipe
-    yield measure.variants, p.models, recipe
+    yield measure.variants, p.further_models, recipe
     of_tuned = {"tuned_verses": p.tuned_verses, "base_verses": p.base_verses}
-    yield measure.tuned, p.models, recipe | of_tuned
+    yield measure.tuned, p.further_models, recipe | of_tuned

@@ -181,14 +181,14 @@ def by_references(
     return pd.concat(frames, ignore_index=True)
 
 
-def variants(bank: Bank, further: Bank, targets: int, draws: int) -> pd.DataFrame:
+def variants(bank: Bank, further: Bank, draws: int) -> pd.DataFrame:
     """Study "variants": attacks without references at the end, on all verses: Min-K% and Min-K%++ by the share of tokens that
     they look at, and the loss of the verse in lower case over that of the verse as it is (Carlini et al. 2021).
 
     Args:
-        bank, further: `measure.verses` and `measure.variants` of the same models. targets: of them that are attacked.
+        bank, further: `measure.verses`, and `measure.variants` of its first models. One of each pair of these is attacked.
     """
-    rows = np.arange(0, 2 * targets, 2)
+    rows = np.arange(0, len(further.members), 2)
     loss = bank.loss[rows, -1].astype(np.float64)
     where = {"study": "variants", "passes": bank.parameters["passes"][-1]}
     scores = {("Loss", 1.0): -loss, ("lower case", 1.0): further.lower[rows] / loss}
@@ -445,13 +445,15 @@ def collections(game: Game, **columns) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------------------- fine-tuned
 
 
-def tuned(bank: Bank, targets: int, references: int, draws: int) -> pd.DataFrame:
-    """Study "tuned": attacks on fine-tuned models, among them the loss less that of the base, which every fine-tuner has."""
+def tuned(bank: Bank, draws: int) -> pd.DataFrame:
+    """Study "tuned": attacks on one fine-tuned model of each pair, among them the loss less that of the base, which every
+    fine-tuner has. The models of the other pairs are references."""
+    targets, references = range(0, len(bank.members), 2), len(bank.members) - 2
     frames = []
     for place, passes in enumerate(bank.parameters["tuned_passes"]):
         loss = bank.loss[:, place].astype(np.float64)
         values = {"loss": loss, LOG_ODDS: -loss, "base": bank.base.astype(np.float64)}
-        game = Game(bank.members, values, {}, range(0, 2 * targets, 2), references)
+        game = Game(bank.members, values, {}, targets, references)
 
         def less_base(view: View) -> np.ndarray:
             return view.own("base") - view.own("loss")

@@ -150,7 +150,7 @@ def of_tuned(bank):
 
 
 def test_a_fine_tuned_model_is_compared_with_its_base(bank):
-    frame = study.tuned(of_tuned(bank), 8, 14, 5)
+    frame = study.tuned(of_tuned(bank), 5)
     assert value(frame, "base model", passes=4) > value(frame, "Loss", passes=4)
 
 
@@ -161,8 +161,8 @@ def test_every_claim_has_a_number_on_a_bank_of_all_studies(bank, about):
     further = {"lower": bank.loss[:, -1], "min_k": -shares, "min_k_plus": -shares}
     frame = pd.concat(
         [
-            study.variants(bank, Bank("text/variants", {}, further, []), 8, 2),
-            study.tuned(of_tuned(bank), 8, 14, 2),
+            study.variants(bank, Bank("text/variants", {}, further | {"members": bank.members}, []), 2),
+            study.tuned(of_tuned(bank), 2),
             study.expected(bank, about, 8, 2, 0),
             study.attack(bank, about, 8, 14, 2),
             study.by_references(bank, about, 8, [2, 14], 2),
