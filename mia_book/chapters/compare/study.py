@@ -19,7 +19,7 @@ import pandas as pd
 from mia_lib import metrics, signals
 from mia_lib.attacks import REFERENCES, registry
 from mia_lib.attacks.registry import LOG_ODDS, Attack
-from mia_lib.game import Game
+from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
 from mia_lib.published import Bank, load
 
@@ -303,12 +303,11 @@ def fits(entry: Entry, case: Case, count: int) -> bool:
     )
 
 
-def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
-    """Scores of an attack on one target with `count` references, higher for members, [N].
+def score(entry: Entry, case: Case, view: View) -> np.ndarray:
+    """Scores of an attack on the target of a view, higher for members, [N].
 
     Its constants are chosen by attacking one of the references, for the TPR at 1 % FPR; with a single reference RMIA's is its
     authors'."""
-    view = case.game.view(target, 2 * pairs_for(entry, count))
     if entry.reads:
         measured, signal = entry.reads
         view = replace(view, replaced={signal: measured})
@@ -321,6 +320,22 @@ def score(entry: Entry, case: Case, target: int, count: int) -> np.ndarray:
         if not options and entry.attack.name == "RMIA, offline":
             options = {"a": case.share}
     return entry.attack.score(view, **options)
+
+
+def scores_of(
+    case: Case, names: Sequence[str], targets: Sequence[int], count: int
+) -> dict[str, np.ndarray]:
+    """Scores [T, N] of each attack that `fits`, with `count` references. Attacks with the same references share a view of each
+    target, which reads these once."""
+    pairs = {name: pairs_for(ENTRIES[name], count) for name in names}
+    scores: dict[str, list] = {name: [] for name in names if fits(ENTRIES[name], case, count)}
+    for target in targets:
+        views = {
+            each: case.game.view(target, 2 * each) for each in {pairs[name] for name in scores}
+        }
+        for name, of_attack in scores.items():
+            of_attack.append(score(ENTRIES[name], case, views[pairs[name]]))
+    return {name: np.stack(of_attack) for name, of_attack in scores.items()}
 
 
 def attack_case(
@@ -344,14 +359,7 @@ def attack_case(
         MiaError: more targets than pairs.
     """
     game = replace(case.game, targets=range(0, 2 * targets, step))
-    scores = {
-        count: {
-            name: np.stack([score(ENTRIES[name], case, target, count) for target in game.targets])
-            for name in names
-            if fits(ENTRIES[name], case, count)
-        }
-        for count in sorted({0, *counts})
-    }
+    scores = {count: scores_of(case, names, game.targets, count) for count in sorted({0, *counts})}
     where = {"study": "attacks", "data": case.name, "fit": case.fit}
     frame = pd.concat(
         [

@@ -90,7 +90,7 @@ def test_a_case_has_costly_signals_where_they_were_measured_of_so_many_records_a
 def test_rmia_has_its_authors_constant_of_the_data_where_it_cannot_learn_one():
     case = study.of_bank("cifar100", RECORDS, 6)
     view, entry = case.game.view(0, 2), ENTRIES["RMIA, offline"]
-    assert_allclose(study.score(entry, case, 0, 1), registry.score("RMIA, offline", view, a=0.6))
+    assert_allclose(study.score(entry, case, view), registry.score("RMIA, offline", view, a=0.6))
 
 
 def test_both_references_of_the_sharing_study_know_no_judged_record():
