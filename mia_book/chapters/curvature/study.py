@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from mia_book.chapters.curvature import theory
-from mia_book.chapters.curvature.measure import FLOOR, KINDS
+from mia_book.chapters.curvature.measure import FLOOR, KINDS, KNOWN
 from mia_book.evidence.settings import REHEARSALS
 from mia_book.publishing import catalogue
 from mia_book.publishing.banks import where_measured
@@ -51,8 +51,12 @@ STEP = 2  # one record in so many is looked at where forms are chosen: rates are
 QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
-# further banks and their models, settings of claims as soon as they are published
-BANKS = {"CIFAR-100": ("curvature/cifar100-small", 32), "ResNet-18": ("curvature/cifar100", 18)}
+# further banks, their models and parameters: settings of claims as soon as they are published
+BANKS = {
+    "CIFAR-100": ("curvature/cifar100-small", 32, {}),
+    "CIFAR-100, known": ("curvature/memorised", 8, KNOWN),
+    "ResNet-18": ("curvature/cifar100", 18, {}),
+}
 
 
 def measured(dataset: str, models: int, asked: int, **recipe) -> Bank:
@@ -76,7 +80,8 @@ def measured(dataset: str, models: int, asked: int, **recipe) -> Bank:
 def other_banks(models: int) -> dict[str, Bank]:
     """Those of `BANKS` that are published, with at most so many models."""
     banks = {
-        name: where_measured(piece, min(models, count)) for name, (piece, count) in BANKS.items()
+        name: where_measured(piece, min(models, count), **parameters)
+        for name, (piece, count, parameters) in BANKS.items()
     }
     return {name: bank for name, bank in banks.items() if bank is not None}
 
@@ -219,7 +224,7 @@ def attack_bank(
     draws: int = 20,
     queries: Bank | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, np.ndarray]]:
-    """Study "attacks": all attacks on a bank, with each number of references that it has, from one view and from two.
+    """Study "attacks": all attacks on a bank, from one view and from two, with each number of references or as many as it has.
 
     Args:
         data: what to call the bank. queries: log odds of the same records in many views, for LiRA.
@@ -230,8 +235,7 @@ def attack_bank(
     """
     games = {
         (count, views): attacked(curved, targets, count, views)
-        for count in references
-        if count <= len(curved) - 2
+        for count in sorted({min(count, len(curved) - 2) for count in references})
         for views in range(1, curved.true.shape[-1] + 1)
     }
     usual = dict.fromkeys(games)
