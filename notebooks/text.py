@@ -152,7 +152,7 @@ figures.explore(
 # pass adds to it.
 #
 # **Min-K% is ahead of the loss, and Min-K%++ hangs on its share.** Tokens that a model finds unlikely tell more than the others, after any number of passes. To standardise the least fifth of them, which its
-# authors have ahead by three points on models of billions of parameters, costs up to a point here; over *all* tokens it is ahead ({numref}`text-variants`). The loss over the bytes of zlib is behind the loss: the
+# authors have ahead by three points on models of billions of parameters, costs about a point at most here; over *all* tokens it is ahead ({numref}`text-variants`). The loss over the bytes of zlib is behind the loss: the
 # bytes are nearly the length of a verse.
 #
 # **Ranking is not finding.** After {ours}`shown-passes` passes Min-K% has an AUC of {ours}`min-auc-shown:value`, and finds {ours}`min-tpr-shown:value` of the members at 1 % false alarms.
