@@ -237,7 +237,7 @@ def tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
 
     No interpolation between thresholds: an attacker who must stay below `fpr` cannot stand between two of
     them. Below the resolution 1 / #non-members this is the TPR of thresholds that no non-member reaches,
-    which says nothing about `fpr`; `resolves` tells, `bootstrap` warns, and `evaluate` has a column for it.
+    which says nothing about `fpr`; `resolves` tells, `bootstrap` warns, and `evaluate` has no number.
 
     Args:
         fpr: from 0 to below 1; 0.01 for 1 %.

@@ -24,7 +24,7 @@ from mia_lib.checks import (
     check_order,
 )
 from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
-from mia_lib.metrics.interval import MIN_UNITS, UNITS, Interval
+from mia_lib.metrics.interval import MIN_UNITS, UNITS, UNRESOLVED, Interval
 from mia_lib.metrics.ranking import (
     CORES,
     check_attacks,
@@ -396,8 +396,7 @@ def evaluate(
 
     Returns:
         DataFrame with columns attack, metric, value, low, high (not a number for a peak accuracy), level, covers, targets,
-        records, resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
-        resolution") and resolved (False for such a TPR).
+        records, resolution (1 / #non-members) and resolved. A TPR at an FPR below the resolution is not a number.
     """
     import pandas as pd
 
@@ -414,6 +413,9 @@ def evaluate(
         for name, i in intervals(
             names, of_attack, members, None, groups, level, draws, seed
         ).items():
+            resolved = float(name.partition("_at_fpr=")[2] or 1) >= resolution
+            if not resolved:
+                i = Interval(np.nan, np.nan, np.nan, i.level, UNRESOLVED)
             rows.append(
                 {
                     "attack": attack,
@@ -426,7 +428,7 @@ def evaluate(
                     "targets": len(checked),
                     "records": checked.shape[1],
                     "resolution": resolution,
-                    "resolved": float(name.partition("_at_fpr=")[2] or 1) >= resolution,
+                    "resolved": resolved,
                 }
             )
     return pd.DataFrame(rows)
