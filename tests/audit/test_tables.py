@@ -391,7 +391,7 @@ def test_parquet_without_pyarrow_names_it(tables, monkeypatch):
     Path("in.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "fastparquet", None)
-    with pytest.raises(MiaError, match="pip install pyarrow"):
+    with pytest.raises(MiaError, match=r"pip install 'mia_lib\[parquet\]'"):
         run(members="in.parquet")
 
 
