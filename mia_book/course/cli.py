@@ -10,7 +10,10 @@ from mia_book.course import marking
 from mia_book.course.child import printable
 from mia_lib.errors import MiaError, attempt
 
-app = typer.Typer(no_args_is_help=True, help="Exercises, signals and a competition for a class.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Exercises, signals and a competition for a class. `mia slides` makes slides of the lessons, and quizzes.",
+)
 TO = typer.Option(
     ...,
     metavar="FOLDER",
