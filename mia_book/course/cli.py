@@ -63,7 +63,9 @@ def data(
 
 @app.command("check")
 def check(
-    notebooks: list[Path] = typer.Argument(help="Notebooks that were handed in, .ipynb or .py."),
+    notebooks: list[Path] = typer.Argument(
+        help="Notebooks that were handed in, .ipynb or .py, or folders of them, as Moodle exports."
+    ),
     seed: int = typer.Option(0, min=0, help="Of the checks' data; students have 0."),
     seconds: int = typer.Option(
         marking.SECONDS, min=1, help="For one notebook; the slowest exercise takes a few."
@@ -81,10 +83,11 @@ def check(
     Ends with 1 where a notebook was refused: it has no checks, ran for too long, or is no notebook. The others are marked.
     """
     refused, root, unwritten = False, _root(), []
+    paths = marking.notebooks(notebooks)
     if to is not None:
         marking.record(to, marking.COLUMNS, "x")
     try:
-        for mark in (marking.mark(path, root, seed, seconds) for path in notebooks):
+        for mark in (marking.mark(path, root, seed, seconds) for path in paths):
             refused |= mark.refused
             points = "refused" if mark.refused else f"{mark.right} of {mark.of}"
             typer.echo(f"{points:>8}  {mark.exercise:12} {printable(str(mark.path))}")
