@@ -15,6 +15,12 @@ from mia_lib import environment
 from mia_lib.errors import MiaError
 
 NEEDED = 2**29  # bytes free
+PROBE = """
+from mia_lib.data import readers
+version = readers.import_torchvision().__version__
+spared = ", whose extension does not fit this PyTorch: this library does without it, and a plain `import torchvision` fails"
+print(version + (spared if readers._library else ""))
+"""
 MISSING, WITHOUT = "MISSING", "without"  # marks of what is needed, and of what one can do without
 
 
@@ -116,8 +122,7 @@ def _torch() -> str:
 
 def _torchvision() -> str:
     # In a process of its own: a wheel that does not fit the installed torch can take the interpreter down with it.
-    probe = "from mia_lib.data.readers import import_torchvision; print(import_torchvision().__version__)"
-    done = subprocess.run([sys.executable, "-P", "-c", probe], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", PROBE], capture_output=True, text=True)
     if done.returncode:
         raise MiaError((done.stderr.strip().splitlines() or ["the import failed"])[-1])
     return done.stdout.strip()

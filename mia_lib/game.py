@@ -12,7 +12,7 @@ would give membership away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -25,6 +25,7 @@ from mia_lib.attacks import registry
 from mia_lib.attacks.registry import LOG_ODDS
 from mia_lib.checks import check_mask, check_numbers, check_order
 from mia_lib.errors import MiaError, brief, check_choice, check_once, check_type, check_whole
+from mia_lib.metrics.ranking import CORES, check_metrics, look_up_metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,6 +137,8 @@ class Game:
             records: N of the records that models were trained on, the first ones; all when None.
             public: Q of the others, at most; all when None. order: see `Game`.
         """
+        if isinstance(bank, str):
+            raise MiaError(f"bank = {bank!r} is a name: give the bank, published.load({bank!r}).")
         targets = range(0, 2 * check_whole("targets", targets, 1), 2)
         for argument, count in (("records", records), ("public", public)):
             if count is not None:
@@ -215,11 +218,25 @@ class Game:
             attacks: names of `registry.ATTACKS`; or a name of one's own -> such a name, or a function that gives scores [N]
                 from a `View`.
         """
+        if isinstance(attacks, str) or not np.iterable(attacks) or not len(attacks):
+            raise MiaError(
+                f"attacks = {brief(attacks)}: names in a list are needed, such as ['MALT', 'LiRA'], or {{name: attack}}, of "
+                "at least one attack."
+            )
         named = attacks if isinstance(attacks, Mapping) else {name: name for name in attacks}
-        return {
-            name: np.stack([registry.score(attack, view) for view in self])
-            for name, attack in named.items()
-        }
+        return {name: self._score(name, attack) for name, attack in named.items()}
+
+    def _score(self, name: str, attack: str | Callable[[View], np.ndarray]) -> np.ndarray:
+        """Scores [T, N] of one attack, which has a name of its own."""
+        _check_places([attack])
+        scores, records = [registry.score(attack, view) for view in self], self.members.shape[1]
+        for score in scores:
+            if np.shape(score) != (records,):
+                raise MiaError(
+                    f"attack {name!r} gives scores of shape {np.shape(score)}: one number for each of {records} records is "
+                    f"needed, [{records}]."
+                )
+        return np.stack(scores)
 
     def frame(
         self,
@@ -233,6 +250,8 @@ class Game:
         Args:
             attacks: as for `scores`. names: of metrics. draws: of the resamples of records. columns: further ones.
         """
+        _check_places(metrics=names)
+        check_metrics(names)
         return metrics.by_target(
             self.scores(attacks), self.target_members, names, draws=draws, **columns
         )
@@ -252,10 +271,23 @@ class Game:
             metric: such as "auc" or "tpr_at_fpr=0.01". level: of the interval. draws: of the resamples of records, as many as
                 in `frame`; where there is one target, its interval is made of them alone, and 1,000 are better.
         """
+        _check_places([attack, other], [metric])
+        look_up_metric(metric)
         scores = self.scores({"attack": attack, "other": other})
         return metrics.compare(
             metric, scores["attack"], scores["other"], self.target_members, level=level, draws=draws
         )
+
+
+def _check_places(attacks: Iterable = (), metrics: Iterable = ()) -> None:
+    """Refuse a metric in the place of an attack, and an attack in that of a metric."""
+    order = "Attacks come first, then the metric, as in game.compare('LiRA', 'MALT', 'auc')."
+    for attack in attacks:
+        if isinstance(attack, str) and attack.partition("=")[0] in CORES:
+            raise MiaError(f"attack = {attack!r} is a metric. {order}")
+    for metric in metrics:
+        if isinstance(metric, str) and metric in registry.ATTACKS:
+            raise MiaError(f"metric = {metric!r} is an attack. {order}")
 
 
 @dataclass(frozen=True, eq=False)

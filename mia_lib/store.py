@@ -112,7 +112,7 @@ def digest(path: Path) -> str:
 @lru_cache(maxsize=1000)
 def _digest(path: Path, state: tuple[int, int]) -> str:
     tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         body = getattr(node, "body", None)
         if (
             isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -124,6 +124,15 @@ def _digest(path: Path, state: tuple[int, int]) -> str:
         }:
             node.module = LIBRARY.name  # what is imported, and as what, but not from where
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """A module and its statements, at any depth, with the handlers and cases that hold some, without expressions."""
+    rest = [tree]
+    while rest:
+        yield (node := rest.pop())
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            rest += getattr(node, block, ())
 
 
 def check_unedited(code: str) -> None:

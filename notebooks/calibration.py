@@ -448,7 +448,7 @@ figures.show(
 figures.show(
     exhibits.figure_2(images), name="calibration-figure-2",
     caption="**Figure 2 of the paper, right**: precision against recall of the loss, means over {param}`image_plays` plays on "
-            "{param}`image_dataset:title`. Rings: the threshold of best accuracy. Dashed: chance.",
+            "{param}`image_dataset:title`. Rings: the threshold of best accuracy, chosen in each play and so off the mean curve. Dashed: chance.",
     alt="Precision against recall for the loss, calibrated and not, with a ring at the threshold of best accuracy of each.")
 
 # %% [markdown]

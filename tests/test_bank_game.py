@@ -187,6 +187,38 @@ def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it
         (lambda: Game.of(BANK, 2, 4).view(0).own("curvature"), "curvature"),
         (lambda: Game.of(BANK, 2, 4).scores(["Attack S"]), "labels"),
         (lambda: Game.of(BANK, 2, 4).scores(["LiRa"]), "LiRA"),
+        (
+            lambda: Game.of("bank/one", 2, 4),
+            r"is a name: give the bank, published.load\('bank/one'\)",
+        ),
+        (lambda: Game.of(BANK, 2, 4).scores("LiRA"), "'LiRA': names in a list are needed"),
+        (lambda: Game.of(BANK, 2, 4).scores([]), "of at least one attack"),
+        (
+            lambda: Game.of(BANK, 2, 4).scores([3]),
+            "attack is of type int.* Give the name of an attack",
+        ),
+        (
+            lambda: Game.of(BANK, 2, 4).compare("auc", "LiRA", "RMIA"),
+            r"attack = 'auc' is a metric. Attacks come first, then the metric, as in game.compare\('LiRA', 'MALT', 'auc'\)",
+        ),
+        (lambda: Game.of(BANK, 2, 4).compare("LiRA", "auc", "RMIA"), "'auc' is a metric"),
+        (
+            lambda: Game.of(BANK, 2, 4).frame(["tpr_at_fpr=0.1"], ["auc"]),
+            "'tpr_at_fpr=0.1' is a metric",
+        ),
+        (
+            lambda: Game.of(BANK, 2, 4).compare("LiRA", "MALT", "RMIA"),
+            "metric = 'RMIA' is an attack. Attacks come first",
+        ),
+        (
+            lambda: Game.of(BANK, 2, 4).compare(np.zeros((2, 300)), "MALT"),
+            "Scores that are there are compared by metrics.compare",
+        ),
+        (lambda: Game.of(BANK, 2, 4).frame(["LiRA"], "auc"), "metrics = 'auc': a list is needed"),
+        (
+            lambda: Game.of(BANK, 2, 4).scores({"mine": lambda view: view.own("loss").mean()}),
+            r"attack 'mine' gives scores of shape \(\): one number for each of 300 records",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_refused(make, said):

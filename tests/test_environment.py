@@ -92,6 +92,19 @@ def test_every_import_of_the_library_is_a_declared_dependency(repo, project):
     )
 
 
+def test_an_extra_that_a_message_or_a_page_names_is_there(repo, project):
+    sources = [*(repo / "mia_lib").rglob("*.py"), *(repo / "mia_book").rglob("*.py")]
+    sources += [*(repo / "book").glob("*.md"), *repo.glob("*.md")]
+    pattern = r"(?:mia_lib|'\.)\[(\w+(?:,\w+)*)\]'"
+    named = {
+        extra
+        for path in sources
+        for found in re.findall(pattern, path.read_text("utf-8"))
+        for extra in found.split(",")
+    }
+    assert {"train", "book", "parquet", "text"} <= named <= set(project["optional-dependencies"])
+
+
 def executable(path: Path, script: str) -> Path:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)

@@ -266,3 +266,43 @@ def test_fingerprints_tell_type_shape_and_values_apart():
     a = np.arange(6)
     prints = {store.fingerprint(v) for v in (a, a.reshape(2, 3), a.astype(float), a[::-1])}
     assert len(prints) == 4 and store.fingerprint(a) == store.fingerprint(a.copy())
+
+
+NESTED = """
+import os
+if os.name:
+    def a():
+        "DOC"
+        return lambda: 1
+else:
+    try:
+        class B:
+            "DOC"
+            async def c(self):
+                "DOC"
+    except ValueError:
+        def d(): "DOC"
+    else:
+        def e(): "DOC"
+    finally:
+        def f(): "DOC"
+for g in (): pass
+else:
+    def h(): "DOC"
+with open(os.devnull) as i:
+    match g:
+        case 1:
+            def j():
+                "DOC"
+                from mia_lib.FROM import store
+"""
+
+
+def test_code_is_known_without_docstrings_and_places_wherever_they_stand(tmp_path):
+    digests = set()
+    for k, (words, place) in enumerate([("one", "models"), ("another", "data.sets")]):
+        path = tmp_path / f"module_{k}.py"
+        path.write_text(NESTED.replace("DOC", words).replace("FROM", place))
+        digests.add(store.digest(path))
+    (path := tmp_path / "module_2.py").write_text(NESTED.replace("return lambda: 1", "return 1"))
+    assert len(digests) == 1 and store.digest(path) not in digests

@@ -10,7 +10,10 @@ from mia_book.course import marking
 from mia_book.course.child import printable
 from mia_lib.errors import MiaError, attempt
 
-app = typer.Typer(no_args_is_help=True, help="Exercises, signals and a competition for a class.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Exercises, signals and a competition for a class. `mia slides` makes slides of the lessons, and quizzes.",
+)
 TO = typer.Option(
     ...,
     metavar="FOLDER",
@@ -60,7 +63,9 @@ def data(
 
 @app.command("check")
 def check(
-    notebooks: list[Path] = typer.Argument(help="Notebooks that were handed in, .ipynb or .py."),
+    notebooks: list[Path] = typer.Argument(
+        help="Notebooks that were handed in, .ipynb or .py, or folders of them, as Moodle exports."
+    ),
     seed: int = typer.Option(0, min=0, help="Of the checks' data; students have 0."),
     seconds: int = typer.Option(
         marking.SECONDS, min=1, help="For one notebook; the slowest exercise takes a few."
@@ -78,10 +83,11 @@ def check(
     Ends with 1 where a notebook was refused: it has no checks, ran for too long, or is no notebook. The others are marked.
     """
     refused, root, unwritten = False, _root(), []
+    paths = marking.notebooks(notebooks)
     if to is not None:
         marking.record(to, marking.COLUMNS, "x")
     try:
-        for mark in (marking.mark(path, root, seed, seconds) for path in notebooks):
+        for mark in (marking.mark(path, root, seed, seconds) for path in paths):
             refused |= mark.refused
             points = "refused" if mark.refused else f"{mark.right} of {mark.of}"
             typer.echo(f"{points:>8}  {mark.exercise:12} {printable(str(mark.path))}")

@@ -332,6 +332,12 @@ class Place:
     auc: metrics.Interval  # the same
     best: int  # with the next, the ranks that no difference speaks against, all teams together
     worst: int
+    behind: frozenset[str] = frozenset()  # teams that are ahead of it by more than chance
+
+    @property
+    def is_person(self) -> bool:
+        """True unless it is an attack of the book, which wins nothing."""
+        return self.team not in OF_THE_BOOK
 
 
 def judge(
@@ -398,7 +404,8 @@ def ranking(scores: Mapping[str, np.ndarray], members: np.ndarray) -> list[Place
     names = sorted(
         scores, key=lambda team: (-rates[team][METRICS[0]].value, -rates[team]["auc"].value, team)
     )
-    pairs, ahead, behind = list(combinations(names, 2)), Counter(), Counter()
+    pairs, ahead = list(combinations(names, 2)), Counter()
+    behind: dict[str, set[str]] = {team: set() for team in names}
     for better, other in pairs:
         gap = metrics.compare(
             METRICS[0],
@@ -408,10 +415,17 @@ def ranking(scores: Mapping[str, np.ndarray], members: np.ndarray) -> list[Place
             level=1 - 0.05 / len(pairs),
             draws=DRAWS,
         )
-        ahead[better] += gap.sign > 0
-        behind[other] += gap.sign > 0
+        if gap.sign > 0:
+            ahead[better] += 1
+            behind[other].add(better)
     return [
-        Place(team, *rates[team].values(), 1 + behind[team], len(names) - ahead[team])
+        Place(
+            team,
+            *rates[team].values(),
+            1 + len(behind[team]),
+            len(names) - ahead[team],
+            frozenset(behind[team]),
+        )
         for team in names
     ]
 
@@ -443,25 +457,40 @@ def write_page(
 
 
 def say_who_won(places: list[Place], targets: int) -> str:
-    """Words that name the winner, or the teams that so many targets cannot tell apart and how many targets might."""
-    first = [place.team for place in places if place.best == 1]
+    """Words that name the winner, or the teams that so many targets cannot tell apart and how many targets might. Attacks of
+    the book win nothing; where one is ahead of whoever is first, that is said."""
+    people = [place for place in places if place.is_person]
+    names = {place.team for place in people}
+    first = [place for place in people if not place.behind & names]
+    if not people:
+        return "No team is ranked."
     if len(first) == 1:
-        return f"{first[0]} is ahead of everyone, by differences that are more than chance."
+        others = "of the other teams, by differences that are more than chance"
+        said = f"{first[0].team} is ahead {others}." if people[1:] else f"{first[0].team} is alone."
+    else:
+        may = [place.team for place in first]
+        said = (
+            f"Who is first cannot be told: {', '.join(may[:-1])} and {may[-1]} may each be the best. The order in which "
+            "they stand is that of these targets. Where spans of ranks overlap the difference may be chance, and a team with "
+            "a wide interval may be the best though one with a higher rate cannot be: its difference from the first is less "
+            f"sure. {propose(people, targets, len(places))}"
+        )
+    ahead = frozenset.intersection(*(place.behind for place in first))
+    better = [place.team for place in places if place.team in ahead]
     return (
-        f"Who is first cannot be told: {', '.join(first[:-1])} and {first[-1]} may each be the best. The order in which "
-        "they stand is that of these targets. Where spans of ranks overlap the difference may be chance, and a team with a "
-        "wide interval may be the best though one with a higher rate cannot be: its difference from the first is less sure. "
-        f"{propose(places, targets)}"
+        f"{said} Ahead of {'it' if len(first) == 1 else 'them'}: {', '.join(better)}."
+        if better
+        else said
     )
 
 
-def propose(places: list[Place], targets: int) -> str:
-    """A sentence that says how many targets would tell the first from the next, if both keep their rates.
+def propose(people: list[Place], targets: int, ranked: int) -> str:
+    """A sentence that says how many targets would tell the first of the teams from the next, if both keep their rates.
 
-    The width of the interval shrinks with the root of their number; its level allows for all pairs of teams.
+    The width of the interval shrinks with the root of their number; its level allows for all pairs of those `ranked`.
     """
-    first, second = places[0].tpr, places[1].tpr
-    pairs = len(places) * (len(places) - 1) / 2
+    first, second = people[0].tpr, people[1].tpr
+    pairs = ranked * (ranked - 1) / 2
     wider = NormalDist().inv_cdf(1 - 0.025 / pairs) / NormalDist().inv_cdf(0.975)
     width, lead = wider * (first.high - first.low) / 2, first.value - second.value
     wanted = targets * (width / lead) ** 2 if lead > 0 else math.inf
@@ -478,7 +507,7 @@ def say_whom_to_read(places: list[Place]) -> list[str]:
     """A sentence for each team that finds more than half of the members that the best attack of the
     book misses. Its code should be read, for the answers lie on the machine that judges."""
     best = max(
-        (place for place in places if place.team in OF_THE_BOOK),
+        (place for place in places if not place.is_person),
         key=lambda place: place.tpr.value,
         default=None,
     )

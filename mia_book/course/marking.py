@@ -18,6 +18,8 @@ from mia_lib.errors import MiaError, is_full
 
 COLUMNS = ("file", "student", "exercise", "points", "of", "complaint")
 SECONDS = 300  # for one notebook; the slowest exercise takes a few
+# what Moodle calls the folder of a student, or the file where there are none: "Anna Li_12345_assignsubmission_file_"
+MOODLE = re.compile(r"(?P<student>.+)_(?P<number>\d+)_assignsubmission_file_?(?P<rest>.*)")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,26 @@ class Mark:
     def refused(self) -> bool:
         """True if the notebook could not be checked at all."""
         return not self.exercise
+
+
+def notebooks(paths: Iterable[Path]) -> list[Path]:
+    """The files among `paths`, and for each folder all notebooks (.ipynb) that are in it, at any depth.
+
+    Raises:
+        MiaError: a folder without any.
+    """
+    found = []
+    for path in paths:
+        inside = sorted(
+            one
+            for one in path.rglob("*.ipynb")
+            if one.is_file()
+            and not any(part.startswith(".") for part in one.relative_to(path).parts)
+        )
+        if path.is_dir() and not inside:
+            raise MiaError(f"{path} is a folder without a notebook (.ipynb): name the files.")
+        found += inside if path.is_dir() else [path]
+    return found
 
 
 def mark(path: Path, root: Path, seed: int = 0, seconds: float = SECONDS) -> Mark:
@@ -85,18 +107,25 @@ def _refusal(path: Path, reason: str) -> Mark:
 
 
 def row(mark: Mark, root: Path) -> tuple:
-    """Values of `COLUMNS` for a mark. The student's name is what follows the exercise in the name
-    of the file, in capitals or with hyphens as well, or else the name of its folder. A refused
+    """Values of `COLUMNS` for a mark. The student's name is that of a folder or a file that Moodle named; else what follows
+    the exercise in the name of the file, in capitals or with hyphens as well; or else the name of its folder. A refused
     notebook has no points of as many as its exercise gives."""
-    stem = mark.path.stem
+    path = mark.path.absolute()
+    names = (MOODLE.fullmatch(name) for name in (path.stem, *(one.name for one in path.parents)))
+    moodle = next(filter(None, names), None)
+    of_file = MOODLE.fullmatch(path.stem)
+    stem = of_file["rest"] if of_file else path.stem
     written = re.sub("[- ]", "_", stem.lower())
     named = max(filter(written.startswith, _exercises(root)), key=len, default="")
     exercise = mark.exercise or named
     rest = stem[len(exercise) :] if written.startswith(exercise) else stem
-    student = rest.strip("_-+=@ ") or mark.path.absolute().parent.name
-    path, student = child.printable(str(mark.path)), child.printable(student)
+    student = rest.strip("_-+=@ ") or path.parent.name
+    if moodle:  # of anonymous ones the number alone tells them apart
+        student = moodle["student"]
+        student = student if " " in student else f"{student} {moodle['number']}"
+    shown, student = child.printable(str(mark.path)), child.printable(student)
     of = _count_checks(root, exercise) if exercise else mark.of
-    return path, student, exercise, mark.right, of, (*mark.remarks, "")[0]
+    return shown, student, exercise, mark.right, of, (*mark.remarks, "")[0]
 
 
 def record(to: Path, cells: Iterable, mode: str = "a") -> None:

@@ -159,7 +159,8 @@ def executed_notebooks(preset: str, root: Path, folder: Path) -> dict[str, dict]
         if runner.run_record(path) is None:
             raise MiaError(
                 f"{name} was not run at preset {preset!r} by the code that is there now: run "
-                f"`mia build --preset {preset}` first, or `make slides`, which does both."
+                f"`mia build --preset {preset}` first, or `make slides`, which does both. `mia slides --quizzes` makes the "
+                "quizzes to print without it."
             )
     return _with_text(executed, root)
 

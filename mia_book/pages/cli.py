@@ -68,11 +68,16 @@ def build(
 
 
 @app.command()
-def slides(preset: str = PRESET) -> None:
+def slides(
+    preset: str = PRESET,
+    quizzes: bool = typer.Option(
+        False, "--quizzes", help="Only the quizzes and their answers, which need no built book."
+    ),
+) -> None:
     """Make a deck of slides for each lesson, and the quizzes to print, of the book as it was last built."""
     from mia_book.pages import slides as decks
 
-    typer.echo(decks.build(preset))
+    typer.echo(decks.quizzes() if quizzes else decks.build(preset))
 
 
 @app.command(cls=WithPairs)

@@ -71,34 +71,44 @@ def build(preset: str = PUBLISHED, *, root: Path | None = None, folder: Path | N
     folder = Path(folder).resolve() if folder else root / "_build"
     notebooks, out = book.executed_notebooks(preset, root, folder), folder / OUT
     source = _Source({**notebooks, primer.NAME: primer.notebook()}, root)
-    decks = [deck(path, source) for path in sorted(folders.of(root).glob("*/slides*.md"))]
+    decks = [deck(path, source) for path in _decks(root)]
     shutil.rmtree(out, ignore_errors=True)
     (out / "figures").mkdir(parents=True)
     shutil.copytree(root / FOLDER / "reveal", out / "reveal")
-    shutil.copy(root / FOLDER / "slides.css", out)
-    shutil.copy(
-        Path(find_spec("sphinx-mathjax-offline").origin).parent
-        / "static"
-        / "mathjax"
-        / MATHEMATICS,
-        out / "reveal",
-    )
+    quizzes(root=root, folder=folder)
     for name in source.shown:
         (out / "figures" / f"{name}.png").write_bytes(source.pictures[name])
-    sheets = _sheets(source, {lesson["name"]: lesson["title"] for lesson in decks})
-    pages = (
-        {lesson["name"]: outputs.render("deck.html", **lesson) for lesson in decks}
-        | {
-            name: outputs.render(
-                "sheets.html", title=title, sheets=sheets, answers=name == "answers"
-            )
-            for name, title in (("quiz", "Quizzes"), ("answers", "Answers"))
-        }
-        | {"index": outputs.render("decks.html", title="Slides", decks=decks)}
-    )
+    pages = {lesson["name"]: outputs.render("deck.html", **lesson) for lesson in decks}
+    pages["index"] = outputs.render("decks.html", title="Slides", decks=decks)
     for name, text in pages.items():
         (out / f"{name}.html").write_text(text, encoding="utf-8")
     return out / "index.html"
+
+
+def quizzes(*, root: Path | None = None, folder: Path | None = None) -> Path:
+    """Make the quizzes to print and their answers, which need no built book, where `build` has them; returns the path of the
+    quizzes."""
+    root = find_root(root)
+    out = (Path(folder).resolve() if folder else root / "_build") / OUT
+    titles = {_name(path): _head(path)[0]["title"] for path in _decks(root)}
+    sheets = _sheets(_Source({}, root), titles)
+    (out / "reveal").mkdir(parents=True, exist_ok=True)
+    mathjax = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+    shutil.copy(mathjax / MATHEMATICS, out / "reveal")
+    shutil.copy(root / FOLDER / "slides.css", out)
+    for name, title in (("quiz", "Quizzes"), ("answers", "Answers")):
+        text = outputs.render("sheets.html", title=title, sheets=sheets, answers=name == "answers")
+        (out / f"{name}.html").write_text(text, encoding="utf-8")
+    return out / "quiz.html"
+
+
+def _decks(root: Path) -> list[Path]:
+    return sorted(folders.of(root).glob("*/slides*.md"))
+
+
+def _name(path: Path) -> str:
+    """Name of the page of a deck."""
+    return path.parent.name + path.stem.removeprefix("slides")
 
 
 class _Source:
@@ -158,6 +168,23 @@ def deck(path: Path, source: _Source) -> dict:
         MiaError: no head or not what it needs, a fence that is none of the three, or a name that no chapter has; with the file
             and the slide.
     """
+    head, text = _head(path)
+    slides = []
+    for number, part in enumerate(re.split(r"^---$", text, flags=re.MULTILINE), 1):
+        shown, *notes = NOTES.split(part.strip(), maxsplit=1)
+        slides.append(
+            _slide(
+                shown,
+                notes[0] if notes else "",
+                f"{path.parent.name}/{path.name}, slide {number}",
+                source,
+            )
+        )
+    return {"name": _name(path), **head, "slides": slides}
+
+
+def _head(path: Path) -> tuple[dict, str]:
+    """What the head of a deck says, and the text below it."""
     text = path.read_text(encoding="utf-8")
     match = HEAD.match(text)
     needed = f"it needs {', '.join(sorted(KEYS))}, between two lines of ---."
@@ -170,18 +197,7 @@ def deck(path: Path, source: _Source) -> dict:
         raise MiaError(
             f"{path.name}: the head has {', '.join(map(str, head)) or 'nothing'}; {needed}"
         )
-    slides = []
-    for number, part in enumerate(re.split(r"^---$", text[match.end() :], flags=re.MULTILINE), 1):
-        shown, *notes = NOTES.split(part.strip(), maxsplit=1)
-        slides.append(
-            _slide(
-                shown,
-                notes[0] if notes else "",
-                f"{path.parent.name}/{path.name}, slide {number}",
-                source,
-            )
-        )
-    return {"name": path.parent.name + path.stem.removeprefix("slides"), **head, "slides": slides}
+    return head, text[match.end() :]
 
 
 def _slide(text: str, notes: str, where: str, source: _Source) -> Slide:

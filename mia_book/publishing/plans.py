@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 
 from mia_book import folders
@@ -17,6 +18,7 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError
 
 
+@lru_cache  # until `lacking` is done
 def records_here(dataset: str):
     """The data set by its name or file, None where it would have to be downloaded."""
     if dataset in sets.names() and not sets.is_here(dataset):
@@ -42,10 +44,13 @@ def lacking(name: str, values: Mapping) -> list[tuple[Measurement, int, dict]]:
     if name not in folders.find("plan.py"):
         return []
     module = importlib.import_module(f"mia_book.chapters.{name}.plan")
-    wanted = [
-        (measurement, range(models), measurement.complete(parameters))
-        for measurement, models, parameters in module.planned(SimpleNamespace(**values))
-    ]
+    try:
+        wanted = [
+            (measurement, range(models), measurement.complete(parameters))
+            for measurement, models, parameters in module.planned(SimpleNamespace(**values))
+        ]
+    finally:
+        records_here.cache_clear()
     counted = [
         (measurement, measurement.count_lacking(index, parameters), parameters)
         for measurement, index, parameters in wanted

@@ -29,7 +29,7 @@ from mia_lib.attacks import (
 )
 from mia_lib.attacks import curvature as by_curvature
 from mia_lib.checks import check_numbers
-from mia_lib.errors import MiaError, check_choice
+from mia_lib.errors import MiaError, check_choice, check_type
 
 POPULATION = 2000  # public records of RMIA, at most
 AUTHORS_A = {"cifar10": 0.3, "cifar100": 0.6}  # of RMIA's offline form, as its authors set it
@@ -205,6 +205,10 @@ def score(
     function of the view. An unknown name and a signal that is not there are refused."""
     if callable(attack):
         return attack(view, **options)
+    remedy = "Scores that are there are compared by metrics.compare."
+    check_type(
+        "attack", attack, str, f"Give the name of an attack, or a function of the view. {remedy}"
+    )
     return ATTACKS[check_choice("attack", attack, ATTACKS)].score(view, **options)
 
 

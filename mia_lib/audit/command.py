@@ -19,6 +19,7 @@ from mia_lib.audit.options import (
     NUMBERS,
     PAGE,
     AuditOptions,
+    RecordOptions,
     ScoreOptions,
     check_folder,
     check_gates,
@@ -116,7 +117,7 @@ def audit_scores(
 
 
 def audit_tokens(
-    options: ScoreOptions,
+    options: RecordOptions,
     tokens: str,
     non_members: str | None,
     output: Path,

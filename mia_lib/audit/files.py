@@ -242,8 +242,9 @@ def _table(path: str, argument: str, own: str | None) -> pd.DataFrame:
         return pd.read_parquet(file)
     except ImportError as error:
         raise MiaError(
-            f"{what}: pandas reads Parquet with pyarrow, which is not installed here: pip install pyarrow, or save "
-            "CSV, table.to_csv(path, index=False)."
+            f"{what}: pandas reads Parquet with pyarrow, which is not installed here: pip install "
+            "'mia_lib[parquet]' (in a clone: pip install -c constraints.txt -e '.[parquet]'), or save CSV, "
+            "table.to_csv(path, index=False)."
         ) from error
     except Exception as error:  # pyarrow has kinds of its own
         raise MiaError(

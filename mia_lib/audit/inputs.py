@@ -106,6 +106,7 @@ class ScoreTable:
     attacker: str = "Scores alone were given: an attacker needs what whoever made them had."
     numbering: str = "the rows of the table"  # what the numbers of records count
     meanings: Mapping[str, str] = field(default_factory=dict)  # of scores by name, for the page
+    left_out: Mapping[str, int] = field(default_factory=dict)  # as of `AuditInputs`
     class_names = None
 
 
@@ -132,7 +133,8 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
             ("groups of non_members", groups[1], len(non_members), "records"),
         )
     ids = None if options.ids is None else _check_ids(options.ids, members, non_members)
-    kept = _first_occurrences(sets, options.deduplicate)
+    contents = {argument: digests(records) for argument, records in sets.items()}
+    kept = first_occurrences(contents, options.deduplicate)
     for argument, rows in kept.items():
         if rows.sum() < (least := MIN_PUBLIC if argument == "public" else MIN_RECORDS):
             raise MiaError(
@@ -177,9 +179,12 @@ def check_inputs(model, members, non_members, options: AuditOptions) -> AuditInp
     return inputs
 
 
-def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
-    """A table of scores [N], or several by name, members bool [N] and `options.groups` and `ids` [N], checked: scores that are
-    no finite numbers, other shapes, too few members or non-members, and scores that are all equal raise `MiaError`."""
+def check_scores(
+    scores, members, options: ScoreOptions, kept: np.ndarray | None = None
+) -> ScoreTable:
+    """A table of scores [N], or several by name, members bool [N] and `options.groups` and `ids` [N], checked, of all records
+    or of those that are `kept`, bool [N]: scores that are no finite numbers, other shapes, too few members or non-members, and
+    scores that are all equal raise `MiaError`."""
     several = isinstance(scores, Mapping) or is_frame(scores)
     named = dict(scores.items()) if several else {"score": scores}
     if not named:
@@ -191,13 +196,16 @@ def check_scores(scores, members, options: ScoreOptions) -> ScoreTable:
         str(name): _check_score(argument, values, members)
         for name, (argument, values) in zip(named, given.items(), strict=True)
     }
-    for what, count in (("members", int(members.sum())), ("non-members", int((~members).sum()))):
+    kept = np.ones(len(members), bool) if kept is None else kept
+    others = int((~members & kept).sum())
+    for what, count in (("members", int((members & kept).sum())), ("non-members", others)):
         if count < MIN_RECORDS:
             raise MiaError(
                 f"The table has {count} {what}: at least {MIN_RECORDS} are needed, and more say more."
             )
-    options.check_resolved(int((~members).sum()))
+    options.check_resolved(others)
     order, groups, ids = np.argsort(~members, kind="stable"), None, None
+    order = order[kept[order]]
     if options.groups is not None:
         groups = _check_groups(("groups", options.groups, len(members), "scores"))[order]
     if options.ids is not None:
@@ -345,19 +353,30 @@ def digests(records: Dataset) -> np.ndarray:
     return np.array([hashlib.blake2b(row.data, digest_size=16).hexdigest() for row in rows], str)
 
 
-def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[str, np.ndarray]:
-    """True for the records of each set that are there for the first time, in the order of the sets,
-    bool [N]; repeated records are refused unless they are to be left out."""
+def first_occurrences(
+    contents: Mapping[str, np.ndarray], deduplicate: bool, by: str = "content"
+) -> dict[str, np.ndarray]:
+    """Which records of each set are there for the first time, in the order of the sets.
+
+    Args:
+        contents: of each set by its argument what its records are known by, text [N]. by: what that is.
+        deduplicate: whether repeated records are to be left out.
+
+    Returns:
+        True for those that are there for the first time, bool [N], by set.
+
+    Raises:
+        MiaError: repeated records, unless they are to be left out.
+    """
     kept: dict[str, np.ndarray] = {}
     before: dict[str, np.ndarray] = {}
     cure = "deduplicate=True (--deduplicate on the command line) leaves them out, and the report says how many."
-    for argument, records in sets.items():
-        own = digests(records)
+    for argument, own in contents.items():
         first = np.zeros(len(own), bool)
         first[np.unique(own, return_index=True)[1]] = True
         if not deduplicate and not first.all():
             raise MiaError(
-                f"{argument} holds {(~first).sum()} records that are there before, by content, such as number "
+                f"{argument} holds {(~first).sum()} records that are there before, by {by}, such as number "
                 f"{np.flatnonzero(~first)[0]}: they would be counted twice. {cure}"
             )
         for other, hashes in before.items():
@@ -368,9 +387,10 @@ def _first_occurrences(sets: Mapping[str, Dataset], deduplicate: bool) -> dict[s
                     if argument == "non_members"
                     else "what is learned from public records must not be learned from those judged"
                 )
+                asked = "Is one file given for both? " if shared.mean() > 0.5 else ""
                 raise MiaError(
-                    f"{shared.sum()} records of {argument} are in {other}, too, by content, such as number "
-                    f"{np.flatnonzero(shared)[0]}: {why}. {cure}"
+                    f"{shared.sum()} records of {argument} are in {other}, too, by {by}, such as number "
+                    f"{np.flatnonzero(shared)[0]}: {why}. {asked}{cure}"
                 )
             first &= ~shared
         kept[argument], before[argument] = first, own

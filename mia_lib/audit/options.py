@@ -91,7 +91,15 @@ class ScoreOptions(BaseModel):
                 )
 
 
-class AuditOptions(ScoreOptions):
+class RecordOptions(ScoreOptions):
+    """Options of an audit of records; a value that cannot be used raises `MiaError`."""
+
+    deduplicate: bool = False
+    """Leave out records that are there before, by content: of members, of non-members those that are members, too, and of
+    public records those that are judged. They are refused otherwise."""
+
+
+class AuditOptions(RecordOptions):
     """Options of an audit of a model; a value that cannot be used raises `MiaError`."""
 
     outputs: Literal["logits", "probabilities", "labels", "top-k"] | None = None
@@ -127,9 +135,6 @@ class AuditOptions(ScoreOptions):
     """Attacks and other steps that are left out, by their names in the plan."""
     batch: int | None = Field(None, ge=1)
     """Records that the model is asked about at once: 1 where its answers depend on the others, as of int8."""
-    deduplicate: bool = False
-    """Leave out records that are there before, by content: of members, of non-members those that are members, too, and of
-    public records those that are judged. They are refused otherwise."""
     keep: Path | None = None
     """Folder for the answers of a function and the scores of each attack, from which a call that was stopped goes on."""
 
@@ -188,7 +193,7 @@ class AuditOptions(ScoreOptions):
         return self
 
 
-for _options in (ScoreOptions, AuditOptions):
+for _options in (ScoreOptions, RecordOptions, AuditOptions):
     _options.__doc__ += "\n\nAttributes:\n" + "\n".join(
         f"    {name}: {field.description}" for name, field in _options.model_fields.items()
     )

@@ -261,6 +261,7 @@ class Report:
             "best": result.best,
             "members": members,
             "non_members": others,
+            "judged": int(self.members[result.best.judged_on].sum()),
             "sources": ATTACKS,
             "ALONE": ALONE,
             "SEVERITIES": SEVERITIES,
@@ -349,9 +350,16 @@ def span(interval: Interval) -> str:
     return f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
-def tpr(rate: Rate) -> str:
-    """A true positive rate for a table."""
-    value, low, high = map(percent, (rate.tpr.value, rate.tpr.low, rate.tpr.high))
+def share(value: float, count: int) -> str:
+    """A share of `count` records as a percentage; of less than one of them, which an average over draws can be, "< 0.5 %"."""
+    return f"< {percent(1 / count)}" if 0 < value < 1 / count else percent(value)
+
+
+def tpr(rate: Rate, members: int) -> str:
+    """A true positive rate among so many members for a table."""
+    value, low, high = (
+        share(one, members) for one in (rate.tpr.value, rate.tpr.low, rate.tpr.high)
+    )
     return f"{value} [{low}, {high}]" if rate.resolved else "below resolution"
 
 
@@ -369,6 +377,7 @@ FILTERS = {
     "percent": percent,
     "as_given": as_given,
     "span": span,
+    "share": share,
     "tpr": tpr,
     "or_less": or_less,
     "duration": duration,

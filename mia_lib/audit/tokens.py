@@ -5,6 +5,7 @@ The model itself is not needed: whoever serves it, or holds it, writes down what
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,8 @@ import numpy as np
 from mia_lib.attacks import registry, text
 from mia_lib.attacks.registry import LOG_ODDS, ArraySignals
 from mia_lib.audit import statistics
-from mia_lib.audit.inputs import check_scores
-from mia_lib.audit.options import ScoreOptions
+from mia_lib.audit.inputs import check_scores, first_occurrences
+from mia_lib.audit.options import RecordOptions
 from mia_lib.audit.report import Report, describe_provenance
 from mia_lib.checks import check_finite, check_mask, check_numbers
 from mia_lib.errors import MiaError
@@ -95,14 +96,14 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
             fine-tuned one.
             reference_members: whether reference r was trained on record i, bool [R, N]; on none of them where it is left out.
             text: the N texts, for zlib and for the control that never sees the model.
-        options: fields of `ScoreOptions` by name.
+        options: fields of `RecordOptions` by name.
 
     Returns:
         a report, as of `audit_scores`, whose control tells members from others by words and lengths alone.
 
     Raises:
         MiaError: what cannot be used: numbers above 0, probabilities in their place, padding, lengths that do not match, a
-            text among members and others.
+            text that is there twice, unless `deduplicate` leaves it out.
 
     Warns:
         UserWarning: tokens so unlikely that they may be shifted by one place, or logarithms of another base.
@@ -115,18 +116,24 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
         )
     _check_pair(of_members, of_others)
     _warn_of_shift(of_others)
+    chosen = RecordOptions(**options)
+    first = _first_occurrences(of_members, of_others, chosen.deduplicate)
+    kept = np.concatenate([*first.values()])
     inside = np.arange(len(of_members) + len(of_others)) < len(of_members)
     scores = _scores(of_members, of_others)
-    table = check_scores(scores, inside, ScoreOptions(**options))
+    table = check_scores(scores, inside, chosen, kept)
     table = replace(
         table,
         attacker=ATTACKER,
         numbering="the texts of members as they were given",
         meanings=MEANINGS,
+        left_out={name: int((~rows).sum()) for name, rows in first.items() if not rows.all()},
     )
     lengths = np.concatenate([np.diff(of_members.offsets), np.diff(of_others.offsets)])
     texts = None if of_members.texts is None else of_members.texts + of_others.texts
-    control = score_texts(lengths, texts, inside, table.options.seed)
+    if texts is not None:
+        texts = [texts[row] for row in table.rows]
+    control = score_texts(lengths[table.rows], texts, table.inside, table.options.seed)
     return Report(
         table,
         None,
@@ -292,7 +299,7 @@ def _check_log_prob(values: np.ndarray, argument: str) -> np.ndarray:
 
 
 def _check_pair(members: TokenAnswers, others: TokenAnswers) -> None:
-    """Refuse members and others of which one has what the other lacks, and texts that are both."""
+    """Refuse members and others of which one has what the other lacks."""
     for name in ("mean", "reference_loss", "reference_members", "texts"):
         if (getattr(members, name) is None) != (getattr(others, name) is None):
             raise MiaError(
@@ -305,21 +312,39 @@ def _check_pair(members: TokenAnswers, others: TokenAnswers) -> None:
             f"members have {len(members.reference_loss)} references and non_members {len(others.reference_loss)}: the same "
             "models are needed."
         )
-    if members.texts is not None and (both := sorted({*members.texts} & {*others.texts})):
-        raise MiaError(
-            f"{len(both)} texts are among members and non_members, such as {both[0][:60]!r}: leave them out of the latter."
-        )
-    if both := _long_rows(members) & _long_rows(others):
-        raise MiaError(
-            f"{len(both)} records of members have the log probabilities of records of non_members, token by token: a record "
-            "is one or the other. Is one file given for both? Leave these records out of one of them."
-        )
 
 
-def _long_rows(answers: TokenAnswers) -> set[bytes]:
-    """The log probabilities of each record that has enough tokens to be known by them."""
+def _first_occurrences(
+    members: TokenAnswers, others: TokenAnswers, deduplicate: bool
+) -> dict[str, np.ndarray]:
+    """Which records of members and of others are there for the first time, by their texts and by their log probabilities, see
+    `inputs.first_occurrences`."""
+    sets = {"members": members, "non_members": others}
+    kept = []
+    if members.texts is not None:
+        texts = {
+            argument: np.array([_digest(text.encode()) for text in answers.texts])
+            for argument, answers in sets.items()
+        }
+        kept.append(first_occurrences(texts, deduplicate, "text"))
+    rows = {argument: _row_digests(argument, answers) for argument, answers in sets.items()}
+    kept.append(first_occurrences(rows, deduplicate, "the log probabilities of their tokens"))
+    return {argument: np.all([each[argument] for each in kept], 0) for argument in sets}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _row_digests(argument: str, answers: TokenAnswers) -> np.ndarray:
+    """What each record is known by, text [N]: its log probabilities, or where these are too few its place alone."""
     rows = np.split(answers.log_prob, answers.offsets[1:-1])
-    return {row.tobytes() for row in rows if len(row) >= SAME}
+    return np.array(
+        [
+            _digest(row.tobytes()) if len(row) >= SAME else f"{argument} {place}"
+            for place, row in enumerate(rows)
+        ]
+    )
 
 
 def _warn_of_shift(others: TokenAnswers) -> None:

@@ -186,6 +186,7 @@ def by_target(
         non-members do not resolve is not a number.
     """
     ranking.check_attacks(scores)
+    ranking.check_metrics(metrics)
     _check_columns(columns)
     draws, seed = check_count("draws", draws), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}

@@ -41,6 +41,15 @@ def check_attacks(scores) -> None:
     check_order(-1, **{f"scores[{attack!r}]": given for attack, given in scores.items()})
 
 
+def check_metrics(metrics) -> list[str]:
+    """Full names of metrics in a list; other things than a list, an empty one and what is no metric raise `MiaError`."""
+    if isinstance(metrics, str) or not np.iterable(metrics) or not len(metrics):  # type: ignore[arg-type]
+        raise MiaError(
+            f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}."
+        )
+    return [look_up_metric(metric)[0] for metric in metrics]
+
+
 def check_scores(scores, members) -> tuple[np.ndarray, np.ndarray, bool]:
     """Scores and members as [T, N], and whether they came as a single [N]."""
     check_order(-1, scores=scores, members=members)
@@ -237,7 +246,7 @@ def tpr_at_fpr(scores: Scores, members: Members, fpr: float) -> PerTarget:
 
     No interpolation between thresholds: an attacker who must stay below `fpr` cannot stand between two of
     them. Below the resolution 1 / #non-members this is the TPR of thresholds that no non-member reaches,
-    which says nothing about `fpr`; `resolves` tells, `bootstrap` warns, and `evaluate` has a column for it.
+    which says nothing about `fpr`; `resolves` tells, `bootstrap` warns, and `evaluate` has no number.
 
     Args:
         fpr: from 0 to below 1; 0.01 for 1 %.

@@ -23,11 +23,11 @@ from mia_lib.checks import (
     check_numbers,
     check_order,
 )
-from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
-from mia_lib.metrics.interval import MIN_UNITS, UNITS, Interval
+from mia_lib.errors import MiaError, check_count, check_range, check_whole
+from mia_lib.metrics.interval import MIN_UNITS, UNITS, UNRESOLVED, Interval
 from mia_lib.metrics.ranking import (
-    CORES,
     check_attacks,
+    check_metrics,
     check_scores,
     look_up_metric,
     per_target,
@@ -396,17 +396,12 @@ def evaluate(
 
     Returns:
         DataFrame with columns attack, metric, value, low, high (not a number for a peak accuracy), level, covers, targets,
-        records, resolution (1 / #non-members; a TPR at a lower FPR means nothing, and `results` prints "below
-        resolution") and resolved (False for such a TPR).
+        records, resolution (1 / #non-members) and resolved. A TPR at an FPR below the resolution is not a number.
     """
     import pandas as pd
 
     check_attacks(scores)
-    if isinstance(metrics, str) or not np.iterable(metrics) or not len(metrics):
-        raise MiaError(
-            f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}."
-        )
-    names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
+    names = check_metrics(metrics)
     rows = []
     for attack, of_attack in scores.items():
         checked, inside, _ = check_scores(of_attack, members)
@@ -414,6 +409,9 @@ def evaluate(
         for name, i in intervals(
             names, of_attack, members, None, groups, level, draws, seed
         ).items():
+            resolved = float(name.partition("_at_fpr=")[2] or 1) >= resolution
+            if not resolved:
+                i = Interval(np.nan, np.nan, np.nan, i.level, UNRESOLVED)
             rows.append(
                 {
                     "attack": attack,
@@ -426,7 +424,7 @@ def evaluate(
                     "targets": len(checked),
                     "records": checked.shape[1],
                     "resolution": resolution,
-                    "resolved": float(name.partition("_at_fpr=")[2] or 1) >= resolution,
+                    "resolved": resolved,
                 }
             )
     return pd.DataFrame(rows)

@@ -68,6 +68,14 @@ def log_probabilities(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tenso
     return -losses.view(1, *tokens.shape)
 
 
+def _context_of(model: nn.Module) -> int | None:
+    """How many tokens a language model reads at once; None where neither it nor its configuration says so."""
+    if isinstance(model, architectures.LanguageModel):
+        return model.places.num_embeddings
+    context = getattr(getattr(model, "config", None), "max_position_embeddings", None)
+    return context if isinstance(context, int) and context > 0 else None
+
+
 @torch.no_grad()
 def _ask(
     model: nn.Module,
@@ -85,6 +93,13 @@ def _ask(
     model.eval()
     fed, labels = NextToken.inputs_and_labels(x, None)
     count = lengths(labels)
+    context = _context_of(model)
+    if context is not None and count.max() > context:
+        raise MiaError(
+            f"x has {int((count > context).sum())} of {len(x)} records of more than {context + 1} tokens, the longest of "
+            f"{int(count.max()) + 1}: model = {type(model).__name__} has a context of {context} tokens and predicts one more. "
+            f"Keep the first {context + 1} of each text, or cut texts into pieces."
+        )
     offsets = np.concatenate([[0], count.cumsum(0).numpy()])
     tokens = TOKENS_AT_ONCE_ON_CARD if devices.is_card(weight.device) else TOKENS_AT_ONCE
     at_once = max(1, tokens // int(count.max()))
@@ -92,7 +107,15 @@ def _ask(
     with devices.plain_float32():
         for rows in count.argsort(stable=True).split(at_once):  # little is computed of padding
             inputs, wanted = NextToken.trim(fed[rows], labels[rows])
-            logits = architectures.logits_of(model, model(inputs.to(weight.device)))
+            try:
+                outputs = model(inputs.to(weight.device))
+            except IndexError as problem:
+                raise MiaError(
+                    f"model = {type(model).__name__}, asked about {inputs.shape[-1]} token ids up to {int(inputs.max())}: "
+                    f"IndexError: {problem}. Has its vocabulary fewer tokens, or its context fewer places? Take the model's "
+                    "own tokenizer, and cut texts into pieces."
+                ) from problem
+            logits = architectures.logits_of(model, outputs)
             if logits.shape[:-1] != inputs.shape:
                 raise MiaError(
                     f"model = {type(model).__name__} gives outputs of shape {tuple(logits.shape)} for token ids "
@@ -114,7 +137,7 @@ def model_statistics(model: nn.Module, x: np.ndarray) -> TokenStatistics:
         x: token ids int64 [N, L], -1 behind the last. The first token of a record is given, all others are predicted.
 
     Raises:
-        MiaError: x of another form; outputs that are no logits of each place.
+        MiaError: x of another form; a record longer than the context of the model; outputs that are no logits of each place.
     """
     values, offsets = _ask(model, x, token_statistics)
     return TokenStatistics(*values, offsets)

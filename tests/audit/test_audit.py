@@ -265,7 +265,7 @@ def test_page_and_numbers_are_one_folder(report, tmp_path):
     assert all(sentence["step"] in page for sentence in numbers["plan"])
     below = [rate for one in report.result.attacks for rate in one.rates if rate.fpr == 0.001]
     assert not any(rate.resolved for rate in below)
-    assert {reporting.tpr(rate) for rate in below} == {"below resolution"}
+    assert {reporting.tpr(rate, 60) for rate in below} == {"below resolution"}
     assert "nothing is said of lower false positive rates, such as 0.1 %" in " ".join(
         report.text("shows")
     )

@@ -391,7 +391,7 @@ def test_parquet_without_pyarrow_names_it(tables, monkeypatch):
     Path("in.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "fastparquet", None)
-    with pytest.raises(MiaError, match="pip install pyarrow"):
+    with pytest.raises(MiaError, match=r"pip install 'mia_lib\[parquet\]'"):
         run(members="in.parquet")
 
 
@@ -488,6 +488,18 @@ def test_a_report_says_what_an_attacker_needs_what_its_words_mean_and_what_helps
         assert f"{{{title}}}" in bibliography
     source = reporting.TEMPLATE.read_text()
     assert all(f'"{name}": (' in source for name in IN_AUDITS)
+
+
+def test_a_share_of_less_than_one_record_is_said_to_be_that(report):
+    """Rates are means over thresholds that are drawn, of which most may find nobody."""
+    assert reporting.share(0.0001, 200) == "< 0.5 %" and reporting.share(0.0, 200) == "0 %"
+    assert reporting.share(0.005, 200) == "0.5 %"
+    rate = statistics.Rate(0.01, Interval(0.0001, 0, 0.06), True)
+    assert reporting.tpr(rate, 200) == "< 0.5 % [0 %, 6 %]"
+    best = replace(report.result.best, rates=(rate,))
+    said = replace(report, result=replace(report.result, best=best)).low_rates
+    members = int(report.members[best.judged_on].sum())
+    assert f"it finds less than {reporting.percent(1 / members)} of the members [0 %" in said
 
 
 def test_a_leak_on_average_and_chance_for_single_records_are_joined_by_a_sentence(report):

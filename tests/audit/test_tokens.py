@@ -146,11 +146,65 @@ def test_members_and_others_have_the_same_and_share_no_text():
     with pytest.raises(MiaError, match="Only one of members and non_members has counted"):
         counted = [np.arange(len(row)) > 0 for row in answers(1)["log_prob"]]
         audit.audit_tokens({**answers(1), "counted": counted}, answers(2))
-    with pytest.raises(MiaError, match="among members and non_members, such as '1 0 .*': leave"):
+    message = (
+        "150 records of non_members are in members, too, by text, such as number 0: .* Is one file"
+    )
+    with pytest.raises(MiaError, match=message):
         audit.audit_tokens(answers(1), {**answers(2), "text": answers(1)["text"]})
     plain = {"log_prob": answers(1)["log_prob"]}
     with pytest.raises(MiaError, match="Is one file given for both"):
         audit.audit_tokens(plain, {"log_prob": plain["log_prob"][::-1]})
+
+
+def rows_of(given, rows):
+    """Of `answers` these records, in this order."""
+    taken = {
+        name: [values[row] for row in rows]
+        for name, values in given.items()
+        if name != "reference_log_prob"
+    }
+    [reference] = given["reference_log_prob"]
+    return {**taken, "reference_log_prob": [[reference[row] for row in rows]]}
+
+
+def test_a_text_that_is_there_twice_is_refused_or_left_out(tmp_path):
+    members, others = answers(1, 0.3), answers(2)
+    # a member twice, a non-member twice, and a member among the others
+    both = {
+        name: [*others[name], members[name][7]] for name in without(others, "reference_log_prob")
+    }
+    [of_others], [of_members] = others["reference_log_prob"], members["reference_log_prob"]
+    both["reference_log_prob"] = [[*of_others, of_members[7]]]
+    more = rows_of(members, [*range(N), 3]), rows_of(both, [*range(N + 1), 5])
+    with pytest.raises(MiaError, match="members holds 1 records .* by text, such as number 150"):
+        audit.audit_tokens(*more)
+    with pytest.raises(MiaError, match="non_members holds 1 records .* such as number 151"):
+        audit.audit_tokens(members, more[1])
+    with pytest.raises(MiaError, match="1 records of non_members are in members, too, by text"):
+        audit.audit_tokens(members, both)
+    nameless = [without(given, "text") for given in more]
+    with pytest.raises(
+        MiaError, match="members holds 1 .* by the log probabilities of their tokens"
+    ):
+        audit.audit_tokens(*nameless)
+    ids = [f"text {k}" for k in range(2 * N + 3)]
+    clean = audit.audit_tokens(members, others)
+    for given in (more, nameless):
+        report = audit.audit_tokens(*given, deduplicate=True, ids=ids)
+        assert dict(report.inputs.left_out) == {"members": 1, "non_members": 2}
+        for name in ("loss", "Min-K%++", "calibrated loss"):
+            np.testing.assert_allclose(report.scores[name], clean.scores[name])
+        said = " ".join(report.text("shows"))
+        assert "Left out, as records that were there before by content: 1 of members, 2 of" in said
+        assert report.inputs.ids.tolist() == [*ids[:N], *ids[N + 1 : 2 * N + 1]]
+    for name, given in zip(("in", "out"), more, strict=True):
+        flat = {"log_prob": np.concatenate(given["log_prob"]), "text": np.array(given["text"])}
+        np.savez(tmp_path / f"{name}.npz", lengths=[len(row) for row in given["log_prob"]], **flat)
+    files = ["--tokens", str(tmp_path / "in.npz"), "--non-members", str(tmp_path / "out.npz")]
+    asked = ["audit", *files, "-o", str(tmp_path / "audit")]
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code == 2 and "--deduplicate on the command line" in refused.output
+    assert CliRunner().invoke(app, [*asked, "--deduplicate"]).exit_code == 0
 
 
 def test_log_probabilities_that_are_shifted_are_warned_of():

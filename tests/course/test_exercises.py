@@ -498,6 +498,34 @@ def test_a_student_is_what_stands_behind_the_exercise_however_it_is_written(tmp_
         assert (row["student"], row["exercise"], row["of"]) == ("Anna Ö", "malt_mast", 6)
 
 
+@pytest.mark.parametrize(
+    "name, student",
+    [
+        ("Anna Ö_12345_assignsubmission_file_/malt_mast.ipynb", "Anna Ö"),
+        ("Anna Ö_12345_assignsubmission_file/homework/MALT MAST (2).ipynb", "Anna Ö"),
+        ("Anna Maria de la O_1_assignsubmission_file_malt_mast.ipynb", "Anna Maria de la O"),
+        ("Participant_12345_assignsubmission_file_/malt_mast.ipynb", "Participant 12345"),
+    ],
+)
+def test_a_student_is_whom_moodle_names(tmp_path, name, student):
+    for mark in (marking.Mark(tmp_path / name, "malt_mast", 6, 6), marking.Mark(tmp_path / name)):
+        row = dict(zip(marking.COLUMNS, marking.row(mark, ROOT), strict=True))
+        assert (row["student"], row["exercise"], row["of"]) == (student, "malt_mast", 6)
+
+
+def test_folders_are_searched_for_notebooks(tmp_path):
+    one = tmp_path / "Bo Li_7_assignsubmission_file_" / "lira.ipynb"
+    two = tmp_path / "Anna Ö_12_assignsubmission_file_" / "more" / "lira.ipynb"
+    kept = two.parent / ".ipynb_checkpoints" / "lira-checkpoint.ipynb"
+    for path in (one, two, kept, two.parent / "helper.py"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert marking.notebooks([tmp_path, Path("gone.py")]) == [two, one, Path("gone.py")]
+    (tmp_path / "empty").mkdir()
+    done = CliRunner().invoke(app, ["course", "check", str(tmp_path / "empty")])
+    assert done.exit_code == 2 and "is a folder without a notebook (.ipynb)" in done.output
+
+
 def test_a_folder_is_refused_with_what_to_give_and_named_as_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("handed_in").mkdir()

@@ -348,6 +348,31 @@ def test_the_ranking_says_how_many_targets_would_tell_the_first_from_the_next():
         assert "Let them share the place" in said and "Where spans of ranks overlap" in said
 
 
+def test_whoever_wins_is_a_person_and_attacks_of_the_book_that_are_ahead_are_named():
+    interval = metrics.Interval(0.3, 0.28, 0.32)
+    lira, rmia = "LiRA (the book)", "RMIA (the book)"
+
+    def said(**behind):
+        names = {"rmia": rmia, "lira": lira}
+        return game.say_who_won(
+            [
+                game.Place(names.get(team, team), interval, interval, 1, 4, frozenset(ahead))
+                for team, ahead in behind.items()
+            ],
+            8,
+        )
+
+    shared = said(rmia=(), a=(), lira=(), b=())
+    assert "cannot be told: a and b may each be the best." in shared and "the book" not in shared
+    assert said(rmia=(), a=(rmia,), b=(rmia, "a"), lira=(rmia,)) == (
+        "a is ahead of the other teams, by differences that are more than chance. Ahead of it: RMIA (the book)."
+    )
+    assert said(rmia=(), lira=(), a=(rmia, lira), b=(rmia,)).endswith(
+        "Let them share the place. Ahead of them: RMIA (the book)."
+    )
+    assert said(rmia=(), a=()) == "a is alone." and said(rmia=(), lira=()) == "No team is ranked."
+
+
 def test_guessing_is_at_the_level_of_chance():
     members = _targets(2000)
     place, _ = game.ranking(

@@ -374,7 +374,9 @@ def test_evaluate_and_several_metrics_at_once_agree_with_bootstrap():
     assert table.resolution[0] == 1 / (~members).sum(1).min()
     with pytest.warns(UserWarning, match="tpr_at_fpr=0.001 is below the resolution"):
         fpr = metrics.bootstrap(metrics.tpr_at_fpr, scores, members, fpr=0.001, draws=100)
-    assert table.value[1] == fpr.value
+    assert np.isfinite(fpr.value)
+    assert np.isnan(table.loc[1, ["value", "low", "high"]].astype(float)).all()
+    assert table.covers[1] == "below the resolution"
     names, other = ("auc", "tpr_at_fpr=0.1"), gaussian(8, 100, 1, targets=3)[0]
     together, differences = (
         metrics.intervals(names, scores, members, minus, draws=50) for minus in (None, other)

@@ -5,7 +5,9 @@ import http.server
 import re
 import signal
 import socket
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mia_lib
+import mia_lib.doctor
 from mia_book.pages import doctor, parameters, run_page, sync
 from mia_book.pages.cli import app
 from mia_lib import store
@@ -163,6 +166,16 @@ def test_doctor_reports_and_fails_on_what_is_essential(tiny, monkeypatch):
     assert done.exit_code == 1 and "is no folder" in done.output
     assert "MISSING torch: ZeroDivisionError" in done.output
     assert "without torchvision: ImportError" in done.output
+
+
+def test_a_torchvision_that_only_this_library_can_import_is_said_to_be_one():
+    pytest.importorskip("torch")
+    if find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed")
+    plain = subprocess.run([sys.executable, "-c", "import torchvision"], capture_output=True)
+    assert ("a plain `import torchvision` fails" in mia_lib.doctor._torchvision()) == bool(
+        plain.returncode
+    )
 
 
 def test_serve_shows_the_built_book_to_this_machine_only(tiny, monkeypatch):

@@ -5,9 +5,10 @@ import re
 import pytest
 import yaml
 from test_written import loose
+from typer.testing import CliRunner
 
 from mia_book import folders
-from mia_book.pages import prose, slides
+from mia_book.pages import cli, prose, slides
 from mia_book.pages.parameters import find_root
 from mia_lib.errors import MiaError
 
@@ -126,6 +127,30 @@ def test_a_deck_without_its_head_and_a_book_that_was_not_built_are_refused(sourc
         slides.deck(path, source)
     with pytest.raises(MiaError, match="was not run at preset 'smoke'.*mia build --preset smoke"):
         slides.build("smoke", root=ROOT, folder=tmp_path)
+
+
+def test_quizzes_need_no_built_book_and_leave_decks_alone(tmp_path):
+    (out := tmp_path / "slides").mkdir()
+    (out / "bayes.html").write_text("a deck")
+    assert slides.quizzes(root=ROOT, folder=tmp_path) == out / "quiz.html"
+    texts = {path.stem: path.read_text() for path in out.glob("*.html")}
+    assert set(texts) == {"quiz", "answers", "bayes"} and texts["bayes"] == "a deck"
+    for text in (texts["quiz"], texts["answers"]):
+        titles = re.findall("<h2>(.*?)</h2>", text)
+        assert titles[:2] == ["Prerequisites", title_of("primer")] and len(titles) == 10
+        for one in re.findall(r'(?:src|href)="([^"#]+)"', text):
+            assert (out / one).is_file()
+    questions = sum(len(prose.quiz_questions(name)) for name in folders.find("quiz.yaml"))
+    assert texts["answers"].count("</strong> is right") == questions
+
+
+def test_who_looks_for_what_a_class_needs_is_told_of_slides():
+    said = CliRunner().invoke(cli.app, ["course", "-h"]).output
+    assert "`mia slides` makes slides of the lessons" in said
+
+
+def title_of(name):
+    return slides._head(folders.CHAPTERS / name / "slides.md")[0]["title"]
 
 
 @pytest.fixture(scope="module")

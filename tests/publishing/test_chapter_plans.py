@@ -50,6 +50,15 @@ def test_a_refusal_is_one_sentence_that_names_time_and_data(limited, values):
     assert "`mia data get cifar10`" in said and "--yes" in said and "\n" not in said
 
 
+def test_a_plan_reads_a_data_set_once_and_keeps_none(limited, monkeypatch):
+    read, load = [], plans.data.load
+    monkeypatch.setattr(plans.data, "load", lambda name: read.append(name) or load(name))
+    values = {"dataset": "fashion_mnist_20k", "shadow_records": 1000, "records": 2000}
+    for times in (1, 2):
+        plans.lacking("bayes", parameters.validate("bayes", values))
+        assert read == ["fashion_mnist_20k"] * times
+
+
 def test_of_a_grid_the_longest_measurement_counts_and_the_same_one_once(limited, monkeypatch):
     measured = measurements.measurement("toy/planned", probe={"index": range(1)})(
         lambda index, epochs=1: {"margin": np.zeros((len(index), 1))}

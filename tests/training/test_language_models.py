@@ -1,6 +1,7 @@
 """Language models: trained as a plain loop trains them, whatever is padded, stacked or stopped."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,6 +142,37 @@ def test_what_is_said_of_a_record_depends_on_no_other_and_not_on_padding(records
     np.testing.assert_allclose(
         tokens.model_loss(network, records.x), text.loss(whole.log_prob, whole.offsets), rtol=1e-5
     )
+
+
+def test_a_record_beyond_the_context_is_refused_with_what_to_do(records):
+    def of(longest):
+        return data.from_tokens([[0, 1], [1] * longest], "texts", V).x
+
+    network = models.build("gpt:8,1,2", (5,), V, seed=0)
+    assert tokens.model_statistics(network, of(6)).offsets[-1] == 1 + 5
+    with pytest.raises(
+        MiaError,
+        match=r"1 of 2 records of more than 6 tokens, the longest of 7: .* Keep the first 6",
+    ):
+        tokens.model_statistics(network, of(7))
+
+    class Configured(
+        torch.nn.Module
+    ):  # as models of transformers are, whose positions are often computed
+        config = SimpleNamespace(max_position_embeddings=5)
+
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Embedding(V, V)
+
+        def forward(self, ids):
+            return self.head(ids)
+
+    assert tokens.model_loss(Configured(), of(6)).shape == (2,)
+    with pytest.raises(MiaError, match="Configured has a context of 5 tokens"):
+        tokens.model_loss(Configured(), of(7))
+    with pytest.raises(MiaError, match=f"token ids up to {V}: IndexError: .* own tokenizer"):
+        tokens.model_loss(Configured(), np.array([[0, V, 1]]))
 
 
 def test_mean_and_variance_are_of_a_token_drawn_from_the_model():

@@ -78,7 +78,9 @@ def rates_table(reports: Mapping[str, Report]) -> pd.DataFrame:
             key=lambda attack: (attack.name != result.best.attack, -attack.auc.value),
         ):
             rates = {
-                f"TPR at {reporting.percent(rate.fpr)} FPR": reporting.tpr(rate)
+                f"TPR at {reporting.percent(rate.fpr)} FPR": reporting.tpr(
+                    rate, int(report.members.sum())
+                )
                 for rate in attack.rates
             }
             rows.append(
