@@ -17,6 +17,7 @@ from mia_lib.attacks.registry import LOG_ODDS, ArraySignals
 from mia_lib.audit import statistics
 from mia_lib.audit.inputs import check_scores
 from mia_lib.audit.options import ScoreOptions
+from mia_lib.audit.references import check_counts
 from mia_lib.audit.report import Report, describe_provenance
 from mia_lib.checks import check_finite, check_mask, check_numbers
 from mia_lib.errors import MiaError
@@ -366,6 +367,7 @@ def _scores(members: TokenAnswers, others: TokenAnswers) -> dict[str, np.ndarray
                 f"reference_members: {int(inside.all(0).sum())} records are in the training set of every reference: one that "
                 "was not trained on it is needed for each."
             )
+        check_counts("reference_members", inside, np.arange(len(loss)) < len(members))
         view = ArraySignals({"loss": values, LOG_ODDS: -values}, inside)
         scores["calibrated loss"] = registry.score("calibrated loss", view)
         if inside.any(0).all() and len(references) >= 4:

@@ -153,6 +153,17 @@ def test_members_and_others_have_the_same_and_share_no_text():
         audit.audit_tokens(plain, {"log_prob": plain["log_prob"][::-1]})
 
 
+def test_references_that_know_more_members_than_others_are_refused():
+    rng = np.random.default_rng(0)
+    several = [answers(k) for k in (1, 2)]
+    for one, known in zip(several, (3, 2), strict=True):
+        flat = np.concatenate(one["log_prob"])
+        one["reference_log_prob"] = [flat - rng.exponential(0.1, len(flat)) for _ in range(5)]
+        one["reference_members"] = np.argsort(rng.random((5, N)), 0) < known
+    with pytest.raises(MiaError, match="5 references 3 were trained on a member on average, and 2"):
+        audit.audit_tokens(*several)
+
+
 def test_log_probabilities_that_are_shifted_are_warned_of():
     shifted = {**answers(2), "log_prob": [4 * row - 5 for row in answers(2)["log_prob"]]}
     with pytest.warns(UserWarning, match="shifted by one token"):
