@@ -143,6 +143,44 @@ def test_what_is_said_of_a_record_depends_on_no_other_and_not_on_padding(records
     )
 
 
+class Table(torch.nn.Module):
+    """Logits of the next token by the one before; `change` makes something else of them."""
+
+    def __init__(self, change=lambda logits: logits):
+        super().__init__()
+        self.table, self.change = torch.nn.Embedding(V, V), change
+
+    def forward(self, ids):
+        return self.change(self.table(ids))
+
+
+@pytest.mark.parametrize(
+    "change, ids, message",
+    [
+        (None, [[-1, 3, 4], [1, 2, 3]], "below 0 before the last token in 1 of 2 records"),
+        (None, [[1, -1, 4, 2]], "below 0 before the last token"),
+        (None, [[1, 2, V]], f"ids up to {V}, and model = Table knows those from 0 to {V - 1}"),
+        (None, [[1, V, 2]], f"does not know all token ids of x, which reach {V}"),
+        (None, [[1.0, 2.0]], "token ids int64"),
+        (None, [[1, 2], [1]], "rows must be equally long"),
+        (lambda logits: logits.softmax(-1), [[1, 2, 3]], "gives probabilities"),
+        (lambda logits: logits[:, -1], [[1, 2, 3]], "of the token that follows each"),
+        (lambda logits: logits.roll(-1, 1), [[1, 2, 3, 4, 5]], "no masked one"),
+        (lambda logits: logits + logits.sum(1, keepdim=True), [[1, 2, 3, 4]], "no masked one"),
+    ],
+)  # fmt: skip
+def test_what_is_no_causal_language_model_and_what_are_no_ids_is_refused(change, ids, message):
+    model = Table(change) if change else Table()
+    for asked in (tokens.model_loss, tokens.model_statistics):
+        with pytest.raises(MiaError, match=message):
+            asked(model, ids)
+
+
+def test_a_function_is_no_language_model():
+    with pytest.raises(MiaError, match="Module is needed"):
+        tokens.model_loss(lambda ids: ids, [[1, 2]])
+
+
 def test_mean_and_variance_are_of_a_token_drawn_from_the_model():
     logits = torch.randn(3, 5, V, generator=torch.Generator().manual_seed(1))
     own, mean, variance = tokens.token_statistics(logits, torch.full((3, 5), 4))
