@@ -77,6 +77,20 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     return array
 
 
+def check_texts(argument: str, values) -> list[str]:
+    """Texts, one a record, as a list; a single text, bytes, numbers and what is missing are refused."""
+    if isinstance(values, str | bytes | Mapping) or not np.iterable(values):
+        raise MiaError(f"{argument} = {brief(values)}: a list of texts is needed, one a record.")
+    texts = list(values)
+    wrong = [place for place, one in enumerate(texts) if not isinstance(one, str)]
+    if wrong:
+        raise MiaError(
+            f"{argument} has {len(wrong)} entries that are no text, the first is number {wrong[0]}, {brief(texts[wrong[0]])}: "
+            "a text for each record is needed. Leave records without one out, and decode bytes."
+        )
+    return [str(one) for one in texts]
+
+
 def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:
     """Numbers as float64. Whole ones beyond 2^53 are refused where it takes different ones for the same, which would tie."""
     made = numbers.astype(np.float64)

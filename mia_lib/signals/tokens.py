@@ -98,8 +98,8 @@ def _check_model(model: nn.Module, x: torch.Tensor, where: torch.device) -> None
         logits = architectures.logits_of(model, model(fed.to(where))).float()
     except IndexError as problem:  # of an embedding
         raise MiaError(
-            f"{name} does not know all token ids of x, which reach {int(x.max())} ({first_line(problem)}): are they of its own "
-            "tokenizer?"
+            f"{name} does not know all token ids of x, which reach {int(x.max())} ({first_line(problem)}): are they of its "
+            "own tokenizer?"
         ) from problem
     if logits.shape[:-1] != fed.shape:
         raise MiaError(
@@ -117,8 +117,8 @@ def _check_model(model: nn.Module, x: torch.Tensor, where: torch.device) -> None
     alone = architectures.logits_of(model, model(some.to(where))).float()
     if (alone - logits[:, : some.shape[1]]).abs().mean() > PEEKS * logits.std():
         raise MiaError(
-            f"{name} says something else of a token where those behind it are left out, so it reads the very tokens that it is "
-            "to predict: a causal language model is needed, and no masked one."
+            f"{name} says something else of a token where those behind it are left out, so it reads the tokens that it is to "
+            "predict: a causal language model is needed, and no masked one."
         )
 
 
