@@ -397,6 +397,17 @@ def pinball_loss(predicted: Numbers, observed: Numbers, level: float) -> float:
     return float(np.maximum(level * short, (level - 1) * short).mean())
 
 
+def check_names(metrics) -> list:
+    """A list of metrics, by name or function, by their full names; a single one and an empty list are refused."""
+    several = not isinstance(metrics, str) and np.iterable(metrics)
+    names = [look_up_metric(metric)[0] for metric in metrics] if several else []
+    if not names:
+        raise MiaError(
+            f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}."
+        )
+    return names
+
+
 def look_up_metric(metric, fpr: float | None = None) -> tuple[str, Callable, tuple[float, float]]:
     """Full name, function of (tp, fp) and range of a metric given as function, "auc" or "tpr_at_fpr=0.01"."""
     text = getattr(metric, "__name__", metric)

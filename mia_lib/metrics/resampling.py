@@ -23,11 +23,11 @@ from mia_lib.checks import (
     check_numbers,
     check_order,
 )
-from mia_lib.errors import MiaError, brief, check_count, check_range, check_whole
+from mia_lib.errors import MiaError, check_count, check_range, check_whole
 from mia_lib.metrics.interval import MIN_UNITS, UNITS, Interval
 from mia_lib.metrics.ranking import (
-    CORES,
     check_attacks,
+    check_names,
     check_scores,
     look_up_metric,
     per_target,
@@ -402,11 +402,7 @@ def evaluate(
     import pandas as pd
 
     check_attacks(scores)
-    if isinstance(metrics, str) or not np.iterable(metrics) or not len(metrics):
-        raise MiaError(
-            f"metrics = {brief(metrics)}: a list is needed, of at least one of {', '.join(CORES)}."
-        )
-    names, _, _ = zip(*(look_up_metric(metric) for metric in metrics), strict=True)
+    names = check_names(metrics)
     rows = []
     for attack, of_attack in scores.items():
         checked, inside, _ = check_scores(of_attack, members)

@@ -251,6 +251,9 @@ def test_the_command_line_takes_two_files(tmp_path):
     asked = ["audit", "--tokens", str(tmp_path / "in.npz"), "-o", str(tmp_path / "audit")]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 2 and "--non-members is missing" in result.output
+    others = ["--non-members", str(tmp_path / "out.npz"), "--groups", "source"]
+    result = CliRunner().invoke(app, [*asked, *others])
+    assert result.exit_code == 2 and "makes no use of --groups" in result.output
     result = CliRunner().invoke(app, [*asked, "--non-members", str(tmp_path / "out.npz")])
     assert result.exit_code == 0, result.output
     numbers = json.loads((tmp_path / "audit" / "audit.json").read_text())
