@@ -5,6 +5,7 @@ import csv
 import doctest
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -496,6 +497,16 @@ def test_a_student_is_what_stands_behind_the_exercise_however_it_is_written(tmp_
     for mark in (marking.Mark(path, "malt_mast", 6, 6), marking.Mark(path)):
         row = dict(zip(marking.COLUMNS, marking.row(mark, ROOT), strict=True))
         assert (row["student"], row["exercise"], row["of"]) == ("Anna Ö", "malt_mast", 6)
+
+
+def test_links_to_devices_pipes_and_huge_files_are_refused_unread(tmp_path):
+    (tmp_path / "lira_device.ipynb").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "lira_pipe.ipynb")
+    with (tmp_path / "lira_huge.ipynb").open("wb") as huge:
+        huge.truncate(10**12)
+    for path in sorted(tmp_path.iterdir()):
+        made = marking.mark(path, ROOT, seconds=5)
+        assert made.refused and "no file that can be read" in made.remarks[0]
 
 
 def test_a_folder_is_refused_with_what_to_give_and_named_as_it_was(tmp_path, monkeypatch):
