@@ -77,6 +77,37 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     return array
 
 
+def check_places(argument: str, places, count: int) -> np.ndarray:
+    """Numbers of `count` records from 0, int [n], each once; of a mask bool [count] those that are True."""
+    array = check_numbers(argument, places)
+    if array.dtype == bool and array.shape == (count,):
+        return np.flatnonzero(array)
+    if not array.size and array.ndim == 1:
+        return array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= count:
+        raise MiaError(
+            f"{argument} = {brief(array)}: numbers of records are needed, whole ones [n] from 0 to {count - 1}, or a mask "
+            f"bool [{count}]."
+        )
+    if len(np.unique(array)) < len(array):
+        raise MiaError(f"{argument} has records more than once: give the number of each once.")
+    return array.astype(np.int64)
+
+
+def check_texts(argument: str, values) -> list[str]:
+    """Texts, one a record, as a list; a single text, bytes, numbers and what is missing are refused."""
+    if isinstance(values, str | bytes | Mapping) or not np.iterable(values):
+        raise MiaError(f"{argument} = {brief(values)}: a list of texts is needed, one a record.")
+    texts = list(values)
+    wrong = [place for place, one in enumerate(texts) if not isinstance(one, str)]
+    if wrong:
+        raise MiaError(
+            f"{argument} has {len(wrong)} entries that are no text, the first is number {wrong[0]}, {brief(texts[wrong[0]])}: "
+            "a text for each record is needed. Leave records without one out, and decode bytes."
+        )
+    return [str(one) for one in texts]
+
+
 def as_float64(argument: str, numbers: np.ndarray) -> np.ndarray:
     """Numbers as float64. Whole ones beyond 2^53 are refused where it takes different ones for the same, which would tie."""
     made = numbers.astype(np.float64)

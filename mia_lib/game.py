@@ -23,7 +23,7 @@ import numpy as np
 from mia_lib import metrics
 from mia_lib.attacks import registry
 from mia_lib.attacks.registry import LOG_ODDS
-from mia_lib.checks import check_mask, check_numbers, check_order
+from mia_lib.checks import check_mask, check_numbers, check_order, check_places
 from mia_lib.errors import MiaError, brief, check_choice, check_once, check_type, check_whole
 from mia_lib.metrics.ranking import CORES, check_metrics, look_up_metric
 
@@ -159,6 +159,10 @@ class Game:
     ) -> Game:
         """The game on a published bank, with the numbers of the judged records [N], of the public
         ones [Q] and of the targets [T]; other arguments as for `of`."""
+        records, public = (
+            check_places(argument, rows, bank.margin.shape[1])
+            for argument, rows in (("records", records), ("public", public))
+        )
         log_odds, public_log_odds = (
             bank.margin[:, rows].astype(np.float64) for rows in (records, public)
         )

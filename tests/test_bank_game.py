@@ -34,6 +34,14 @@ def test_references_are_whole_pairs_without_the_targets_own_and_differ_between_t
     assert_array_equal(first.references_of(2, 10), membership.references_of(2, MODELS))
 
 
+def test_records_are_numbers_or_a_mask_as_an_array_or_a_list():
+    mask = np.arange(350) % 3 == 0
+    of_numbers = Game.on(BANK, np.flatnonzero(mask), BANK.untrained, [0], 4)
+    for rows in (mask, mask.tolist(), np.flatnonzero(mask).tolist()):
+        game = Game.on(BANK, rows, BANK.untrained, [0], 4)
+        assert_array_equal(game.values["loss"], of_numbers.values["loss"])
+
+
 def test_models_of_which_all_signals_are_known_are_the_first_references_and_alone_are_attacked():
     game = Game.of(BANK, 2, 4)
     costly = replace(game, values=game.values | {"curvature": np.ones((6, RECORDS))})
@@ -180,6 +188,12 @@ def test_what_a_rehearsal_chooses_knows_nothing_of_the_target_or_of_who_is_in_it
         ),
         (lambda: Game.of(BANK, 4, 12), "references = 12"),
         (lambda: Game.of(BANK, 0, 4), "targets = 0"),
+        (lambda: Game.on(BANK, [True] * 300, BANK.untrained, [0], 4), r"or a mask bool \[350\]"),
+        (lambda: Game.on(BANK, [-1, 3], BANK.untrained, [0], 4), "records = array"),
+        (lambda: Game.on(BANK, [0.0, 1.0], BANK.untrained, [0], 4), "records = array"),
+        (lambda: Game.on(BANK, [0, 350], BANK.untrained, [0], 4), "from 0 to 349"),
+        (lambda: Game.on(BANK, [3, 3], BANK.untrained, [0], 4), "more than once"),
+        (lambda: Game.on(BANK, [3, 4], [[300]], [0], 4), "public = array"),
         (lambda: Game.of(BANK, 2, -1), "references = -1"),
         (lambda: Game.of(BANK, 2, 2, order="last"), "order = 'last'"),
         (lambda: Game.of(toy_bank(models=2, n=RECORDS), 1, 0), "models = 2"),

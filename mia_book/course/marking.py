@@ -71,6 +71,12 @@ def mark(path: Path, root: Path, seed: int = 0, seconds: float = SECONDS) -> Mar
     command = [sys.executable, "-P", "-m", "checks", "--json", str(path.absolute())]
     command += ["--seed", str(seed)]
     try:
+        # a folder, and a file that is not there, the child refuses in its own words
+        if path.exists() and not path.is_dir() and not _is_small_file(path):
+            return _refusal(
+                path,
+                f"{path} is no file that can be read: a device, a pipe, a link to one, or too large.",
+            )
         folder = path.parent if path.parent.is_dir() else Path.cwd()
         done = child.run(command, folder, seconds, _environment(root))
     except subprocess.TimeoutExpired:
@@ -100,6 +106,10 @@ def mark(path: Path, root: Path, seed: int = 0, seconds: float = SECONDS) -> Mar
     wrong = [result for result in results if result != "right"]
     remarks = dict.fromkeys(child.printable(remark) for remark in (*failed, *wrong))
     return Mark(path, exercise, len(results) - len(wrong), len(results), tuple(remarks))
+
+
+def _is_small_file(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= child.LARGEST
 
 
 def _refusal(path: Path, reason: str) -> Mark:

@@ -129,6 +129,8 @@ def audit_tokens(
         raise MiaError(
             "--non-members is missing: `mia audit --tokens members.npz --non-members others.npz`."
         )
+    if options.groups is not None:  # a column, which only tables have
+        raise MiaError("--tokens makes no use of --groups: leave it out.")
     _check_files({"tokens": tokens, "non-members": non_members})
     folder = _new_folder(output)
     from mia_lib.audit import files

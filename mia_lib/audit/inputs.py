@@ -30,7 +30,7 @@ from mia_lib.checks import (
     check_order,
 )
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError, list_few
+from mia_lib.errors import MiaError, check_once, list_few
 from mia_lib.frames import encode, is_frame, row_hashes
 from mia_lib.training import Ensemble, TrainConfig
 
@@ -189,6 +189,7 @@ def check_scores(
     named = dict(scores.items()) if several else {"score": scores}
     if not named:
         raise MiaError("scores are empty: give one score a record, or several by name.")
+    check_once("scores", named)
     given = {f"scores[{name!r}]" if several else "scores": one for name, one in named.items()}
     check_order(**given, members=members, groups=options.groups, ids=options.ids)
     members = check_mask("members", members)
@@ -196,6 +197,10 @@ def check_scores(
         str(name): _check_score(argument, values, members)
         for name, (argument, values) in zip(named, given.items(), strict=True)
     }
+    if several and (same := [name for name in checked if np.array_equal(checked[name], members)]):
+        raise MiaError(
+            f"scores[{same[0]!r}] is members itself, number by number: no attack knows that. Leave it out of the scores."
+        )
     kept = np.ones(len(members), bool) if kept is None else kept
     others = int((~members & kept).sum())
     for what, count in (("members", int((members & kept).sum())), ("non-members", others)):

@@ -25,6 +25,7 @@ from mia_lib.audit.attacks import ATTACKS, MeasuredCosts
 from mia_lib.audit.inputs import MOST_RECORDS, AuditInputs, accuracies_differ, reseeded
 from mia_lib.audit.numbers import Interval, Number, result
 from mia_lib.audit.options import CONTROL, FAILED, LEFT_OUT, REFERENCES, RETRAINED
+from mia_lib.audit.target import changed
 from mia_lib.errors import MiaError, first_line
 from mia_lib.training import TrainConfig, pool, private
 
@@ -285,10 +286,16 @@ def measure(inputs: AuditInputs) -> MeasuredCosts:
         if obstacle := _find_private_obstacle(inputs):
             obstacles[DP_SGD] = obstacle
     if inputs.refits and REFERENCES not in inputs.options.without:
+        before = target.ask(some_x)
         try:
             seconds["refit"] = _seconds(lambda: inputs.refits.train(0), 1)
         except Exception as problem:
             obstacles["refit"] = f"a reference could not be fitted: {reason(problem)}"
+        if changed(before, target.ask(some_x)):
+            raise MiaError(
+                "refit has changed the model that is audited, which answers otherwise now: it fits that very object again. "
+                "Let it fit a new one, as sklearn.base.clone(model).fit(x, y), and give the model as it was."
+            )
     if inputs.public and not inputs.public.is_frame:
         some = np.arange(min(len(inputs.public), 256))
         score = np.random.default_rng(0).standard_normal(len(some))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy import stats
 
 from mia_lib import frames, membership, signals, store
 from mia_lib.attacks.registry import LOG_ODDS
@@ -27,6 +28,7 @@ OF_MODELS = {
     "correctness": signals.correctness,
 }
 ARRAYS = ("members", "answers", "loss", "public_answers", "public_loss")  # of `references_from`
+TELLING = 1e-6  # p-value below which numbers of references tell members from non-members
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +132,10 @@ def fitting(options: AuditOptions) -> Callable | None:
     """The function (x, y, number) -> model that `refit` or an estimator as `recipe` gives; None without either. A copy of an
     estimator has another `random_state` than the model, where that is a number."""
     refit, recipe = options.refit, options.recipe
+    if isinstance(recipe, type):
+        raise MiaError(
+            f"recipe = {recipe.__name__} is a class: give an estimator, {recipe.__name__}(...)."
+        )
     if refit is not None:
         if not callable(refit):
             raise MiaError(
@@ -156,6 +162,24 @@ def fitting(options: AuditOptions) -> Callable | None:
         return model.set_params(**seeds).fit(x, y)
 
     return fit
+
+
+def check_counts(argument: str, reference_members: np.ndarray, inside: np.ndarray) -> None:
+    """Refuse references of which more, or fewer, were trained on members than on non-members: from that number alone attacks
+    that compare the two kinds of references would tell who is a member, whatever the model says.
+
+    Args:
+        argument: what messages call the mask. reference_members: bool [R, N]. inside: bool [N], who is a member.
+    """
+    counts = reference_members.sum(0)
+    of_members, of_others = counts[inside], counts[~inside]
+    if np.ptp(counts) and stats.mannwhitneyu(of_members, of_others).pvalue < TELLING:
+        raise MiaError(
+            f"{argument}: of {len(reference_members)} references {of_members.mean():.3g} were trained on a member on average, "
+            f"and {of_others.mean():.3g} on a non-member. That number tells who is a member, and attacks would find a leak "
+            "where there is none. Give references that know as many of the one as of the other, such as models of random "
+            "halves of all these records; of a bank in complementary pairs leave out the model's partner."
+        )
 
 
 def check_given(
@@ -193,6 +217,7 @@ def check_given(
             f"{what}['members'] has shape {members.shape}: [R, {given_records}] is needed, for each reference who of the "
             "members and then of the non-members was in its training set."
         )
+    check_counts(f"{what}['members']", members[:, rows], np.arange(len(pool)) < pool.n_train)
 
     def read(prefix: str, y: np.ndarray, count: int, kept) -> dict[str, np.ndarray]:
         kind = "answers" if f"{prefix}answers" in given else "loss"
@@ -204,8 +229,15 @@ def check_given(
         check_finite(name, values, "references", "Leave these references out.")
         values = values[:, kept]
         if kind == "loss":
+            if values.min(initial=0) < 0:
+                raise MiaError(
+                    f"{name} runs from {values.min():.4g}, and a loss is at least 0: of log probabilities give the negative."
+                )
             return {"loss": values, LOG_ODDS: signals.log_odds(values)}
-        return _stacked([_of_answers(one.astype(np.float64), y, target) for one in values])
+        try:
+            return _stacked([_of_answers(one.astype(np.float64), y, target) for one in values])
+        except MiaError as problem:
+            raise MiaError(f"{name}: {problem}") from problem
 
     values = read("", pool.y, given_records, rows)
     has_public = {"public_answers", "public_loss"} & {*given}

@@ -227,7 +227,7 @@ def scalars(answers: np.ndarray, y: np.ndarray, outputs: str, loss: str) -> dict
             scalar = signals.scalars(answers, y, loss)
         else:  # logits of -inf are the logarithms of probabilities of zero
             # a zero of coarse ones, as of trees, is half of it
-            least = probabilities[probabilities > 0].min()
+            least = probabilities[probabilities > 0].min(initial=1.0)
             floor = min(float(least) / 2, 0.1) if least > LEAST_ROUNDED else None
             scalar = signals.from_probabilities(probabilities, y, loss, floor)
     return {**scalar, "probabilities": probabilities, "outputs": answers}
@@ -289,9 +289,13 @@ def _as_answering(model, outputs: str | None, classes: Sequence[str]) -> tuple[o
     ways = {kind: name for kind, name in METHODS.items() if hasattr(model, name)}
     declared = outputs or next(iter(ways))
     if declared not in ways:
+        lacking = (
+            f"are those of {METHODS[declared]}, which a {type(model).__name__} does not have"
+            if declared in METHODS
+            else f"is for a function, and a {type(model).__name__} says more"
+        )
         raise MiaError(
-            f"outputs = {declared!r} are those of {METHODS[declared]}, which a {type(model).__name__} does not have: "
-            f"allowed is {' or '.join(map(repr, ways))}."
+            f"outputs = {declared!r} {lacking}: allowed is {' or '.join(map(repr, ways))}."
         )
     answer, known = getattr(model, ways[declared]), getattr(model, "classes_", ())
     if declared == "labels" and {str(name) for name in known} <= {*classes}:
@@ -526,13 +530,13 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
     first, second, half = (
         target.ask(part).astype(np.float64) for part in (few, few, frames.take(few, others))
     )
-    size = float(np.abs(first[np.isfinite(first)]).max(initial=0))
+    size = _size(first)
     if (first == first[0]).all():
         raise MiaError(
             f"outputs are the same for all {len(first)} records ({', '.join(f'{v:.4g}' for v in first[0][:4])}): "
             "they tell nothing about any record. Look whether it is the right model, and gets the right input."
         )
-    if _apart(first, second) > OUTPUT_TOLERANCE * size:
+    if changed(first, second):
         raise MiaError(
             "outputs change from one call to the next for the same records: something in the model is random, "
             "such as dropout. Export or call it in evaluation mode."
@@ -569,6 +573,16 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
                 f"keep = {str(target.keep)!r} holds answers that the model does not give now: they are of "
                 f"another model. Give another folder, or delete it."
             )
+
+
+def _size(answers: np.ndarray) -> float:
+    """The largest number among those that are finite, whatever its sign."""
+    return float(np.abs(answers[np.isfinite(answers)]).max(initial=0))
+
+
+def changed(first: np.ndarray, second: np.ndarray) -> bool:
+    """True if outputs [n, K] for the same records are farther apart than rounding makes them."""
+    return _apart(first, second) > OUTPUT_TOLERANCE * _size(first)
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> float:

@@ -18,9 +18,10 @@ from mia_lib.attacks.registry import LOG_ODDS, ArraySignals
 from mia_lib.audit import statistics
 from mia_lib.audit.inputs import check_scores, first_occurrences
 from mia_lib.audit.options import RecordOptions
+from mia_lib.audit.references import check_counts
 from mia_lib.audit.report import Report, describe_provenance
-from mia_lib.checks import check_finite, check_mask, check_numbers
-from mia_lib.errors import MiaError
+from mia_lib.checks import as_array, check_finite, check_mask, check_numbers, check_texts
+from mia_lib.errors import MiaError, brief
 
 NAMES = (
     "log_prob",
@@ -33,7 +34,6 @@ NAMES = (
     "text",
 )
 SAME = 8  # tokens whose log probabilities no two records have alike by chance
-ROUNDING = 1e-4  # of log probabilities and variances, that half precision leaves
 MOST_ZEROS = 0.01  # share of tokens that may be certain
 UNLIKELY = 9.0  # nats a token: as a model that knows nothing of 8,000 tokens
 TIMES = 2.5  # that the loss may exceed what the model's own distribution says
@@ -106,11 +106,12 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
             text that is there twice, unless `deduplicate` leaves it out.
 
     Warns:
-        UserWarning: tokens so unlikely that they may be shifted by one place, or logarithms of another base.
+        UserWarning: tokens so unlikely that they may be shifted by one place, or logarithms of another base; a mean that is
+            none of the model's own distribution.
     """
     begun = time.perf_counter()
     of_members, of_others = read(members, "members"), read(non_members, "non_members")
-    if ("counted" in members) != ("counted" in non_members):
+    if (members.get("counted") is None) != (non_members.get("counted") is None):
         raise MiaError(
             "Only one of members and non_members has counted: give it of both, or of neither."
         )
@@ -147,13 +148,19 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
 
 def read(given: Mapping, argument: str) -> TokenAnswers:
     """`TokenAnswers` from arrays by name, see `audit_tokens`; what cannot be used raises `MiaError`."""
-    if not isinstance(given, Mapping) or "log_prob" not in given:
+    if not isinstance(given, Mapping) or given.get("log_prob") is None:
         raise MiaError(
             f"{argument} is of type {type(given).__name__}: arrays by name are needed, log_prob at least. Others are "
             f"{', '.join(NAMES[1:])}."
         )
-    if unknown := sorted({*given} - {*NAMES}):
+    if unknown := sorted({*map(str, given)} - {*NAMES}):
         raise MiaError(f"{argument} has {unknown[0]!r}, which is none of {', '.join(NAMES)}.")
+    # rows may stand in a column of a DataFrame
+    given = {
+        name: values.tolist() if _holds_objects(values) else values
+        for name, values in given.items()
+        if values is not None
+    }
     lengths = _lengths(given, argument)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
 
@@ -178,7 +185,7 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
         raise MiaError(f"{argument}: mean and variance belong together: give both, or neither.")
     if "mean" in given:
         mean, variance = (of_tokens(name, given[name]) for name in ("mean", "variance"))
-        if mean.max() > ROUNDING or variance.min() < -ROUNDING:
+        if mean.max() > text.ROUNDING or variance.min() < -text.ROUNDING:
             raise MiaError(
                 f"{argument}: mean reaches {mean.max():.3g} and variance from {variance.min():.3g}: of a log probability over "
                 "the vocabulary the mean is at most 0 and the variance at least 0."
@@ -186,7 +193,12 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
     references = reference_members = None
     if "reference_log_prob" in given:
         models = given["reference_log_prob"]
-        if len(models) and np.isscalar(models[0]):
+        if isinstance(models, Mapping) or not hasattr(models, "__len__") or not len(models):
+            raise MiaError(
+                f"{argument}['reference_log_prob'] = {brief(models)}: a row for each reference is needed, [R, S], of one at "
+                "least."
+            )
+        if np.isscalar(models[0]):
             raise MiaError(
                 f"{argument}['reference_log_prob'] is one row of numbers: a row for each reference is needed, [R, S]; of a "
                 "single one give reference_log_prob[None]."
@@ -215,7 +227,7 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
                 f"{argument}['reference_members'] has shape {reference_members.shape}: a row for each of the references of "
                 f"reference_log_prob and a column for each of {len(lengths)} records is needed."
             )
-    texts = given.get("text")
+    texts = check_texts(f"{argument}['text']", given["text"]) if "text" in given else None
     if texts is not None and len(texts) != len(lengths):
         raise MiaError(
             f"{argument}['text'] has {len(texts)} texts, but there are {len(lengths)} records."
@@ -227,8 +239,13 @@ def read(given: Mapping, argument: str) -> TokenAnswers:
         None if variance is None else np.maximum(variance[kept], 0),
         None if references is None else text.loss(references[:, kept], offsets),
         reference_members,
-        None if texts is None else [str(one) for one in texts],
+        texts,
     )
+
+
+def _holds_objects(values) -> bool:
+    """True of an array or a Series of Python's objects."""
+    return str(getattr(values, "dtype", "")) == "object" and hasattr(values, "tolist")
 
 
 def _lengths(given: Mapping, argument: str) -> np.ndarray:
@@ -264,7 +281,7 @@ def _flat(values, argument: str, lengths: np.ndarray) -> np.ndarray:
                 f"{argument} has {counts[first]} tokens in row {first}, but that record has {lengths[first]}: one number a "
                 "predicted token is needed. Do the rows stand in another order?"
             )
-        values = np.concatenate([np.asarray(row) for row in values])
+        values = np.concatenate([as_array(row) for row in values])
     numeric = str(getattr(values, "dtype", "object")) != "object"
     if not numeric and any(value is None for value in values):
         raise MiaError(
@@ -284,7 +301,7 @@ def _check_log_prob(values: np.ndarray, argument: str) -> np.ndarray:
         raise MiaError(
             f"{argument} holds numbers from 0 to 1: they seem to be probabilities. Give their logarithms."
         )
-    if values.max() > ROUNDING:
+    if values.max() > text.ROUNDING:
         raise MiaError(
             f"{argument} reaches {values.max():.4g}: a log probability is at most 0. Of losses give the negative, of logits "
             "the log softmax."
@@ -363,6 +380,14 @@ def _warn_of_shift(others: TokenAnswers) -> None:
             UserWarning,
             stacklevel=3,
         )
+    if others.mean is not None and loss < -others.mean.mean() / TIMES:
+        warnings.warn(
+            f"The loss of non-members is {loss:.2f} nats a token, where the model's own distribution says "
+            f"{-others.mean.mean():.2f}: is mean the sum of p log p over the vocabulary? The plain mean of log p is another "
+            "number, with which Min-K%++ says nothing.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _scores(members: TokenAnswers, others: TokenAnswers) -> dict[str, np.ndarray]:
@@ -391,6 +416,7 @@ def _scores(members: TokenAnswers, others: TokenAnswers) -> dict[str, np.ndarray
                 f"reference_members: {int(inside.all(0).sum())} records are in the training set of every reference: one that "
                 "was not trained on it is needed for each."
             )
+        check_counts("reference_members", inside, np.arange(len(loss)) < len(members))
         view = ArraySignals({"loss": values, LOG_ODDS: -values}, inside)
         scores["calibrated loss"] = registry.score("calibrated loss", view)
         if inside.any(0).all() and len(references) >= 4:

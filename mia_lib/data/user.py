@@ -5,7 +5,7 @@ What they are called does not matter to the store, which knows records by their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from mia_lib.checks import ALL_KINDS, check_labels, check_numbers, check_order
 from mia_lib.data import sets
 from mia_lib.data.readers import FORMATS
 from mia_lib.data.sets import Dataset, plain_name
-from mia_lib.errors import MiaError, brief, check_choice, check_whole, list_few
+from mia_lib.errors import MiaError, brief, check_choice, check_count, check_whole, list_few
 from mia_lib.frames import check_frame
 from mia_lib.progress import track
 
@@ -79,8 +79,14 @@ def from_tokens(
     Raises:
         MiaError: ids that are no whole numbers, outside the vocabulary, or too few; labels as for `from_arrays`.
     """
-    counted = isinstance(vocabulary, int | np.integer)
-    tokens = tuple(map(str, range(vocabulary) if counted else vocabulary))
+    if isinstance(vocabulary, Mapping):
+        raise MiaError(
+            "vocabulary is a dictionary, whose order is none of ids: give sorted(vocabulary, key=vocabulary.get), or how many "
+            "tokens there are."
+        )
+    if isinstance(vocabulary, str) or not np.iterable(vocabulary):
+        vocabulary = range(check_count("vocabulary", vocabulary, each=64))
+    tokens = tuple(map(str, vocabulary))
     rows = [check_numbers(f"sequences[{i}]", np.asarray(row)) for i, row in enumerate(sequences)]
     for i, row in enumerate(rows):
         if isinstance(sequences, np.ndarray) and row.ndim == 1:

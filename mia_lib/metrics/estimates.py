@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mia_lib.checks import check_flag
-from mia_lib.errors import MiaError, check_choice, check_count, check_whole
+from mia_lib.checks import check_flag, check_numbers
+from mia_lib.errors import MiaError, brief, check_choice, check_count, check_type, check_whole
 from mia_lib.metrics import ranking, resampling
 from mia_lib.metrics.interval import UNRESOLVED, Interval, t_interval
 
@@ -186,8 +186,11 @@ def by_target(
         non-members do not resolve is not a number.
     """
     ranking.check_attacks(scores)
-    ranking.check_metrics(metrics)
     _check_columns(columns)
+    full = ranking.check_metrics(metrics)
+    metrics = [
+        given if isinstance(given, str) else name for given, name in zip(metrics, full, strict=True)
+    ]
     draws, seed = check_count("draws", draws), check_whole("seed", seed, 0)
     shapes = {attack: np.shape(of_attack) for attack, of_attack in scores.items()}
     if len(set(shapes.values())) > 1:
@@ -228,12 +231,18 @@ def by_target(
 
 def by_repetition(values: Mapping[str, Mapping[str, np.ndarray]], **columns) -> pd.DataFrame:
     """A tidy frame like that of `by_target`, from `values`: attack -> metric -> [S], a number for
-    each repetition, which has records of its own, or a single number that has no chance in it."""
+    each repetition, which has records of its own, or a single number that has no chance in it. Text, masked values and other
+    shapes raise `MiaError`."""
     _check_columns(columns)
     rows = []
-    for attack, of_attack in values.items():
-        for metric, numbers in of_attack.items():
-            numbers = np.atleast_1d(numbers).astype(float)
+    for attack, of_attack in check_type("values", values, Mapping).items():
+        for metric, numbers in check_type(f"values[{attack!r}]", of_attack, Mapping).items():
+            what = f"values[{attack!r}][{metric!r}]"
+            numbers = np.atleast_1d(check_numbers(what, numbers)).astype(float)
+            if numbers.ndim > 1 or not len(numbers):
+                raise MiaError(
+                    f"{what} has shape {numbers.shape}: numbers [S] are needed, one a repetition, or a single one."
+                )
             number = Estimate(numbers, None, np.arange(len(numbers)))
             rows.append(columns | {"attack": attack, "metric": metric, "estimate": number})
     return _with_values(rows)
@@ -278,7 +287,12 @@ def estimate(frame: pd.DataFrame, attack: str, metric: str, **where) -> Estimate
             f"{attack}, {metric} has several results, apart by {', '.join(varying) or 'no column'}: name one value of each"
             f"{' and, of frames put together, give each a column that tells it apart' * (not varying)}."
         )
-    return frame["estimate"].iloc[0]
+    return check_type(
+        "frame['estimate']",
+        frame["estimate"].iloc[0],
+        Estimate,
+        "A file keeps no estimates: make the frame anew.",
+    )
 
 
 def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd.DataFrame:
@@ -287,6 +301,10 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = ("attack", "metric")) -> pd
     `by`, attack and metric among them. A peak accuracy has no interval, so its ends are NaN."""
     import pandas as pd
 
+    for column in by:
+        check_choice("by", column, frame.columns)
+    if lacking := {"attack", "metric"} - {*by}:
+        raise MiaError(f"by = {brief(by)}: {min(lacking)} is needed, too.")
     rows = []
     for key, part in frame.groupby(list(by), sort=False):
         where = dict(zip(by, key, strict=True))

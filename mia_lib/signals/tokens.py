@@ -18,14 +18,18 @@ import torch
 from torch import nn
 
 from mia_lib import models as architectures
+from mia_lib.checks import are_probabilities, as_array, check_numbers
 from mia_lib.data import Dataset
-from mia_lib.errors import MiaError
+from mia_lib.errors import MiaError, check_type, first_line
 from mia_lib.signals.mapping import map_models
 from mia_lib.training import Ensemble, devices
 from mia_lib.training.losses import NEXT_TOKEN
 from mia_lib.training.objectives import NextToken, lengths
 
 TOKENS_AT_ONCE, TOKENS_AT_ONCE_ON_CARD = 2_000, 100_000
+PEEKS = (
+    0.1  # of the spread of logits: more than what rounding changes where later tokens are left out
+)
 
 
 class TokenStatistics(NamedTuple):
@@ -76,6 +80,56 @@ def _context_of(model: nn.Module) -> int | None:
     return context if isinstance(context, int) and context > 0 else None
 
 
+def _check_ids(x) -> torch.Tensor:
+    """Token ids int64 [N, L], at least two a record and -1 behind the last; others raise `MiaError`."""
+    x = torch.tensor(check_numbers("x", x))
+    if x.ndim != 2 or x.dtype != torch.int64 or not len(x) or (lengths(x) < 2).any():
+        raise MiaError(
+            f"x has shape {tuple(x.shape)} and type {x.dtype}: token ids int64 [N, L] are needed, at least two a record, with "
+            "-1 behind the last."
+        )
+    before = (x < 0) & (torch.arange(x.shape[1]) < lengths(x)[:, None])
+    if before.any():
+        raise MiaError(
+            f"x has numbers below 0 before the last token in {int(before.any(1).sum())} of {len(x)} records: -1 stands behind "
+            "the last token alone. What a tokenizer pads on the left goes without its padding to data.from_tokens."
+        )
+    return x
+
+
+def _check_model(model: nn.Module, x: torch.Tensor, where: torch.device) -> None:
+    """Refuse a model that, asked about the longest record, gives no logits of the token that follows each place."""
+    name = f"model = {type(model).__name__}"
+    fed = x[lengths(x).argmax()]
+    fed = fed[fed >= 0][None, :-1]
+    try:
+        logits = architectures.logits_of(model, model(fed.to(where))).float()
+    except IndexError as problem:  # of an embedding
+        raise MiaError(
+            f"{name} does not know all token ids of x, which reach {int(x.max())} ({first_line(problem)}): are they of its "
+            "own tokenizer, and texts no longer than its context?"
+        ) from problem
+    if logits.shape[:-1] != fed.shape:
+        raise MiaError(
+            f"{name} gives outputs of shape {tuple(logits.shape)} for token ids {tuple(fed.shape)}: logits [B, T, V] are "
+            "needed, of the token that follows each."
+        )
+    if x.max() >= logits.shape[-1]:
+        raise MiaError(
+            f"x has token ids up to {int(x.max())}, and {name} knows those from 0 to {logits.shape[-1] - 1}: are they of its "
+            "own tokenizer?"
+        )
+    if are_probabilities(as_array(logits)):
+        raise MiaError(f"{name} gives probabilities: logits are needed, which have no softmax yet.")
+    some = fed[:, : (fed.shape[1] + 1) // 2]
+    alone = architectures.logits_of(model, model(some.to(where))).float()
+    if (alone - logits[:, : some.shape[1]]).abs().mean() > PEEKS * logits.std():
+        raise MiaError(
+            f"{name} says something else of a token where those behind it are left out, so it reads the tokens that it is to "
+            "predict: a causal language model is needed, and no masked one."
+        )
+
+
 @torch.no_grad()
 def _ask(
     model: nn.Module,
@@ -83,13 +137,9 @@ def _ask(
     reduce: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers [C, S] that `reduce` makes of the logits of each predicted token, and where records begin, [N + 1]."""
-    x = x.cpu() if isinstance(x, torch.Tensor) else torch.tensor(x)
-    if x.ndim != 2 or x.dtype != torch.int64 or not len(x) or (lengths(x) < 2).any():
-        raise MiaError(
-            f"x has shape {tuple(x.shape)} and type {x.dtype}: token ids int64 [N, L] are needed, at least two a record, with "
-            "-1 behind the last."
-        )
-    weight = next(model.parameters())
+    x = _check_ids(x)
+    parameters = check_type("model", model, nn.Module, "Wrap a function in one.").parameters()
+    where = next((weight.device for weight in parameters), torch.device("cpu"))
     model.eval()
     fed, labels = NextToken.inputs_and_labels(x, None)
     count = lengths(labels)
@@ -100,28 +150,16 @@ def _ask(
             f"{int(count.max()) + 1}: model = {type(model).__name__} has a context of {context} tokens and predicts one more. "
             f"Keep the first {context + 1} of each text, or cut texts into pieces."
         )
+    _check_model(model, x, where)
     offsets = np.concatenate([[0], count.cumsum(0).numpy()])
-    tokens = TOKENS_AT_ONCE_ON_CARD if devices.is_card(weight.device) else TOKENS_AT_ONCE
+    tokens = TOKENS_AT_ONCE_ON_CARD if devices.is_card(where) else TOKENS_AT_ONCE
     at_once = max(1, tokens // int(count.max()))
     values = None
     with devices.plain_float32():
         for rows in count.argsort(stable=True).split(at_once):  # little is computed of padding
             inputs, wanted = NextToken.trim(fed[rows], labels[rows])
-            try:
-                outputs = model(inputs.to(weight.device))
-            except IndexError as problem:
-                raise MiaError(
-                    f"model = {type(model).__name__}, asked about {inputs.shape[-1]} token ids up to {int(inputs.max())}: "
-                    f"IndexError: {problem}. Has its vocabulary fewer tokens, or its context fewer places? Take the model's "
-                    "own tokenizer, and cut texts into pieces."
-                ) from problem
-            logits = architectures.logits_of(model, outputs)
-            if logits.shape[:-1] != inputs.shape:
-                raise MiaError(
-                    f"model = {type(model).__name__} gives outputs of shape {tuple(logits.shape)} for token ids "
-                    f"{tuple(inputs.shape)}: logits [B, T, V] are needed, of the token that follows each."
-                )
-            part = reduce(logits, wanted.clamp_min(0).to(weight.device)).cpu().numpy()
+            logits = architectures.logits_of(model, model(inputs.to(where)))
+            part = reduce(logits, wanted.clamp_min(0).to(where)).cpu().numpy()
             if values is None:
                 values = np.empty((len(part), offsets[-1]), np.float32)
             for k, row in enumerate(rows.tolist()):
@@ -137,7 +175,8 @@ def model_statistics(model: nn.Module, x: np.ndarray) -> TokenStatistics:
         x: token ids int64 [N, L], -1 behind the last. The first token of a record is given, all others are predicted.
 
     Raises:
-        MiaError: x of another form; a record longer than the context of the model; outputs that are no logits of each place.
+        MiaError: x of another form, padded before its last token or with ids that the model does not know; a record longer
+            than the context of the model; outputs that are no logits of each place, or that know the tokens behind it.
     """
     values, offsets = _ask(model, x, token_statistics)
     return TokenStatistics(*values, offsets)

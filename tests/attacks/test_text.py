@@ -52,3 +52,26 @@ def test_over_zlib_is_nats_a_byte():
 def test_offsets_that_do_not_cut_the_tokens_into_records_are_refused(offsets):
     with pytest.raises(MiaError, match="offsets"):
         text.loss(LOG_PROB, np.array(offsets))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: text.loss(-LOG_PROB, OFFSETS), "a log probability is at most 0"),
+        (lambda: text.loss(np.exp(LOG_PROB), OFFSETS), "of probabilities the logarithm"),
+        (lambda: text.loss(np.full((3, 29), -np.inf), OFFSETS), "not finite"),
+        (lambda: text.min_k(np.where(LOG_PROB > -1, np.nan, LOG_PROB), OFFSETS), "not finite"),
+        (lambda: text.min_k(LOG_PROB, 5), "offsets"),
+        (lambda: text.min_k(-1.0, OFFSETS), "offsets"),
+        (lambda: text.min_k_plus(LOG_PROB, MEAN, -VARIANCE, OFFSETS), "a variance is at least 0"),
+        (lambda: text.min_k_plus(LOG_PROB, -MEAN, VARIANCE, OFFSETS), "mean reaches"),
+        (lambda: text.min_k_plus(LOG_PROB, MEAN[:1], VARIANCE, OFFSETS), "of all three a number"),
+        (lambda: text.over_zlib(np.ones(3), [4], [4, 5, 6]), "lengths has shape"),
+        (lambda: text.over_zlib(np.ones(3), [4, 5, 6], [4, 0, 6]), "compressed has shape"),
+        (lambda: text.zlib_bytes("one text"), "a list of texts is needed"),
+        (lambda: text.zlib_bytes([b"one"]), "decode bytes"),
+    ],
+)  # fmt: skip
+def test_what_would_be_taken_for_something_else_is_refused(call, message):
+    with pytest.raises(MiaError, match=message):
+        call()

@@ -180,6 +180,8 @@ REFUSED = [  # what is given differently, and what the message says
     ({"scores": pd.Series(SCORES), "groups": pd.Series(SCORES)[::-1]}, "groups.loc[scores.index]"),
     ({"scores": {}}, "several by name"),
     ({"scores": {"a": SCORES, "b": np.ones(400)}}, "All scores['b'] are 1"),
+    ({"scores": {1: SCORES, "1": -SCORES}}, "scores has 1 more than once"),
+    ({"scores": pd.DataFrame({"a": SCORES, "member": MEMBERS * 1.0})}, "is members itself"),
     ({"ids": np.arange(9)}, "ids have shape (9,)"),
     ({"groups": SCORES}, "np.digitize"),
 ]

@@ -229,6 +229,7 @@ def test_references_from_elsewhere_are_taken_with_what_they_were_trained_on(repo
 
 
 HALVES = np.arange(220) % 2 == np.arange(4)[:, None] % 2
+MORE_OF_ONE = np.where(np.arange(220) < 110, [[1], [1], [1], [0]], [[1], [0], [0], [0]]) == 1
 
 
 def test_kept_scores_are_not_those_of_references_that_were_said_to_be_trained_on_others(tmp_path):
@@ -245,6 +246,12 @@ def test_kept_scores_are_not_those_of_references_that_were_said_to_be_trained_on
         for rows in (HALVES, ~HALVES)
     )
     assert not np.allclose(one, other)
+
+
+def test_a_function_that_fits_the_audited_model_again_is_refused():
+    model = fit(INSIDE.drop(columns=["outcome", "patient"]), INSIDE["outcome"])
+    with pytest.raises(MiaError, match="refit has changed the model that is audited"):
+        audit.audit(model, MEMBERS, OTHERS, refit=lambda x, y: model.fit(x, y), **ASKED)
 
 
 REFUSED = [
@@ -296,6 +303,20 @@ REFUSED = [
         },
         "there are no public records",
     ),
+    (
+        {"references_from": {"members": MORE_OF_ONE, "loss": HALVES * 1.0}},
+        "of 4 references 3 were trained on a member on average, and 1 on a non-member",
+    ),
+    (
+        {"references_from": {"members": HALVES, "loss": HALVES * -1.0}},
+        "references_from['loss'] runs from -1, and a loss is at least 0",
+    ),
+    (
+        {"references_from": {"members": HALVES, "answers": np.full((4, 220, 2), -0.7)}},
+        "references_from['answers']: probabilities run from -0.7",
+    ),
+    ({"recipe": type(LEARNER)}, "is a class: give an estimator"),
+    ({"outputs": "top-k"}, "'top-k' is for a function, and a Pipeline says more"),
     ({"model": lambda x: 1 / 0}, "ZeroDivisionError"),
     ({"model": clone(LEARNER)}, "is not fitted"),
     ({"batch": 0}, "batch = 0"),

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -109,6 +110,11 @@ def test_numbers_one_after_the_other_are_those_in_lists_and_tokens_that_do_not_c
         ({"mean": None}, "mean and variance belong together"),
         ({"mean": [[1.0]] * N}, "one number a predicted token"),
         ({"text": ["one"]}, "1 texts"),
+        ({"text": "a" * N}, "a list of texts is needed"),
+        ({"text": ["one"] * (N - 1) + [None]}, f"no text, the first is number {N - 1}, None"),
+        ({"text": [b"one"] * N}, "decode bytes"),
+        ({"reference_log_prob": []}, "of one at least"),
+        ({"reference_log_prob": {"base": 1}}, "a row for each reference is needed"),
         ({"reference_members": np.ones((2, N), bool)}, "a row for each of the references"),
         ({"reference_members": np.ones((1, N), bool)}, "in the training set of every reference"),
         ({"counted": "none"}, "have no token that counts"),
@@ -207,6 +213,43 @@ def test_a_text_that_is_there_twice_is_refused_or_left_out(tmp_path):
     assert CliRunner().invoke(app, [*asked, "--deduplicate"]).exit_code == 0
 
 
+def test_references_that_know_more_members_than_others_are_refused():
+    rng = np.random.default_rng(0)
+    several = [answers(k) for k in (1, 2)]
+    for one, known in zip(several, (3, 2), strict=True):
+        flat = np.concatenate(one["log_prob"])
+        one["reference_log_prob"] = [flat - rng.exponential(0.1, len(flat)) for _ in range(5)]
+        one["reference_members"] = np.argsort(rng.random((5, N)), 0) < known
+    with pytest.raises(MiaError, match="5 references 3 were trained on a member on average, and 2"):
+        audit.audit_tokens(*several)
+
+
+def test_what_is_none_is_left_out_and_rows_may_be_tensors_or_a_column():
+    plain = answers(1)
+    empty = dict.fromkeys(("mean", "variance", "counted", "reference_log_prob", "text"))
+    rows = of_tokens.read({"log_prob": plain["log_prob"]}, "rows").log_prob
+    for log_prob in (
+        pd.Series(plain["log_prob"], index=np.arange(N) + 5),
+        [torch.tensor(row) for row in plain["log_prob"]],
+    ):
+        made = of_tokens.read({"log_prob": log_prob, **empty}, "rows")
+        np.testing.assert_array_equal(made.log_prob, rows)
+        assert made.mean is None and made.texts is None
+    coarse = [torch.tensor(row).bfloat16() for row in plain["log_prob"]]
+    np.testing.assert_allclose(
+        of_tokens.read({"log_prob": coarse}, "rows").log_prob, rows, rtol=0.01
+    )
+    with pytest.raises(MiaError, match="Only one of members and non_members has counted"):
+        counted = [np.arange(len(row)) > 0 for row in plain["log_prob"]]
+        audit.audit_tokens({**plain, "counted": counted}, {**answers(2), "counted": None})
+
+
+def test_a_mean_that_is_none_of_the_models_own_distribution_is_warned_of():
+    flat = {**answers(2), "mean": [4 * row for row in answers(2)["mean"]]}
+    with pytest.warns(UserWarning, match="the sum of p log p over the vocabulary"):
+        audit.audit_tokens(answers(1), flat)
+
+
 def test_log_probabilities_that_are_shifted_are_warned_of():
     shifted = {**answers(2), "log_prob": [4 * row - 5 for row in answers(2)["log_prob"]]}
     with pytest.warns(UserWarning, match="shifted by one token"):
@@ -262,6 +305,9 @@ def test_the_command_line_takes_two_files(tmp_path):
     asked = ["audit", "--tokens", str(tmp_path / "in.npz"), "-o", str(tmp_path / "audit")]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 2 and "--non-members is missing" in result.output
+    others = ["--non-members", str(tmp_path / "out.npz"), "--groups", "source"]
+    result = CliRunner().invoke(app, [*asked, *others])
+    assert result.exit_code == 2 and "makes no use of --groups" in result.output
     result = CliRunner().invoke(app, [*asked, "--non-members", str(tmp_path / "out.npz")])
     assert result.exit_code == 0, result.output
     numbers = json.loads((tmp_path / "audit" / "audit.json").read_text())

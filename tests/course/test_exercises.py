@@ -5,6 +5,7 @@ import csv
 import doctest
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -524,6 +525,16 @@ def test_folders_are_searched_for_notebooks(tmp_path):
     (tmp_path / "empty").mkdir()
     done = CliRunner().invoke(app, ["course", "check", str(tmp_path / "empty")])
     assert done.exit_code == 2 and "is a folder without a notebook (.ipynb)" in done.output
+
+
+def test_links_to_devices_pipes_and_huge_files_are_refused_unread(tmp_path):
+    (tmp_path / "lira_device.ipynb").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "lira_pipe.ipynb")
+    with (tmp_path / "lira_huge.ipynb").open("wb") as huge:
+        huge.truncate(10**12)
+    for path in sorted(tmp_path.iterdir()):
+        made = marking.mark(path, ROOT, seconds=5)
+        assert made.refused and "no file that can be read" in made.remarks[0]
 
 
 def test_a_folder_is_refused_with_what_to_give_and_named_as_it_was(tmp_path, monkeypatch):

@@ -42,6 +42,21 @@ def test_ids_that_are_none_are_refused(sequences, message):
         data.from_tokens(sequences, "wrong", 8)
 
 
+@pytest.mark.parametrize(
+    "vocabulary, message",
+    [
+        (10**15, "more than fits into this machine's memory"),
+        ({"b": 1, "a": 0}, r"give sorted\(vocabulary, key=vocabulary.get\)"),
+        (True, "a whole number is needed"),
+        ("ab", "a whole number is needed"),
+        (None, "a whole number is needed"),
+    ],
+)
+def test_a_vocabulary_is_a_number_or_tokens_in_the_order_of_their_ids(vocabulary, message):
+    with pytest.raises(MiaError, match=message):
+        data.from_tokens([[0, 1]], "wrong", vocabulary)
+
+
 def test_a_padded_array_and_lists_are_the_same_records():
     lists = data.from_tokens([[0, 5, 2], [0, 3]], "lists", 8)
     padded = data.from_tokens(np.array([[0, 5, 2], [0, 3, -1]]), "padded", 8)

@@ -101,6 +101,23 @@ def less(count):
     "call, words",
     [
         (lambda: metrics.estimate(FRAME, "strang", "auc"), "Did you mean 'strong'"),
+        (lambda: metrics.estimate(FRAME.astype(str), "weak", "auc"), "A file keeps no estimates"),
+        (lambda: metrics.by_target(SCORES, MEMBERS, []), "a list is needed, of at least one"),
+        (lambda: metrics.by_target(SCORES, MEMBERS, "auc"), "a list is needed, of at least one"),
+        (lambda: metrics.by_repetition({"x": [0.5, 0.6]}), "values\\['x'\\] is of type list"),
+        (lambda: metrics.by_repetition({"a": {"x": ["0.5"]}}), "numbers are needed"),
+        (lambda: metrics.by_repetition({"a": {"x": [1j]}}), "numbers are needed"),
+        (lambda: metrics.by_repetition({"a": {"x": np.ones((3, 2))}}), "one a repetition"),
+        (lambda: metrics.by_repetition({"a": {"x": []}}), "one a repetition"),
+        (
+            lambda: metrics.by_repetition({"a": {"x": np.ma.array([1.0, 2.0], mask=[0, 1])}}),
+            "masked",
+        ),
+        (lambda: metrics.summary(FRAME, by=["metric"]), "attack is needed, too"),
+        (
+            lambda: metrics.summary(FRAME, by=["attack", "metric", "stady"]),
+            "by = 'stady' is not known",
+        ),
         (
             lambda: metrics.estimate(FRAME.assign(n=np.arange(len(FRAME))), "weak", "auc", n=99),
             "n = 99",

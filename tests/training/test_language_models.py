@@ -171,8 +171,46 @@ def test_a_record_beyond_the_context_is_refused_with_what_to_do(records):
     assert tokens.model_loss(Configured(), of(6)).shape == (2,)
     with pytest.raises(MiaError, match="Configured has a context of 5 tokens"):
         tokens.model_loss(Configured(), of(7))
-    with pytest.raises(MiaError, match=f"token ids up to {V}: IndexError: .* own tokenizer"):
+    with pytest.raises(MiaError, match=f"all token ids of x, which reach {V} .* own tokenizer"):
         tokens.model_loss(Configured(), np.array([[0, V, 1]]))
+
+
+class Table(torch.nn.Module):
+    """Logits of the next token by the one before; `change` makes something else of them."""
+
+    def __init__(self, change=lambda logits: logits):
+        super().__init__()
+        self.table, self.change = torch.nn.Embedding(V, V), change
+
+    def forward(self, ids):
+        return self.change(self.table(ids))
+
+
+@pytest.mark.parametrize(
+    "change, ids, message",
+    [
+        (None, [[-1, 3, 4], [1, 2, 3]], "below 0 before the last token in 1 of 2 records"),
+        (None, [[1, -1, 4, 2]], "below 0 before the last token"),
+        (None, [[1, 2, V]], f"ids up to {V}, and model = Table knows those from 0 to {V - 1}"),
+        (None, [[1, V, 2]], f"does not know all token ids of x, which reach {V}"),
+        (None, [[1.0, 2.0]], "token ids int64"),
+        (None, [[1, 2], [1]], "rows must be equally long"),
+        (lambda logits: logits.softmax(-1), [[1, 2, 3]], "gives probabilities"),
+        (lambda logits: logits[:, -1], [[1, 2, 3]], "of the token that follows each"),
+        (lambda logits: logits.roll(-1, 1), [[1, 2, 3, 4, 5]], "no masked one"),
+        (lambda logits: logits + logits.sum(1, keepdim=True), [[1, 2, 3, 4]], "no masked one"),
+    ],
+)  # fmt: skip
+def test_what_is_no_causal_language_model_and_what_are_no_ids_is_refused(change, ids, message):
+    model = Table(change) if change else Table()
+    for asked in (tokens.model_loss, tokens.model_statistics):
+        with pytest.raises(MiaError, match=message):
+            asked(model, ids)
+
+
+def test_a_function_is_no_language_model():
+    with pytest.raises(MiaError, match="Module is needed"):
+        tokens.model_loss(lambda ids: ids, [[1, 2]])
 
 
 def test_mean_and_variance_are_of_a_token_drawn_from_the_model():
