@@ -526,12 +526,16 @@ class Measurement:
     def estimate(self, models: int, parameters: dict) -> tuple[float | None, str]:
         """Seconds that measuring `models` models takes here, None where nothing tells; and what that supposes, in words.
 
-        Another network than those that were measured is timed, some steps of either.
+        Another network than those that were measured is timed, some steps of either, where `cost` does not know networks.
         """
         if not (nearest := self._nearest(parameters, alike=False)):
             return None, ""
         each, measured = nearest
-        unlike = _unlike(parameters, measured)
+        unlike = [
+            name
+            for name in _unlike(parameters, measured)
+            if self.cost(parameters) == self.cost(parameters | {name: measured.get(name)})
+        ]
         forms = [_form_of(one.get("dataset")) for one in (parameters, measured)]
         if "architecture" in unlike and all(forms):
             paces = [

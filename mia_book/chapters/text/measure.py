@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mia_book.publishing import measurement
 from mia_book.publishing.banks import config_of
+from mia_lib.data import sets
 
 # `verses`: of the first records of "verses_kjv" so many are judged. Of these the last `fourfold` lie in a training set four
 # times, if at all, and the `twice` before them twice. `passes`: over the training set, after which models are asked.
@@ -33,6 +36,19 @@ PROBE = {
     "fourfold": 4,
     "batch_size": 8,
 }
+
+
+def training_cost(parameters: Mapping) -> float:
+    """Cost of training a transformer, up to a factor: multiplications for a token, of the last layer and of the others, times
+    verses and epochs. Of another network it is that of the usual one."""
+    name = parameters["architecture"]
+    widths = (name if name.startswith("gpt:") else RECIPE["architecture"]).partition(":")[2]
+    width, layers, _ = map(int, widths.split(","))
+    for_token = width * sets.form("verses_kjv")[1] + 12 * layers * width**2
+    fine_tuned = parameters.get("tuned_epochs", 0) * parameters.get("tuned_verses", 0)
+    base = parameters.get("base_epochs", 0) * parameters.get("base_verses", 0)
+    verses = fine_tuned + base or parameters["epochs"] * parameters["verses"]
+    return float(for_token * verses)
 
 
 def pool_of(verses: int, twice: int, fourfold: int):
@@ -78,7 +94,7 @@ def models_of(index: range, recipe: dict) -> list:
     ]
 
 
-@measurement("text/verses", probe=PROBE, block=16, chunk=2)
+@measurement("text/verses", probe=PROBE, block=16, chunk=2, cost=training_cost)
 def verses(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     """What models trained on halves of the judged verses say of each of them, and of its other translation.
 
@@ -111,7 +127,7 @@ def verses(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     }
 
 
-@measurement("text/variants", probe=PROBE)
+@measurement("text/variants", probe=PROBE, cost=training_cost)
 def variants(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     """Further signals of the models of "text/verses" at the end.
 
@@ -138,7 +154,14 @@ def variants(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float16) for name, array in arrays.items()} | {"members": members}
 
 
-@measurement("text/verses-weights", probe=PROBE, suffix=".safetensors", block=2, chunk=2)
+@measurement(
+    "text/verses-weights",
+    probe=PROBE,
+    suffix=".safetensors",
+    block=2,
+    chunk=2,
+    cost=training_cost,
+)
 def verses_weights(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]:
     """Weights of the models of "text/verses" at the end, by name, float16."""
     models = models_of(index, recipe)[0][-1]
@@ -152,6 +175,7 @@ def verses_weights(index: range, recipe: dict = RECIPE) -> dict[str, np.ndarray]
 @measurement(
     "text/tuned",
     probe={**PROBE, "tuned_epochs": 1, "tuned_passes": [1], "base_verses": 80},
+    cost=training_cost,
 )
 def tuned(
     index: range,

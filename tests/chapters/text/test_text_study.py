@@ -55,6 +55,17 @@ def test_halves_are_of_verses_that_repeat_equally_often_and_pairs_are_complement
     assert set(counts[:-40]) == {1} and set(counts[-40:-20]) == {2} and set(counts[-20:]) == {4}
 
 
+def test_a_smaller_transformer_costs_less_and_another_network_what_the_usual_one_does():
+    usual, small, own = (
+        measure.verses.complete({"architecture": name})
+        for name in ("gpt:128,4,4", "gpt:16,1,2", "my_module:Net")
+    )
+    assert 0 < 20 * measure.training_cost(small) < measure.training_cost(usual)
+    assert measure.training_cost(own) == measure.training_cost(usual)
+    assert "takes what" not in measure.verses.cost_in_words(2, small)
+    assert "takes what gpt:128,4,4 does" in measure.verses.cost_in_words(2, own)
+
+
 def test_verses_are_described_by_what_they_say(about):
     text = data.texts(data.load("verses_kjv").take(range(3)))
     assert about["text"][:3].tolist() == text
