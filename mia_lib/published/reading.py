@@ -142,7 +142,8 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
         name: of the measurement, see `ls`.
         models: the first so many; all that are published when None.
         arrays: names of those wanted; all when empty.
-        parameters: enough to tell which set is meant, where several are published.
+        parameters: enough to tell which set is meant, where several are published: that of which these are all that is not
+            usual, if there is one.
 
     Raises:
         MiaError: nothing such is published, or fewer models; several sets of parameters answer; a damaged file.
@@ -157,7 +158,10 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     named = [group for group in there if group.name == name]
     for parameter in parameters:
         check_choice(f"parameter of {name}", parameter, sorted({*named[0].parameters}))
-    meant = [group for group in named if parameters.items() <= group.parameters.items()]
+    usual = definitions()[name]["defaults"] | parameters
+    meant = [group for group in named if group.parameters == usual] or [
+        group for group in named if parameters.items() <= group.parameters.items()
+    ]
     if len(meant) != 1:
         raise MiaError(
             f"{name} is published with {len(named)} sets of parameters, of which {len(meant)} have {parameters}: "

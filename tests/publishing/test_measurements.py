@@ -178,10 +178,13 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
     assert published.ls().set_index("name").loc["toy/squares", "models"] == 8
     assert PARENT.publish(range(2), {"scale": 0.5})[0].name == "squares-scale-0.5-000-001.json"
     assert published.load("toy/squares", 1, ["margin"], scale=0.5).arrays.keys() == {"margin"}
-    assert published.load("toy/squares", scale=1.0).margin.shape == (8, 5)
+    for usual in (
+        {},
+        {"scale": 1.0},
+    ):  # another set beside it changes nothing for who asks for none
+        assert published.load("toy/squares", **usual).margin.shape == (8, 5)
     for call, said in (
         (lambda: published.load("toy/square"), "Did you mean 'toy/squares'"),
-        (lambda: published.load("toy/squares"), "2 sets of parameters"),
         (lambda: published.load("toy/squares", scal=2), "Did you mean 'scale'"),
         (
             lambda: published.load("toy/squares", 9, scale=1.0),
@@ -197,6 +200,10 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
         assert json.loads(path.read_text())["commit"] == ""
     assert len(manifests()) == 6
     assert published.load("toy/squares", source="a/b").margin.shape == (2, 5)
+    for source in ("a/b", "a b"):
+        PARENT.publish(range(1), {"source": source, "scale": 2.0})
+    with pytest.raises(MiaError, match="6 sets of parameters, of which 2 have {'scale': 2.0}"):
+        published.load("toy/squares", scale=2.0)
 
 
 def test_a_damaged_piece_is_said_and_never_served():
