@@ -54,7 +54,7 @@ MEMORISED = "memorised"  # networks that know their members by heart, `measure.m
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
     "CIFAR-100": ("curvature/cifar100-small", 32, {}),
-    "CIFAR-100, known": ("curvature/memorised", 8, KNOWN),
+    "25,000 by heart": ("curvature/memorised", 8, KNOWN),
     "ResNet-18": ("curvature/cifar100", 18, {}),
 }
 
