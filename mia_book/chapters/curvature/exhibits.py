@@ -44,7 +44,7 @@ def name_of(data: str) -> str:
 
 def printed(*tables: str) -> pd.DataFrame:
     """Numbers of the paper's tables in our terms: columns attack, data, metric, views, value; those of CIFAR-100 once more
-    beside the networks that know some of its images by heart."""
+    beside each set of networks that know images of it by heart."""
     rows = pd.concat([results.paper("curvature", table) for table in tables], ignore_index=True)
     renamed = {
         "auroc": "auc",
@@ -58,14 +58,15 @@ def printed(*tables: str) -> pd.DataFrame:
         metric=rows["metric"].replace(renamed),
         views=np.where(single, "1 view", "2 views"),
     )
-    by_heart = rows[rows["data"] == "CIFAR-100"].assign(data=name_of(study.MEMORISED))
-    return pd.concat([rows, by_heart], ignore_index=True)
+    theirs = rows[rows["data"] == "CIFAR-100"]
+    by_heart = [theirs.assign(data=data) for data in (name_of(study.MEMORISED), study.AS_MANY)]
+    return pd.concat([rows, *by_heart], ignore_index=True)
 
 
 def of_most(frame: pd.DataFrame, **where) -> pd.DataFrame:
-    """The rows of study "attacks" with most references, and with these values of columns."""
+    """The rows of study "attacks" with the most references of each set, and with these values of columns."""
     rows = frame[frame["study"] == "attacks"]
-    rows = rows[rows["references"] == rows["references"].iloc[-1]]
+    rows = rows[rows["references"] == rows.groupby("data")["references"].transform("last")]
     for column, values in where.items():
         rows = rows[rows[column].isin(values)]
     return rows
