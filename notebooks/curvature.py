@@ -233,7 +233,7 @@ rules.show_settings(
 # **Curvature helps where networks know their members by heart.** There it finds {ours}`curvature-tpr:value` of the members, where the plain loss finds {ours}`loss-tpr:value` and MAST
 # {ours}`mast-tpr:value`. On {ours}`second` it finds {ours}`curvature-second-tpr:value`, more than the plain loss and less than MAST, {ours}`mast-second-tpr:value`, which asks once.
 #
-# **LiRA finds more than curvature everywhere**, in AUC and at both rates, with few references and with many: it reads the label directly, which curvature sees through kinks.
+# **LiRA finds more than curvature**, but for {ours}`known-set` at the lower of two rates, where they are level: it reads the label directly, which curvature sees through kinks.
 #
 # **Added to LiRA, curvature changes next to nothing.** By heart LiRA finds {ours}`lira-tpr:value` of the members at one false alarm in a
 # hundred and {ours}`both-tpr:value` with curvature, which these networks do not tell apart; on {ours}`second` {ours}`left-out` of the attackers leave it out.

@@ -82,19 +82,18 @@ def by_data(frame: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str
 
 
 def five_methods(frame: pd.DataFrame) -> pd.DataFrame:
-    """AUC and TPR at 1 % of the methods of `ROWS` from the image alone, with the queries that each takes."""
+    """AUC and TPR at 1 % of the methods of `ROWS` from the image alone, a row for each set and method, with the queries that
+    it takes."""
     rows = of_most(frame, views=["1 view"], attack=list(ROWS))
-    table = results.percent_table(
-        rows, "attack", ("data", "metric"), by_data(rows, ("auc", "tpr_at_fpr=0.01"))
-    ).loc[list(ROWS)]
-    asked = [
-        4 * study.ITERATIONS * ("curvature" in name) + ("curvature" != name)
-        for name in ROWS.values()
-    ]
-    table.index = pd.MultiIndex.from_arrays(
-        [list(ROWS.values()), asked], names=["attack", "queries"]
-    )
-    return table
+    asked = {
+        attack: 4 * study.ITERATIONS * ("curvature" in name) + ("curvature" != name)
+        for attack, name in ROWS.items()
+    }
+    rows = rows.assign(queries=rows["attack"].map(asked))
+    columns = {(metric,): TITLE_OF[metric] for metric in ("auc", "tpr_at_fpr=0.01")}
+    table = results.percent_table(rows, ["data", "attack", "queries"], ("metric",), columns)
+    order = [(data, *one) for data in rows["data"].unique() for one in asked.items()]
+    return table.loc[order].rename(index=ROWS, level="attack")
 
 
 def figure_4(scores: Mapping[str, np.ndarray], members: np.ndarray) -> Figure:

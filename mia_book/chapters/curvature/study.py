@@ -54,8 +54,8 @@ MEMORISED = "memorised"  # networks that know their members by heart, `measure.m
 AS_MANY = "25,000 by heart"  # networks that know as many as the paper's
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
-    "CIFAR-100": ("curvature/cifar100-small", 32, {}),
     AS_MANY: ("curvature/memorised", 8, KNOWN),
+    "CIFAR-100": ("curvature/cifar100-small", 32, {}),
     "ResNet-18": ("curvature/cifar100", 18, {}),
 }
 

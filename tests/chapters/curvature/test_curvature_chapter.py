@@ -194,11 +194,11 @@ def test_tables_stand_beside_the_papers():
     assert str(low.loc[study.LR, "TPR at 0.01 %, 1 view"]) == "below resolution"
     five = exhibits.five_methods(FRAME)
     assert [*five.index] == [
-        ("loss", 1),
-        ("MAST", 1),
-        ("curvature", 40),
-        ("LiRA", 1),
-        ("LiRA + curvature", 41),
+        ("CIFAR-10", "loss", 1),
+        ("CIFAR-10", "MAST", 1),
+        ("CIFAR-10", "curvature", 40),
+        ("CIFAR-10", "LiRA", 1),
+        ("CIFAR-10", "LiRA + curvature", 41),
     ]
     of_imagenet = exhibits.imagenet().set_index("attack")
     assert of_imagenet.loc["Curv ZO NLL", "AUC"] == "77.45"
