@@ -77,7 +77,7 @@ def check_numbers(argument: str, values, kinds: str = "biuf") -> np.ndarray:
     return array
 
 
-def check_places(argument: str, places, count: int) -> np.ndarray:
+def check_rows(argument: str, places, count: int) -> np.ndarray:
     """Numbers of `count` records from 0, int [n], each once; of a mask bool [count] those that are True."""
     array = check_numbers(argument, places)
     if array.dtype == bool and array.shape == (count,):
@@ -86,8 +86,8 @@ def check_places(argument: str, places, count: int) -> np.ndarray:
         return array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= count:
         raise MiaError(
-            f"{argument} = {brief(array)}: numbers of records are needed, whole ones [n] from 0 to {count - 1}, or a mask "
-            f"bool [{count}]."
+            f"{argument} = {brief(array)}: numbers of records are needed, each once, whole ones [n] from 0 to {count - 1}, "
+            f"or a mask bool [{count}]."
         )
     if len(np.unique(array)) < len(array):
         raise MiaError(f"{argument} has records more than once: give the number of each once.")

@@ -19,7 +19,7 @@ PROBE = """
 from mia_lib.data import readers
 version = readers.import_torchvision().__version__
 spared = ", whose extension does not fit this PyTorch: this library does without it, and a plain `import torchvision` fails"
-print(version + (spared if readers.declared else ""))
+print(version + (spared if readers.operators else ""))
 """
 MISSING, WITHOUT = "MISSING", "without"  # marks of what is needed, and of what one can do without
 

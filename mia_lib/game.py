@@ -23,7 +23,7 @@ import numpy as np
 from mia_lib import metrics
 from mia_lib.attacks import registry
 from mia_lib.attacks.registry import LOG_ODDS
-from mia_lib.checks import check_mask, check_numbers, check_order, check_places
+from mia_lib.checks import check_mask, check_numbers, check_order, check_rows
 from mia_lib.errors import MiaError, brief, check_choice, check_once, check_type, check_whole
 from mia_lib.metrics.ranking import CORES, check_metrics, look_up_metric
 
@@ -160,7 +160,7 @@ class Game:
         """The game on a published bank, with the numbers of the judged records [N], of the public
         ones [Q] and of the targets [T]; other arguments as for `of`."""
         records, public = (
-            check_places(argument, rows, bank.margin.shape[1])
+            check_rows(argument, rows, bank.margin.shape[1])
             for argument, rows in (("records", records), ("public", public))
         )
         log_odds, public_log_odds = (
@@ -232,7 +232,7 @@ class Game:
 
     def _score(self, name: str, attack: str | Callable[[View], np.ndarray]) -> np.ndarray:
         """Scores [T, N] of one attack, which has a name of its own."""
-        _check_places([attack])
+        _check_kinds([attack])
         scores, records = [registry.score(attack, view) for view in self], self.members.shape[1]
         for score in scores:
             if np.shape(score) != (records,):
@@ -254,7 +254,7 @@ class Game:
         Args:
             attacks: as for `scores`. names: of metrics. draws: of the resamples of records. columns: further ones.
         """
-        _check_places(metrics=names)
+        _check_kinds(metrics=names)
         check_metrics(names)
         return metrics.by_target(
             self.scores(attacks), self.target_members, names, draws=draws, **columns
@@ -275,7 +275,7 @@ class Game:
             metric: such as "auc" or "tpr_at_fpr=0.01". level: of the interval. draws: of the resamples of records, as many as
                 in `frame`; where there is one target, its interval is made of them alone, and 1,000 are better.
         """
-        _check_places([attack, other], [metric])
+        _check_kinds([attack, other], [metric])
         look_up_metric(metric)
         scores = self.scores({"attack": attack, "other": other})
         return metrics.compare(
@@ -283,7 +283,7 @@ class Game:
         )
 
 
-def _check_places(attacks: Iterable = (), metrics: Iterable = ()) -> None:
+def _check_kinds(attacks: Iterable = (), metrics: Iterable = ()) -> None:
     """Refuse a metric in the place of an attack, and an attack in that of a metric."""
     order = "Attacks come first, then the metric, as in game.compare('LiRA', 'MALT', 'auc')."
     for attack in attacks:
@@ -367,17 +367,7 @@ class View:
     def on(self, records: np.ndarray) -> View:
         """The view with these of the game's records as those that are judged: their numbers, each
         once, or a mask of True and False; zeros and ones are numbers."""
-        records, count = check_numbers("records", records), self.game.members.shape[1]
-        fits = records.shape == (count,)
-        if records.dtype != bool:
-            fits = records.dtype.kind in "iu" and records.ndim == 1
-            fits = fits and np.isin(records, np.arange(count)).all()
-            fits = fits and len(np.unique(records)) == len(records)
-        if not fits:
-            raise MiaError(
-                f"records = {brief(records)}: numbers from 0 to {count - 1} are needed, each once, or True or False "
-                "for each of these records."
-            )
+        records = check_rows("records", records, self.game.members.shape[1])
         return replace(self, records=records)
 
     def rehearsals(self, count: int) -> list[tuple[View, np.ndarray]]:

@@ -209,11 +209,11 @@ results.name({f"{word}-hundred": number(name, "tpr_at_fpr=0.01", references=f"{c
 results.name({f"{word}-two-tpr": number(name, "tpr_at_fpr=0.01", views="2 views") for word, name in (("curvature", study.RATIO), ("lira", study.LIRA))}, ".1%")
 right, trained = (curved[first].true == curved[first].top)[..., 0], curved[first].members
 results.name({"fit-in": right[trained].mean(), "fit-out": right[~trained].mean()}, ".1%")
-known = curved.get(study.AS_MANY)
-results.name({"known-set": study.AS_MANY, "known-models": len(known or ()) or results.NOT_RUN, "known-out": results.NOT_RUN if known is None else (known.true == known.top)[..., 0][~known.members].mean()}, ".1%")
+known = curved.get(study.WIDE)
+results.name({"known-set": study.WIDE, "known-models": len(known or ()) or results.NOT_RUN, "known-out": results.NOT_RUN if known is None else (known.true == known.top)[..., 0][~known.members].mean()}, ".1%")
 for word, name in (("lr", study.LR), ("mast", "MAST")):
     results.name({f"{word}-known": results.NOT_RUN if known is None else metrics.estimate(
-        frame, name, "tpr_at_fpr=0.001", data=study.AS_MANY, study="attacks", views="2 views").interval()}, ".1%")
+        frame, name, "tpr_at_fpr=0.001", data=study.WIDE, study="attacks", views="2 views").interval()}, ".1%")
 choices = played[second][1].query("attack == @study.BOTH and metric == 'auc' and views == '1 view'")
 results.name({"left-out": (choices["choice"] == "0").mean()}, ".0%")
 results.show_table(

@@ -187,7 +187,7 @@ import torch
 from mia_lib.data import readers
 readers._extension_loads = lambda folder: False
 torch.ops.load_library = lambda path: (_ for _ in ()).throw(OSError('does not fit'))
-print(readers.import_torchvision().models.resnet18.__name__, readers.declared is not None)
+print(readers.import_torchvision().models.resnet18.__name__, readers.operators is not None)
 """
     env = os.environ | {"MIA_CLUSTER": "none"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)

@@ -264,7 +264,7 @@ def acs(folder: str, name: str) -> dict:
 # its import then registers shape functions for two operators that only the extension declares, and fails with `operator
 # torchvision::nms does not exist`. Declaring the two mends the import; data sets and models need neither.
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"  # of both operators
-declared = None  # torch forgets the declarations when this object goes
+operators = None  # torch forgets the declarations when this object goes
 
 
 def _extension_loads(folder: Path) -> bool:
@@ -285,7 +285,7 @@ def import_torchvision():
     Raises:
         MiaError: it is not installed.
     """
-    global declared
+    global operators
     if "torchvision" not in sys.modules:
         spec = find_spec("torchvision")
         if spec is None:
@@ -293,12 +293,12 @@ def import_torchvision():
                 "torchvision is not installed; downloads of image sets and the models of ResNet and ConvNeXt need "
                 "it. Install the version in constraints.txt."
             )
-        if declared is None and not _extension_loads(Path(spec.origin).parent):
+        if operators is None and not _extension_loads(Path(spec.origin).parent):
             import torch
 
-            declared = torch.library.Library("torchvision", "FRAGMENT")
+            operators = torch.library.Library("torchvision", "FRAGMENT")
             for operator in ("nms", "qnms"):
-                declared.define(operator + _SIGNATURE)
+                operators.define(operator + _SIGNATURE)
     import torchvision
 
     return torchvision

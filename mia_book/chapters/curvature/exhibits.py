@@ -59,7 +59,7 @@ def printed(*tables: str) -> pd.DataFrame:
         views=np.where(single, "1 view", "2 views"),
     )
     theirs = rows[rows["data"] == "CIFAR-100"]
-    by_heart = [theirs.assign(data=data) for data in (name_of(study.MEMORISED), study.AS_MANY)]
+    by_heart = [theirs.assign(data=data) for data in (name_of(study.MEMORISED), study.WIDE)]
     return pd.concat([rows, *by_heart], ignore_index=True)
 
 

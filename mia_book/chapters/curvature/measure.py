@@ -323,7 +323,7 @@ memorised = measurement(
     **SMALL | {"precisely": 4000},
 )(curvatures)
 # The same of networks as wide as it takes to know the paper's 25,000 members.
-KNOWN = {"records": None, "architecture": "strided_cnn:16,32,256", "precisely": 2000}
+WIDE_BY_HEART = {"records": None, "architecture": "strided_cnn:16,32,256", "precisely": 2000}
 # The 18 views of LiRA's own paper, each by itself.
 cifar10_small_queries = measurement(
     "curvature/cifar10-small-queries",

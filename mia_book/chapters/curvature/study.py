@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from mia_book.chapters.curvature import theory
-from mia_book.chapters.curvature.measure import FLOOR, KINDS, KNOWN
+from mia_book.chapters.curvature.measure import FLOOR, KINDS, WIDE_BY_HEART
 from mia_book.evidence.settings import REHEARSALS
 from mia_book.publishing import catalogue
 from mia_book.publishing.banks import where_measured
@@ -51,10 +51,10 @@ STEP = 2  # one record in so many is looked at where forms are chosen: rates are
 QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
-AS_MANY = "25,000 by heart"  # networks that know as many as the paper's
+WIDE = "25,000 by heart"  # networks that know as many as the paper's
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
-    AS_MANY: ("curvature/memorised", 8, KNOWN),
+    WIDE: ("curvature/memorised", 8, WIDE_BY_HEART),
     "CIFAR-100": ("curvature/cifar100-small", 32, {}),
     "ResNet-18": ("curvature/cifar100", 18, {}),
 }
