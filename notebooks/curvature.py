@@ -213,7 +213,8 @@ known = curved.get(study.WIDE)
 results.name({"known-set": study.WIDE, "known-models": len(known or ()) or results.NOT_RUN, "known-out": results.NOT_RUN if known is None else (known.true == known.top)[..., 0][~known.members].mean()}, ".1%")
 for word, name in (("lr", study.LR), ("mast", "MAST")):
     results.name({f"{word}-known": results.NOT_RUN if known is None else metrics.estimate(
-        frame, name, "tpr_at_fpr=0.001", data=study.WIDE, study="attacks", views="2 views").interval()}, ".1%")
+        frame, name, "tpr_at_fpr=0.001", data=study.WIDE, study="attacks", views="2 views",
+        references=f"{min(references, len(known) - 2)} references").interval()}, ".1%")
 choices = played[second][1].query("attack == @study.BOTH and metric == 'auc' and views == '1 view'")
 results.name({"left-out": (choices["choice"] == "0").mean()}, ".0%")
 results.show_table(
