@@ -343,9 +343,18 @@ ranking = measurement(
     weights="bank/cifar100-small-weights",
 )(everywhere)
 # Of the probe's records number 26 and 27 in rank are far apart, so that no processor's rounding changes who is in the set.
+SIZES_PROBE = SETS_PROBE | {"kind": "coreset", "size": 26, "steps": 4, "ranked_by": 2}
+# As wide as `WIDE_BY_HEART`, whose models attack them: every size for the same epochs.
+memorised_sizes = measurement(
+    "curvature/memorised-sizes",
+    probe=SIZES_PROBE,
+    block=4,
+    chunk=2,
+    **BY_HEART | {"records": None, "architecture": WIDE_BY_HEART["architecture"], "steps": 1},
+)(sized)
 sizes = measurement(
     "curvature/sizes",
-    probe=SETS_PROBE | {"kind": "coreset", "size": 26, "steps": 4, "ranked_by": 2},
+    probe=SIZES_PROBE,
     block=8,
     chunk=2,
     dataset="cifar100",
