@@ -74,11 +74,16 @@ first = reports["forest"].result
 results.name({"forest-pairs": 100 * first.best.auc.value}, ".0f")
 results.name({"forest-answer": reports["forest"].answer,
               "forest-low": str(reports["forest"]).splitlines()[-1]})
-figures.show(
-    exhibits.roc_figure(reports["forest"]), name="audit-forest-roc",
-    caption="The forest: {term}`ROC` on logarithmic axes; less than one record is shaded. The band is the pointwise 95 % interval of the "
-            "attack that the report quotes.",
-    alt="Curves of up to five attacks and a dashed line of chance, that of the attack that speaks thicker and with a band.")
+figures.show(exhibits.roc_figure(reports["forest"]), name="audit-forest-roc")
+
+# %% [markdown]
+# :::{caption} audit-forest-roc
+# :alt: Curves of up to five attacks and a dashed line of chance, that of the attack that speaks thicker and with a
+#   band.
+#
+# The forest: {term}`ROC` on logarithmic axes; less than one record is shaded. The band is the pointwise 95 % interval
+# of the attack that the report quotes.
+# :::
 
 # %% [markdown]
 # Run it again: `mia run audit -p leaf 10` ([how to rerun](../book/rerun.md)). Of a model of your own: `mia audit --help`.
@@ -119,10 +124,15 @@ hand
 row = next(one for one in first.attacks if one.name == "MALT")
 results.name({"hand": float(hand), "row": float(row.auc.value)}, ".4f")
 results.show_table(
-    exhibits.rates_table({"the forest": reports["forest"]}), name="audit-forest-rates",
-    caption="The forest, with 95 % intervals over the records: first the attack that speaks, then the others by AUC. *p*: how likely chance "
-            "alone gives so much, corrected for all attacks and both tests of each, of AUC and of the rate at 1 %. Last comes the control that sees no model.")
+    exhibits.rates_table({"the forest": reports["forest"]}), name="audit-forest-rates")
 exhibits.show_report(reports["forest"], "audit-forest")
+
+# %% [markdown]
+# :::{caption} audit-forest-rates
+# The forest, with 95 % intervals over the records: first the attack that speaks, then the others by AUC. *p*: how
+# likely chance alone gives so much, corrected for all attacks and both tests of each, of AUC and of the rate at 1 %.
+# Last comes the control that sees no model.
+# :::
 
 # %% [markdown]
 # How to read it:
@@ -141,9 +151,13 @@ exhibits.show_report(reports["forest"], "audit-forest")
 # scale of our reports is this book's own: it names a leak, and permits none.
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.severity_table(), name="audit-severities",
-    caption="The scale by which a report names a leak that its tests have found, by the attack that speaks: the lowest row of which it reaches either number.")
+results.show_table(exhibits.severity_table(), name="audit-severities")
+
+# %% [markdown]
+# :::{caption} audit-severities
+# The scale by which a report names a leak that its tests have found, by the attack that speaks: the lowest row of which
+# it reaches either number.
+# :::
 
 # %% [markdown]
 # So whoever answers for the records sets the limit before the audit, by what it would do to a patient to be found:
@@ -152,10 +166,14 @@ results.show_table(
 # smaller than {numref}`audit-detectable` says is missed by more than one audit in five.
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.detectable_table(reports["forest"]), name="audit-detectable",
-    caption="The smallest AUC, and the smallest true positive rate (TPR) at 1 % false alarms (FPR), that four audits of five find, by the number of "
-            "records. As many attacks as on the forest, corrected for their number; scores are taken as Gaussian for the rate. Every report has this table.")
+results.show_table(exhibits.detectable_table(reports["forest"]), name="audit-detectable")
+
+# %% [markdown]
+# :::{caption} audit-detectable
+# The smallest AUC, and the smallest true positive rate (TPR) at 1 % false alarms (FPR), that four audits of five find,
+# by the number of records. As many attacks as on the forest, corrected for their number; scores are taken as Gaussian
+# for the rate. Every report has this table.
+# :::
 
 # %% [markdown]
 # What to do next:
@@ -264,10 +282,14 @@ above = metrics.estimate(frame, "MALT", "auc", study="networks", recipe=PRIVATE)
 asked = 2 * sum(attack.p is not None for attack in reports["private"].result.attacks) if pair else 1
 results.name({"stopped-epochs": stopped[-1], "private-above": int(above.sum()), "private-alone": study.alarms(many, len(epsilons)), "asked": asked,
               "private-alarms": study.alarms(many, len(epsilons), asked)})
-results.show_table(
-    exhibits.networks_table(frame), name="audit-changes",
-    caption="Networks by recipe, in percent with 95 % intervals over {param}`networks` networks and their records; references are all others of the recipe "
-            "but a network's partner. Above: the convolutional network. *twin* and below: the perceptrons of the next section.")
+results.show_table(exhibits.networks_table(frame), name="audit-changes")
+
+# %% [markdown]
+# :::{caption} audit-changes
+# Networks by recipe, in percent with 95 % intervals over {param}`networks` networks and their records; references are
+# all others of the recipe but a network's partner. Above: the convolutional network. *twin* and below: the perceptrons
+# of the next section.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -296,14 +318,19 @@ results.show_table(
 # %% tags=["hide-input"]
 results.name({f"{kind}-answer": reports[kind].answer if kind in reports else f"Not run. {lacking}." for kind in ("twin", "private")})
 results.name({"audited-epsilon": f"{epsilons[-1]:g}"})
-figures.show(
-    exhibits.one_by_one(frame, study.twin_names(many)), name="audit-models",
-    caption="AUC of the loss, and of the loss calibrated by the other networks of the kind, on each of {param}`networks` networks: without privacy, and by the epsilon that was "
-            "promised. Dashed: guessing.",
-    alt="Two panels, the loss and the calibrated loss, with a column of dots for the twins and one for each epsilon. Of the networks with the largest epsilon "
-        "{ours}`private-above` lie above one half by the loss; the mean of the twins is {ours}`twin-loss`, that of the private ones {ours}`private-loss`.")
+figures.show(exhibits.one_by_one(frame, study.twin_names(many)), name="audit-models")
 for kind in pair:
     exhibits.show_report(reports[kind], f"audit-{kind}")
+
+# %% [markdown]
+# :::{caption} audit-models
+# :alt: Two panels, the loss and the calibrated loss, with a column of dots for the twins and one for each epsilon. Of
+#   the networks with the largest epsilon {ours}`private-above` lie above one half by the loss; the mean of the twins is
+#   {ours}`twin-loss`, that of the private ones {ours}`private-loss`.
+#
+# AUC of the loss, and of the loss calibrated by the other networks of the kind, on each of {param}`networks` networks:
+# without privacy, and by the epsilon that was promised. Dashed: guessing.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -341,11 +368,14 @@ tested = pd.concat([study.tested(one, kind) for kind, one in tests.items()])
 # %% tags=["hide-input"]
 results.name({f"{short}-{kind.split()[-1]}": metrics.estimate(tested, "audit", "alarms", data=kind, leak=leak).interval((0.0, 1.0))
               for kind in tests for short, leak in (("false", "none"), ("found", "planted"))}, ".0%")
-results.show_table(
-    exhibits.tested_table(tested), name="audit-tested",
-    caption="Of {param}`games` audits of each of {param}`models` models that never saw the \"members\", by the four attacks on outputs, the "
-            "share that raises an alarm, in percent with 95 % intervals over models. An alarm: some attack below 5 % after correction for "
-            "all attacks and both tests; \"members\" are drawn anew for each audit, the model stays.")
+results.show_table(exhibits.tested_table(tested), name="audit-tested")
+
+# %% [markdown]
+# :::{caption} audit-tested
+# Of {param}`games` audits of each of {param}`models` models that never saw the "members", by the four attacks on
+# outputs, the share that raises an alarm, in percent with 95 % intervals over models. An alarm: some attack below 5 %
+# after correction for all attacks and both tests; "members" are drawn anew for each audit, the model stays.
+# :::
 
 # %% [markdown]
 # Without a leak {ours}`false-forests` of the audits of forests and {ours}`false-networks` of those of small networks raise an alarm; 5 % were
@@ -416,13 +446,19 @@ results.show_table(
 # Nothing in these reports was chosen by us. What was given decided which attacks are possible, and the budget which of them run.
 
 # %% tags=["hide-input"]
+results.show_table(exhibits.plan_table(reports), name="audit-plan")
 results.show_table(
-    exhibits.plan_table(reports), name="audit-plan",
-    caption="Whether an audit of this chapter ran an attack, or why not. `mia audit --plan` prints such a table of your model before "
-            "anything is run.")
-results.show_table(
-    exhibits.rates_table({kind: report for kind, report in reports.items() if kind != "forest"}), name="audit-rates",
-    caption="The other models in numbers, as in {numref}`audit-forest-rates`.")
+    exhibits.rates_table({kind: report for kind, report in reports.items() if kind != "forest"}), name="audit-rates")
+
+# %% [markdown]
+# :::{caption} audit-plan
+# Whether an audit of this chapter ran an attack, or why not. `mia audit --plan` prints such a table of your model
+# before anything is run.
+# :::
+#
+# :::{caption} audit-rates
+# The other models in numbers, as in {numref}`audit-forest-rates`.
+# :::
 
 # %% [markdown]
 # A report has a lower bound on $\epsilon$ of each attack, too. An $(\epsilon, \delta)$-private training allows no attack with
@@ -434,8 +470,12 @@ results.show_table(
 
 # %% tags=["hide-input"]
 rules.show_settings(
-    "audit", {"A4": "A4: AUC of a twin less private", "A6": "A6: references less the loss"}, frame, name="audit-settings",
-    caption="Two claims of this chapter in every setting, over {param}`networks` networks of each recipe.")
+    "audit", {"A4": "A4: AUC of a twin less private", "A6": "A6: references less the loss"}, frame, name="audit-settings")
+
+# %% [markdown]
+# :::{caption} audit-settings
+# Two claims of this chapter in every setting, over {param}`networks` networks of each recipe.
+# :::
 
 # %% [markdown]
 # (audit-one-run)=
@@ -472,13 +512,19 @@ frame = pd.concat([frame, canaries], ignore_index=True)
 results.name({f"shown-{kind.replace(',', '').replace(' ', '-')}{'-gaussian' * (bound == 'Gaussian')}":
               metrics.estimate(canaries, kind, "epsilon", promised=8.0, bound=bound).value for bound in ("right guesses", "Gaussian") for kind in (
                   "gradients", "gradients, many runs", "mislabelled", "mislabelled, many runs", "natural", "in theory")}, ".2f")
-for bound, name, of in (("right guesses", "audit-one-run-bounds", "by the right guesses, for any mechanism"),
-                        ("Gaussian", "audit-gaussian-bounds", "if Gaussian noise hides each coin")):
-    results.show_table(
-        exhibits.one_run_table(canaries, bound), name=name,
-        caption="By the epsilon that was promised ($\\delta = 10^{-5}$): what the accountant says was spent, and lower bounds at a confidence of 95 %, "
-                f"{of}. *One run*: means over eight runs. *1,000 runs*: means over eight canaries. With 95 % intervals. *In theory*: nothing but the noise of that epsilon "
-                "hides 1,000 coins.")
+for bound, name in (("right guesses", "audit-one-run-bounds"), ("Gaussian", "audit-gaussian-bounds")):
+    results.show_table(exhibits.one_run_table(canaries, bound), name=name)
+
+# %% [markdown]
+# :::{caption} audit-one-run-bounds
+# By the epsilon that was promised ($\delta = 10^{-5}$): what the accountant says was spent, and lower bounds at a
+# confidence of 95 %, by the right guesses, for any mechanism. *One run*: means over eight runs. *1,000 runs*: means
+# over eight canaries. With 95 % intervals. *In theory*: nothing but the noise of that epsilon hides 1,000 coins.
+# :::
+#
+# :::{caption} audit-gaussian-bounds
+# As {numref}`audit-one-run-bounds`, if Gaussian noise hides each coin.
+# :::
 
 # %% [markdown]
 # Guesses throw much away. DP-SGD adds Gaussian noise, and who believes that nothing else hides a coin can ask how far apart the Gaussians of both coins

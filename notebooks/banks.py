@@ -55,12 +55,16 @@ frame, most = study.by_references(answers, targets, counts, draws)
 names = list(frame["attack"].unique())
 fig = drawing.lineplot(frame.assign(panel=frame["metric"].map(study.METRICS)), "references", "value", by="attack", panel="panel", log=True,
                        percent=True, sharey=False, rows=2, xlabel="references", ylabel="rate")
-figures.show(
-    fig, name="banks-references",
-    caption=f"AUC and true positive rates (TPR) at two false positive rates (FPR) against the number of references, on {bank}. Means over "
-    f"{targets} targets; 95 % intervals over pairs of targets and over records.",
-    alt=f"Three panels, AUC and the true positive rate at one percent and at one in a thousand false positives, against "
-    f"{counts[0]} to {counts[-1]} references on a logarithmic axis, a curve with intervals for each of {len(names)} attacks.")
+figures.show(fig, name="banks-references")
+
+# %% [markdown]
+# :::{caption} banks-references
+# :alt: Three panels, AUC and the true positive rate at one percent and at one in a thousand false positives, against up
+#   to {ours}`most` references on a logarithmic axis, a curve with intervals for each attack.
+#
+# AUC and true positive rates (TPR) at two false positive rates (FPR) against the number of references, on
+# {param}`bank`. Means over {param}`targets` targets; 95 % intervals over pairs of targets and over records.
+# :::
 
 # %% [markdown]
 # ## What is in a bank
@@ -82,9 +86,13 @@ answers
 listed = [name for name in published.ls()["name"] if name.startswith("bank/") and not name.endswith("-weights")]
 results.show_table(
     study.describe([published.load(name) for name in listed]), name="banks-there",
-    caption="The published banks: how many models, on what, how often they are right on their own members and on records that none "
-    "was trained on, the size of their answers, how long all of them together took to train and ask, and where.",
     formats={"right on members": ".3f", "right on others": ".3f", "megabytes": ".1f", "minutes": ".0f"})
+
+# %% [markdown]
+# :::{caption} banks-there
+# The published banks: how many models, on what, how often they are right on their own members and on records that none
+# was trained on, the size of their answers, how long all of them together took to train and ask, and where.
+# :::
 
 # %% [markdown]
 # The small models have three convolutions with batch normalisation and some 54,000 parameters, and were trained for 20 epochs.
@@ -132,11 +140,17 @@ by_attack = results.pivot_metrics(table, digits=4).set_index("attack")
 by_attack.rename(columns=study.METRICS)
 
 # %% tags=["hide-input"]
-figures.show(
-    drawing.roc(scores, members[target]), name="banks-roc",
-    caption=f"Five attacks on model {target} of {bank}, with {len(others)} references. Both axes are logarithmic, so false positive "
-    "rates below one percent take most of the picture. Grey: less than one record. Thin grey dashes: chance.",
-    alt="True against false positive rate on logarithmic axes, a curve for each of five attacks, the diagonal of chance dashed.")
+results.name({"roc-references": len(others)})
+figures.show(drawing.roc(scores, members[target]), name="banks-roc")
+
+# %% [markdown]
+# :::{caption} banks-roc
+# :alt: True against false positive rate on logarithmic axes, a curve for each of five attacks, the diagonal of chance
+#   dashed.
+#
+# Five attacks on the first model of {param}`bank`, with {ours}`roc-references` references. Both axes are logarithmic, so
+# false positive rates below one percent take most of the picture. Grey: less than one record. Thin grey dashes: chance.
+# :::
 
 # %% [markdown]
 # - **MALT** takes the loss as it is: a low loss means member ([Bayes-optimal attacks](bayes.ipynb)).
@@ -178,9 +192,7 @@ frame[frame["references"] == counts[-1]].tail(3)[columns]
 # %% tags=["hide-input"]
 last = frame[frame["references"] == counts[-1]]
 results.show_table(
-    results.pivot_metrics(last, digits=4).rename(columns=study.METRICS), name="banks-most",
-    caption=f"With {counts[-1]} references: means over {targets} targets, 95 % intervals over pairs of targets and records. "
-    "Differences of two attacks are known better than each alone, since both are judged on the same records.")
+    results.pivot_metrics(last, digits=4).rename(columns=study.METRICS), name="banks-most")
 
 first, second, ahead = study.lead(most, members[:targets], draws)
 value = frame.set_index(["metric", "attack", "references"])["value"].sort_index()
@@ -192,6 +204,12 @@ results.name({"malt": at_one["MALT", counts[-1]], "best-most": at_one[first, cou
 results.name({f"{name.lower()}-{word}": at_one[name, count] for name in ("RMIA", "LiRA") for word, count in chosen.items()}, ".1%")
 results.name({"lead": 100 * ahead}, ".2f")
 results.name({"malt-auc": value["auc", "MALT", counts[-1]]})
+
+# %% [markdown]
+# :::{caption} banks-most
+# With {ours}`most` references: means over {param}`targets` targets, 95 % intervals over pairs of targets and records.
+# Differences of two attacks are known better than each alone, since both are judged on the same records.
+# :::
 
 # %% [markdown]
 # ## Who is exposed?
@@ -231,12 +249,17 @@ rows = single[(single["ranking"] == single["attack"]) & (single["metric"] != "au
 rows = metrics.summary(rows, ["attack", "metric", "tenth"]).replace({"metric": {"found": "members", "accused": "non-members"}})
 fig = drawing.lineplot(rows, "tenth", "value", by="metric", panel="attack", percent=True, xlabel="tenth of the records",
                         ylabel="share called members")
-figures.show(
-    fig, name="banks-exposed",
-    caption=f"Share of members and of non-members that an attack calls members, at 1 % false alarms, in tenths of {exposed_records:,} training records of {bank}. "
-    "Records are ranked by how often the same attack finds them in one half of the models, and judged in the other. Bars are 95 % intervals over targets.",
-    alt="Three panels, of MALT, LiRA and RMIA, with a line for members and one for non-members against the tenth of the records, from those found most "
-    "often to those found least.")
+figures.show(fig, name="banks-exposed")
+
+# %% [markdown]
+# :::{caption} banks-exposed
+# :alt: Three panels, of MALT, LiRA and RMIA, with a line for members and one for non-members against the tenth of the
+#   records, from those found most often to those found least.
+#
+# Share of members and of non-members that an attack calls members, at 1 % false alarms, in tenths of
+# {param}`exposed_records` training records of {param}`bank`. Records are ranked by how often the same attack finds them
+# in one half of the models, and judged in the other. Bars are 95 % intervals over targets.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -266,11 +289,16 @@ tops = np.isin(images.y[few.trained], [images.classes.index(name) for name in ("
 results.name({"always": int((often == 1).sum()), "never": int((often == 0).sum()), "fashion": len(often)})
 results.name({"tops-always": tops[often == 1].mean(), "tops-all": tops.mean()}, ".0%")
 figures.show(
-    drawing.pictures(images, {"always\nfound": ranking[:9], "never\nfound": np.flatnonzero(often == 0)[:9]}), name="banks-gallery",
-    caption="FashionMNIST: nine of the images that LiRA finds under each of the networks of `bank/fashion-mlp` that were trained on them, and the "
-    "first nine of those that it never finds. Above each the label that it has in the data.",
-    alt="Two rows of nine small grey pictures of clothes with their labels. In the first are shirts, T-shirts, pullovers, a dress and trousers with a "
-    "pattern; in the second shoes and sandals, T-shirts, a dress and a pullover.")
+    drawing.pictures(images, {"always\nfound": ranking[:9], "never\nfound": np.flatnonzero(often == 0)[:9]}), name="banks-gallery")
+
+# %% [markdown]
+# :::{caption} banks-gallery
+# :alt: Two rows of nine small grey pictures of clothes with their labels. In the first are shirts, T-shirts, pullovers,
+#   a dress and trousers with a pattern; in the second shoes and sandals, T-shirts, a dress and a pullover.
+#
+# FashionMNIST: nine of the images that LiRA finds under each of the networks of `bank/fashion-mlp` that were trained on
+# them, and the first nine of those that it never finds. Above each the label that it has in the data.
+# :::
 
 # %% [markdown]
 # {ours}`always` of {ours}`fashion` images are found under every network that was trained on them, and {ours}`never` under none. Of the first
@@ -300,13 +328,21 @@ results.name({f"onion-exposed-{how}": left("the exposed", f"{how} them").value f
 results.name({"onion-contrast": 100 * (change["the exposed"] - change["drawn by lot"]).interval()}, ".1f")
 results.show_table(
     results.percent_table(at_one.rename(columns={"taken": "taken out"}), "taken out", ("trained",), {
-        ("with them",): "found of the others, trained with them", ("without them",): "trained without them"}), name="banks-onion",
-    caption="What LiRA finds of the records that are left, at 1 % false alarms, in percent with 95 % intervals over 16 networks and records: when the "
-    "networks were trained with the eighth that is taken out, and when they were trained without it.")
+        ("with them",): "found of the others, trained with them", ("without them",): "trained without them"}), name="banks-onion")
 asked = pd.concat([exposed, retrained], ignore_index=True)
 rules.show_settings(
-    "banks", {"E1": "E1: first tenth less all records", "E5": "E5: without the exposed less by lot"}, asked, name="banks-settings",
-    caption="Both claims of this page in every setting. Left: a bank, and by whom its records are ranked. Right: an attack, and what is measured.")
+    "banks", {"E1": "E1: first tenth less all records", "E5": "E5: without the exposed less by lot"}, asked, name="banks-settings")
+
+# %% [markdown]
+# :::{caption} banks-onion
+# What LiRA finds of the records that are left, at 1 % false alarms, in percent with 95 % intervals over 16 networks and
+# records: when the networks were trained with the eighth that is taken out, and when they were trained without it.
+# :::
+#
+# :::{caption} banks-settings
+# Both claims of this page in every setting. Left: a bank, and by whom its records are ranked. Right: an attack, and
+# what is measured.
+# :::
 
 # %% [markdown]
 # :::{finding}

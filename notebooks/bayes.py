@@ -76,12 +76,17 @@ attacked = bank.members[0:2 * targets:2][:, bank.members.any(0)]
 results.name({f"{attack.lower()}-{name}": number(table_2, attack, metric) for attack in ("MALT", "MAST")
               for name, metric in (("accuracy", "accuracy"), ("tpr", "tpr_at_fpr=0.01"))}, ".1%")
 figures.show(
-    drawing.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc",
-    caption="Training images that are found (true positive rate) against false alarms (false positive rate), on logarithmic axes. "
-            "MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` "
-            "networks, with a band from the lowest to the highest; dashed: guessing.",
-    alt="ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the members and MAST "
-        "{ours}`mast-tpr:value`; the dashed line of guessing is at one percent there.")
+    drawing.roc({name: scores[name] for name in ("MALT", "MAST")}, attacked), name="bayes-roc")
+
+# %% [markdown]
+# :::{caption} bayes-roc
+# :alt: ROC curves on logarithmic axes. At a false positive rate of one percent MALT finds {ours}`malt-tpr:value` of the
+#   members and MAST {ours}`mast-tpr:value`; the dashed line of guessing is at one percent there.
+#
+# Training images that are found (true positive rate) against false alarms (false positive rate), on logarithmic axes.
+# MALT has one threshold on the loss for all images, MAST one for each image. Mean over {param}`targets` networks, with
+# a band from the lowest to the highest; dashed: guessing.
+# :::
 
 # %% [markdown]
 # Alexandre Sablayrolles, Matthijs Douze, Cordelia Schmid, Yann Ollivier and Hervé Jégou, *White-box vs Black-box: Bayes Optimal Strategies for Membership
@@ -105,12 +110,18 @@ threshold = -metrics.best_threshold(scores["MALT"][0], attacked[0])  # one for a
 results.name({"told-apart": float(exhibits.told_apart(losses, threshold).mean()),
               "below-diagonal": float(np.mean(losses["inside"] < losses["outside"]))}, ".0%")
 figures.explore(
-    exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea",
-    instructions="Move the one threshold. Which images does it tell apart? Point at a dot for its losses under single networks.",
-    caption="Mean loss with training on an image against mean loss without. Dashed: the diagonal. Solid lines: one threshold for all images. "
-            "Marked: the images that it tells apart. Lower losses are drawn at 0.0001.",
-    alt="Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. Two lines at the same loss cut it into "
-        "quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.")
+    exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea")
+
+# %% [markdown]
+# :::{caption} bayes-idea
+# :alt: Scatter plot on logarithmic axes, mean loss with training on the image against mean loss without. Two lines at
+#   the same loss cut it into quarters; the dots of the lower right quarter, {ours}`told-apart` of all, are marked.
+# :instructions: Move the one threshold. Which images does it tell apart? Point at a dot for its losses under single
+#   networks.
+#
+# Mean loss with training on an image against mean loss without. Dashed: the diagonal. Solid lines: one threshold for
+# all images. Marked: the images that it tells apart. Lower losses are drawn at 0.0001.
+# :::
 
 # %% [markdown]
 # Training on an image lowers its loss: {ours}`below-diagonal` lie below the diagonal. But a single threshold tells apart only those in the lower right quarter, {ours}`told-apart` of all.
@@ -196,12 +207,17 @@ closed = theory.gaussian_auc(gaussian_dimension, members=50)
 # %% tags=["hide-input"]
 results.name({f"closed-{name.lower()}": value for name, value in closed.items()}
              | {f"gaussian-{name.lower()}": number(figure_1, name, "auc") for name in closed})
-figures.show(
-    exhibits.figure_one(played), name="bayes-figure-1",
-    caption="**Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis, with one "
-            "threshold for all (MALT, scores centred) and with one for each record (MAST, which knows the true centre).",
-    alt="Two histograms of scores of members and of non-members over the same axis. AUC over 200 games and in closed form: MALT {ours}`gaussian-malt:value` and "
-        "{ours}`closed-malt`, MAST {ours}`gaussian-mast:value` and {ours}`closed-mast`.")
+figures.show(exhibits.figure_one(played), name="bayes-figure-1")
+
+# %% [markdown]
+# :::{caption} bayes-figure-1
+# :alt: Two histograms of scores of members and of non-members over the same axis. AUC over 200 games and in closed
+#   form: MALT {ours}`gaussian-malt:value` and {ours}`closed-malt`, MAST {ours}`gaussian-mast:value` and
+#   {ours}`closed-mast`.
+#
+# **Figure 1 of the paper**: scores of one game, $n = 100$, $d =$ {param}`gaussian_dimension`, on one axis, with one
+# threshold for all (MALT, scores centred) and with one for each record (MAST, which knows the true centre).
+# :::
 
 # %% [markdown]
 # MALT's score contains how far a record lies from the centre of all records, which has nothing to do with training. MAST takes that out:
@@ -225,11 +241,15 @@ results.name({f"fit-{side}": metrics.estimate(own, "model", f"{name}_accuracy").
     "lira-tpr": number(own, "LiRA", "tpr_at_fpr=0.01"), "soft-tpr": number(own, "MAST (softmin)", "tpr_at_fpr=0.01")} | {
     f"{word}-accuracy": number(own, f"MAST ({name}", "accuracy") for word, name in (("mean", "mean out)"), ("hot", "softmin), T = 1"))}, ".1%")
 results.name({"mast-lead": 100 * (metrics.estimate(own, "MAST", "accuracy") - metrics.estimate(own, "MALT", "accuracy")).value}, ".1f")
-results.show_table(
-    exhibits.table_two(table_2), name="bayes-table-2",
-    caption="**Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 % intervals over networks "
-            "and images. Shadow models are judged on {param}`shadow_records` of the images, which taught their classifier, too. The paper quotes its first two numbers from other papers. *Mean out*: the "
-            "threshold is the mean loss. *Softmin*: the soft minimum. FPR is the share of false alarms, TPR that of members found.")
+results.show_table(exhibits.table_two(table_2), name="bayes-table-2")
+
+# %% [markdown]
+# :::{caption} bayes-table-2
+# **Table 2 of the paper**, in percent: {param}`targets` networks, {param}`references` references each, with 95 %
+# intervals over networks and images. Shadow models are judged on {param}`shadow_records` of the images, which taught
+# their classifier, too. The paper quotes its first two numbers from other papers. *Mean out*: the threshold is the mean
+# loss. *Softmin*: the soft minimum. FPR is the share of false alarms, TPR that of members found.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -260,21 +280,29 @@ of_own = constants[(constants["data"] == "Table 2") & (constants["metric"] == "a
 results.name({"other-banks": len(others), "learned-t": of_own["value"].mode()[0]})
 of_small = constants.query("data == 'cifar10-small' and metric == 'accuracy'")["value"]
 results.name({"small-t": results.NOT_RUN if of_small.empty else of_small.mode()[0]}, "g")
-figures.show(
-    exhibits.temperature(by_temperature, constants), name="bayes-temperature",
-    caption="Accuracy, with the best threshold, and true positive rate of MAST with the soft minimum at each temperature, on three banks with "
-            "{param}`references` references; means over {param}`targets` targets. Rings: the temperature that the attacker's own models choose most often. "
-            "Dotted, in the same colour: MALT.",
-    alt="Two panels against the temperature on a logarithmic axis, accuracy and true positive rate, a line a bank, each with a ring at the temperature that "
-        "is chosen most often, {ours}`learned-t` for the accuracy on the networks of Table 2; dotted lines for MALT.")
+figures.show(exhibits.temperature(by_temperature, constants), name="bayes-temperature")
 ran = {"Table 2": {"dataset": dataset, "architecture": architecture, "members": records // 2, "epochs": epochs},
        "Table 3": {"dataset": sweep_dataset, "architecture": sweep_architectures[0], "epochs": sweep_epochs}}
 rules.show_settings(
     "bayes", {"C11": "C11: MAST less MALT, accuracy", "A1": "A1: MAST less MALT, TPR at 1 %",
               "A4": "A4: soft minimum less MALT, accuracy", "A5": "A5: LiRA less MAST, TPR at 1 %"},
-    asked, run=ran, name="bayes-settings",
-    caption="Four claims in every setting, a bank and a number of references, over {param}`setting_targets` targets of each bank and at most 10,000 of its records. "
-            "The soft minimum has a learned temperature.")
+    asked, run=ran, name="bayes-settings")
+
+# %% [markdown]
+# :::{caption} bayes-temperature
+# :alt: Two panels against the temperature on a logarithmic axis, accuracy and true positive rate, a line a bank, each
+#   with a ring at the temperature that is chosen most often, {ours}`learned-t` for the accuracy on the networks of
+#   Table 2; dotted lines for MALT.
+#
+# Accuracy, with the best threshold, and true positive rate of MAST with the soft minimum at each temperature, on three
+# banks with {param}`references` references; means over {param}`targets` targets. Rings: the temperature that the
+# attacker's own models choose most often. Dotted, in the same colour: MALT.
+# :::
+#
+# :::{caption} bayes-settings
+# Four claims in every setting, a bank and a number of references, over {param}`setting_targets` targets of each bank
+# and at most 10,000 of its records. The soft minimum has a learned temperature.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -314,9 +342,14 @@ results.name({"n-large": max(fits), "n-small": first, **{name: number(table_1, a
     ("calibrated-auc", "calibrated loss"), ("matt-auc", "MATT"), ("malt-auc-1", "MALT"))}})
 results.show_table(
     exhibits.table_one(table_1, {("0-1", "auc"): "0-1", ("MALT", "balanced_accuracy"): "MALT", ("MATT", "balanced_accuracy"): "MATT",
-                                 ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1",
-    caption="**Table 1 of the paper**, attack accuracies in percent, means over {param}`seeds` splits of one pool of images. MALT and MATT have the best "
-            "threshold for the very images that are judged, as in the paper; random numbers show what that alone is worth. 0-1 needs none: 95 % interval.")
+                                 ("noise", "balanced_accuracy"): "random numbers"}), name="bayes-table-1")
+
+# %% [markdown]
+# :::{caption} bayes-table-1
+# **Table 1 of the paper**, attack accuracies in percent, means over {param}`seeds` splits of one pool of images. MALT
+# and MATT have the best threshold for the very images that are judged, as in the paper; random numbers show what that
+# alone is worth. 0-1 needs none: 95 % interval.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -380,8 +413,12 @@ results.show_table(
 results.show_table(
     attacks.threat_model({"0-1": baselines.gap, "Shadow models": baselines.shadow_models, "MALT": bayes.malt,
                           "MAST": bayes.mast, "MATT": bayes.matt}),
-    name="bayes-threat-model",
-    caption="What each attack needs for its score, as declared by the function that computes it.")
+    name="bayes-threat-model")
+
+# %% [markdown]
+# :::{caption} bayes-threat-model
+# What each attack needs for its score, as declared by the function that computes it.
+# :::
 
 # %% [markdown]
 # ### Theorem 1, and a correction
@@ -406,10 +443,14 @@ results.show_table(
 # %% tags=["hide-input"]
 theory_results, errors = study.theorems(seed)
 results.show_table(
-    errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e"),
-    caption="Each theorem errs by at most this against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of the other records "
-            "before the model is seen. Last two columns: how far apart the posteriors of one record are under two models with the same loss on *it*, "
-            "and under two with the same loss on *all* records.")
+    errors.set_index(["n", "T", "prior"]), name="bayes-enumeration-table", formats=dict.fromkeys(("Theorem 1", "Theorem 2", "on all"), ".0e"))
+
+# %% [markdown]
+# :::{caption} bayes-enumeration-table
+# Each theorem errs by at most this against Bayes' rule by enumeration. *As printed*: Theorem 1 averaged over the law of
+# the other records before the model is seen. Last two columns: how far apart the posteriors of one record are under two
+# models with the same loss on *it*, and under two with the same loss on *all* records.
+# :::
 
 # %% [markdown]
 # ### What privacy buys
@@ -429,14 +470,22 @@ results.show_table(
 # %% tags=["hide-input"]
 results.show_table(
     exhibits.table_one(table_1, {("model", f"{name}_accuracy"): title for name, title in (("train", "on members"), ("validation", "on other images"))}),
-    name="bayes-table-1-models",
-    caption="**Table 1 of the paper, model accuracy in percent**, with 95 % intervals over {param}`seeds` splits. Penalties are chosen by cross-validation, as in the paper.")
+    name="bayes-table-1-models")
 results.show_table(
     exhibits.table_one(table_1, {(attack, metric): f"{attack} {side}" for metric, side in (
         ("average_precision_non_members", "test"), ("average_precision", "train")) for attack in ("MALT", "MATT")}),
-    name="bayes-table-1-map",
-    caption="**Table 1 of the paper, mean average precision in percent**: *test* finds non-members by high loss, *train* finds members by low loss. "
-            "Ours with 95 % intervals over splits; 50 is chance.")
+    name="bayes-table-1-map")
+
+# %% [markdown]
+# :::{caption} bayes-table-1-models
+# **Table 1 of the paper, model accuracy in percent**, with 95 % intervals over {param}`seeds` splits. Penalties are
+# chosen by cross-validation, as in the paper.
+# :::
+#
+# :::{caption} bayes-table-1-map
+# **Table 1 of the paper, mean average precision in percent**: *test* finds non-members by high loss, *train* finds
+# members by low loss. Ours with 95 % intervals over splits; 50 is chance.
+# :::
 
 # %% [markdown]
 # ### Augmentation: Table 3
@@ -454,10 +503,15 @@ table_3 = study.table_3(banks, draws)
 
 # %% tags=["hide-input"]
 results.name({"sweep-lead": rules.number_of("bayes", "C12", table_3)}, ".1f")
-results.show_table(
-    exhibits.table_three(table_3), name="bayes-table-3",
-    caption="**Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and their records. Ours: "
-            "{param}`sweep_dataset:title`, recipes {param}`augmentations`; the paper's: ImageNet, ResNet-101 beside our first network. Of VGG-16 we have no twin: a second network on {param}`sweep_dataset:title` takes an hour of two cores and says no more of ImageNet. *Shift* and *crop* are our second and third recipe.")
+results.show_table(exhibits.table_three(table_3), name="bayes-table-3")
+
+# %% [markdown]
+# :::{caption} bayes-table-3
+# **Table 3 of the paper**, attack accuracy in percent, with 95 % intervals over {param}`sweep_models` networks and
+# their records. Ours: {param}`sweep_dataset:title`, recipes {param}`augmentations`; the paper's: ImageNet, ResNet-101
+# beside our first network. Of VGG-16 we have no twin: a second network on {param}`sweep_dataset:title` takes an hour of
+# two cores and says no more of ImageNet. *Shift* and *crop* are our second and third recipe.
+# :::
 
 # %% [markdown]
 # :::{finding}

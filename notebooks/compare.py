@@ -75,13 +75,17 @@ for means in exhibits.HAVE:
         row = of_guide.loc[(means, fit)] if (means, fit) in of_guide.index else None
         results.name({f"guide-{means}-{word}": results.NOT_RUN if row is None else f"{row['attack']} ({row['good']} of {row['settings']})"})
         results.name({f"guide-{means}-{bank}": results.NOT_RUN if row is None else row["rates"][shown[bank].name] for bank in of_banks}, ".1%")
-figures.show(
-    exhibits.references_figure(frame), name="compare-references",
-    caption="The share of the members found at 1 % false alarms, against the number of reference models that a record is compared with. Those of offline "
-            "attacks and of the calibrated loss were all trained without the record, of the others half. {param}`targets` targets of each bank, all its training "
-            "records; 95 % intervals over targets and records.",
-    alt=f"{len(cases)} panels, one a bank, of curves against the number of references on a logarithmic axis, one for each attack with bars; MALT, "
-        "which has no references, is a level line.")
+figures.show(exhibits.references_figure(frame), name="compare-references")
+
+# %% [markdown]
+# :::{caption} compare-references
+# :alt: Panels, one a bank, of curves against the number of references on a logarithmic axis, one for each attack with
+#   bars; MALT, which has no references, is a level line.
+#
+# The share of the members found at 1 % false alarms, against the number of reference models that a record is compared
+# with. Those of offline attacks and of the calibrated loss were all trained without the record, of the others half.
+# {param}`targets` targets of each bank, all its training records; 95 % intervals over targets and records.
+# :::
 
 # %% [markdown]
 # Each chapter before follows one paper, and each paper chooses data, references and queries. Here networks, records and references are the same for
@@ -148,11 +152,14 @@ by_hand = {"loss": bayes.malt(loss[0]), "ratio": p[0] / usual}
 # these.
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.guide_table(choices), name="compare-guide",
-    caption="Read down as long as the lines are true of you, and across by the target. The attack of a cell is, of those that use just these "
-            "references, the best, or not told from the best at 95 %, in most settings, a bank at 1 % or 0.1 % false alarms, by every second target. In brackets: in how "
-            "many settings it is so on the other targets.")
+results.show_table(exhibits.guide_table(choices), name="compare-guide")
+
+# %% [markdown]
+# :::{caption} compare-guide
+# Read down as long as the lines are true of you, and across by the target. The attack of a cell is, of those that use
+# just these references, the best, or not told from the best at 95 %, in most settings, a bank at 1 % or 0.1 % false
+# alarms, by every second target. In brackets: in how many settings it is so on the other targets.
+# :::
 
 # %%
 shared = study.sharing(banks, targets, draws)
@@ -168,8 +175,13 @@ results.name({"unsure-loss": study.member_loss(unsure), "heart-loss": max(study.
 rules.show_settings(
     "compare", {"K1": "RMIA less LiRA, two references", "K3": "LiRA, own spreads, less RMIA, most references",
                 "K7": "calibrated loss less loss, one reference", "K10": "a reference that shares half less one that shares nothing"},
-    pd.concat([by_rate, study.at_rates(shared)]), name="compare-settings",
-    caption="Four claims about the share of members found in every setting, a bank and a rate of false alarms, over {param}`targets` targets and all records.")
+    pd.concat([by_rate, study.at_rates(shared)]), name="compare-settings")
+
+# %% [markdown]
+# :::{caption} compare-settings
+# Four claims about the share of members found in every setting, a bank and a rate of false alarms, over
+# {param}`targets` targets and all records.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -222,12 +234,18 @@ results.name({"spared": metric_of(of_recipes, "LiRA, a Gaussian each, 18 queries
              | {f"heart-{word}": metric_of(all_attacks, attack, study.METRICS[1], **by_heart) for word, attack in (
                  ("once", "LiRA"), ("twice", "LiRA, 2 queries"), ("often", "LiRA, 18 queries"))}, ".1%")
 figures.show(
-    exhibits.queries_figure(pd.concat([all_attacks, of_recipes]), compared), name="compare-queries",
-    caption="Members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the "
-            "recipes with all others. Answers are joined by the mean of their log odds, but for *a Gaussian each*; curvature takes differences of forty. Small "
-            "networks on a whole set were trained without augmentation, those that know CIFAR-100 by heart with flips. 95 % intervals over targets and "
-            "images.",
-    alt="A panel for each set of which more than one answer is known: curves against the number of queries, one for each attack that was asked so often.")
+    exhibits.queries_figure(pd.concat([all_attacks, of_recipes]), compared), name="compare-queries")
+
+# %% [markdown]
+# :::{caption} compare-queries
+# :alt: A panel for each set of which more than one answer is known: curves against the number of queries, one for each
+#   attack that was asked so often.
+#
+# Members found at 1 % false alarms, against the queries about a record, with {param}`compared` references, the recipes
+# with all others. Answers are joined by the mean of their log odds, but for *a Gaussian each*; curvature takes
+# differences of forty. Small networks on a whole set were trained without augmentation, those that know CIFAR-100 by
+# heart with flips. 95 % intervals over targets and images.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -249,10 +267,14 @@ ends = {"share": (shared["data"].iloc[0], "calibrated loss"), "tested": (shared[
 results.name({"tested": shared["data"].iloc[-1]} | {f"{word}-{overlap}": metrics.estimate(
     shared[shared["data"] == of_set], attack, study.METRICS[1], overlap=overlap).interval((0.0, 1.0))
     for word, (of_set, attack) in ends.items() for overlap in ("half", "nothing")}, ".1%")
-results.show_table(
-    exhibits.sharing_table(shared), name="compare-sharing",
-    caption="One reference that shares half of the target's training records, and one that shares none, in percent with 95 % intervals over "
-            "at most {param}`targets` targets and their records, on the banks that have test images. Judged are the members that neither reference knows, and these.")
+results.show_table(exhibits.sharing_table(shared), name="compare-sharing")
+
+# %% [markdown]
+# :::{caption} compare-sharing
+# One reference that shares half of the target's training records, and one that shares none, in percent with 95 %
+# intervals over at most {param}`targets` targets and their records, on the banks that have test images. Judged are the
+# members that neither reference knows, and these.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -269,13 +291,20 @@ pairs = exhibits.beside(deep, [scores for _, scores in played], compared)
 scores, members = pairs[shown["first"].name]
 figures.explore(
     explore.two_attacks(pairs, ("MALT", "RMIA")), drawing.roc({name: scores[name] for name in ("MALT", "RMIA")}, members),
-    name="compare-versus",
-    instructions="Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members among the records looked at, "
-                 "and what a wrong accusation costs in right ones. When does accusing nobody pay best?",
-    caption="Two attacks on the same records, with {param}`compared` references where they need some, means over {param}`targets` targets: both ROCs, "
-            "and of a thousand records who is accused, rightly and wrongly. The net gain is right accusations less wrong ones times their cost.",
-    alt="Two ROC curves on logarithmic axes. In the chart that can be moved a line stands at the rate allowed, and beside the curves is a square of a "
-        "thousand small squares for each attack, coloured by members missed, right and wrong accusations, and others left alone.")
+    name="compare-versus")
+
+# %% [markdown]
+# :::{caption} compare-versus
+# :alt: Two ROC curves on logarithmic axes. In the chart that can be moved a line stands at the rate allowed, and beside
+#   the curves is a square of a thousand small squares for each attack, coloured by members missed, right and wrong
+#   accusations, and others left alone.
+# :instructions: Choose a set and two attacks. Then move the false positive rate that is allowed, the share of members
+#   among the records looked at, and what a wrong accusation costs in right ones. When does accusing nobody pay best?
+#
+# Two attacks on the same records, with {param}`compared` references where they need some, means over {param}`targets`
+# targets: both ROCs, and of a thousand records who is accused, rightly and wrongly. The net gain is right accusations
+# less wrong ones times their cost.
+# :::
 
 # %% [markdown]
 # ## What held and what did not
@@ -350,27 +379,40 @@ figures.explore(
 # ### All attacks, with the same references
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.main_table(all_attacks, compared), name="compare-table",
-    caption="Share of the members found at 1 % false alarms, in percent, by every attack with {param}`compared` references or with none; guessing "
-            "finds 1 %. *Trained*: references were trained *without* the record, or half of them with it, *both*. References and queries are those of "
-            "one record; RMIA asks the target about 2,000 further images once, or about judged ones where all images train some model. "
-            "95 % intervals over {param}`targets` targets and the first 4,000 records, of which costly signals were measured. Attacks whose scores are few numbers, such as *0-1*, have no "
-            "threshold for so few alarms. LiRA's released code scores offline by the density of its Gaussian, so that too low a confidence counts for "
-            "membership, too.")
+results.show_table(exhibits.main_table(all_attacks, compared), name="compare-table")
+
+# %% [markdown]
+# :::{caption} compare-table
+# Share of the members found at 1 % false alarms, in percent, by every attack with {param}`compared` references or with
+# none; guessing finds 1 %. *Trained*: references were trained *without* the record, or half of them with it, *both*.
+# References and queries are those of one record; RMIA asks the target about 2,000 further images once, or about judged
+# ones where all images train some model. 95 % intervals over {param}`targets` targets and the first 4,000 records, of
+# which costly signals were measured. Attacks whose scores are few numbers, such as *0-1*, have no threshold for so few
+# alarms. LiRA's released code scores offline by the density of its Gaussian, so that too low a confidence counts for
+# membership, too.
+# :::
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.rates_table(choices), name="compare-rates",
-    caption="What the attacks of {numref}`compare-guide` find at 1 % false alarms, in percent with 95 % intervals, on the targets that did not choose them.")
-results.show_table(
-    exhibits.regimes_table(cases), name="compare-regimes",
-    caption="The networks that are attacked: each was trained on half of the training records. *Others* are test images, or the other half where all images "
-            "train some model. *By heart* are networks that are right on all members but a few in a thousand.")
-results.show_table(
-    exhibits.access_table(), name="compare-access",
-    caption="What each attack needs, as declared by the function that computes it. Thresholds that are named there are for whoever must say yes or "
-            "no; rankings do without.")
+results.show_table(exhibits.rates_table(choices), name="compare-rates")
+results.show_table(exhibits.regimes_table(cases), name="compare-regimes")
+results.show_table(exhibits.access_table(), name="compare-access")
+
+# %% [markdown]
+# :::{caption} compare-rates
+# What the attacks of {numref}`compare-guide` find at 1 % false alarms, in percent with 95 % intervals, on the targets
+# that did not choose them.
+# :::
+#
+# :::{caption} compare-regimes
+# The networks that are attacked: each was trained on half of the training records. *Others* are test images, or the
+# other half where all images train some model. *By heart* are networks that are right on all members but a few in a
+# thousand.
+# :::
+#
+# :::{caption} compare-access
+# What each attack needs, as declared by the function that computes it. Thresholds that are named there are for whoever
+# must say yes or no; rankings do without.
+# :::
 
 # %% [markdown]
 # ### The same attack on another recipe
@@ -382,9 +424,14 @@ results.name({word: metrics.estimate(of_recipes, "LiRA", "auc", augmentation=aug
     ("auc-short", "none", 5), ("auc-long", "none", 20), ("auc-augmented", "flips and crops", 20))}, ".2f")
 results.show_table(
     exhibits.reported_table(pd.concat([frame, of_recipes]), [*(case for case in cases if case.name in exhibits.NETWORKS), *recipes]),
-    name="compare-recipe",
-    caption="LiRA and RMIA on CIFAR-10, in percent: as papers {cite}`carlini2022membership,zarifzadeh2024low,brannvall2026exponential` and users of "
-            "Privacy Meter report them, and ours with 95 % intervals. What is not stated, or not resolved, has a dash. Both of Brännvall's are by the same code.")
+    name="compare-recipe")
+
+# %% [markdown]
+# :::{caption} compare-recipe
+# LiRA and RMIA on CIFAR-10, in percent: as papers
+# {cite}`carlini2022membership,zarifzadeh2024low,brannvall2026exponential` and users of Privacy Meter report them, and
+# ours with 95 % intervals. What is not stated, or not resolved, has a dash. Both of Brännvall's are by the same code.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -410,9 +457,13 @@ odds = log_odds(loss)
 lira = baselines.lira_offline(odds[0], odds[others], knows, fixed_variance=True)
 dealt = game_cards.deal(pool.x, pool.y, pool.classes, loss[0], loss[others], knows, inside[0],
                         {"MALT": by_hand["loss"], "LiRA": lira}, seed=seed)
-game_cards.show(
-    dealt, name="compare-game",
-    caption="Half of these records were used to train the target. Losses in nats; references are those that were not trained on the record.")
+game_cards.show(dealt, name="compare-game")
+
+# %% [markdown]
+# :::{caption} compare-game
+# Half of these records were used to train the target. Losses in nats; references are those that were not trained on the
+# record.
+# :::
 
 # %% [markdown]
 # (compare-claims)=

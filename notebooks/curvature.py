@@ -69,12 +69,19 @@ probe = probes.loc[probes["left"].idxmax()]
 results.name({"strangers": len(probes), "strangers-left": int(probes["left"].sum())})
 results.name({"q-label": probe["q"], "q-hessian": probe["product"], "mean-q": probes["q"].abs().mean(), "mean-hessian": probes["product"].abs().mean()}, ".2g")
 figures.explore(
-    exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea",
-    instructions="Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the label: where does it matter?",
-    caption="One estimate of curvature, $q$, of one image that the network was not trained on and gets wrong: its size against the step $h$, with the image's label and with the "
-            "network's own. Dashed: the Hessian's number, on the piece of the network around the image. Dotted: the step of the authors' code.",
-    alt="Size of the estimate q against the step on logarithmic axes, for the image's label and for the network's own, with a level line for the "
-        "Hessian's own number. The two curves agree at small steps and part at larger ones.")
+    exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea")
+
+# %% [markdown]
+# :::{caption} curvature-idea
+# :alt: Size of the estimate q against the step on logarithmic axes, for the image's label and for the network's own,
+#   with a level line for the Hessian's own number. The two curves agree at small steps and part at larger ones.
+# :instructions: Move the step. Up to which step is the estimate the Hessian's own number (dashed)? Then change the
+#   label: where does it matter?
+#
+# One estimate of curvature, $q$, of one image that the network was not trained on and gets wrong: its size against the
+# step $h$, with the image's label and with the network's own. Dashed: the Hessian's number, on the piece of the network
+# around the image. Dotted: the step of the authors' code.
+# :::
 
 # %% [markdown]
 # **At that step differences of losses measure kinks, and not the Hessian alone.** For this image they give {ours}`q-label`, and the Hessian {ours}`q-hessian`. The network has not seen and gets
@@ -98,10 +105,15 @@ figures.explore(
 
 # %% tags=["hide-input"]
 points, losses = study.four_points(networks.model(0), images.x[int(probe["record"])], int(probe["label"]), 200 * measure.STEP, seed)
-figures.show(
-    exhibits.four_losses(points, losses), name="curvature-four",
-    caption="The image and the four points around it, each with its loss. So that the step can be seen it is 200 times the released one.",
-    alt="Five small pictures in a row, an image of clothing and four grainy copies of it, with a loss below each.")
+figures.show(exhibits.four_losses(points, losses), name="curvature-four")
+
+# %% [markdown]
+# :::{caption} curvature-four
+# :alt: Five small pictures in a row, an image of clothing and four grainy copies of it, with a loss below each.
+#
+# The image and the four points around it, each with its loss. So that the step can be seen it is 200 times the released
+# one.
+# :::
 
 # %% [markdown]
 # ```{admonition} The paper's score
@@ -217,16 +229,25 @@ for word, name in (("lr", study.LR), ("mast", "MAST")):
         references=f"{min(references, len(known) - 2)} references").interval()}, ".1%")
 choices = played[second][1].query("attack == @study.BOTH and metric == 'auc' and views == '1 view'")
 results.name({"left-out": (choices["choice"] == "0").mean()}, ".0%")
-results.show_table(
-    exhibits.five_methods(frame), name="curvature-five",
-    caption="Five methods on the image alone, in percent, with {param}`references` references, or all there are, and 95 % intervals over networks and images: AUC, and members found at 1 % false alarms. "
-            "*LiRA + curvature* adds to LiRA's log ratio so much of the curvature's as the attacker's own networks suggest.")
+results.show_table(exhibits.five_methods(frame), name="curvature-five")
+
+# %% [markdown]
+# :::{caption} curvature-five
+# Five methods on the image alone, in percent, with {param}`references` references, or all there are, and 95 % intervals
+# over networks and images: AUC, and members found at 1 % false alarms. *LiRA + curvature* adds to LiRA's log ratio so
+# much of the curvature's as the attacker's own networks suggest.
+# :::
 
 # %% tags=["hide-input"]
 at_1 = frame[frame["study"].ne("measures") | frame["measure"].eq("1 %")]
 rules.show_settings(
-    "curvature", {"A3": "LiRA less curvature", "A4": "curvature added, less LiRA"}, at_1, name="curvature-settings",
-    caption="Members found at 1 % false alarms in every setting. Left: LiRA less the best of the curvature's log ratio, NLL and LR from as many views. Right: LiRA with curvature added, less LiRA.")
+    "curvature", {"A3": "LiRA less curvature", "A4": "curvature added, less LiRA"}, at_1, name="curvature-settings")
+
+# %% [markdown]
+# :::{caption} curvature-settings
+# Members found at 1 % false alarms in every setting. Left: LiRA less the best of the curvature's log ratio, NLL and LR
+# from as many views. Right: LiRA with curvature added, less LiRA.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -249,14 +270,23 @@ rules.show_settings(
 
 # %% tags=["hide-input"]
 figures.show(
-    exhibits.figure_4(played[first][2], curved[first].members[:targets]), name="curvature-figure-4",
-    caption="**Figure 4 of the paper**, six of its methods as released, from two views where they take two, and LiRA as in its own paper: members found (true positive rate) against false alarms, mean over "
-            "networks that know by heart. Hollow, in the colour of the method: the paper's Table 5, of ResNet-18. Dashed: guessing.",
-    alt="ROC curves of six attacks on logarithmic axes, with the paper's points at a false positive rate of one in a thousand as hollow marks, and a "
-        "dashed line of guessing below them.")
+    exhibits.figure_4(played[first][2], curved[first].members[:targets]), name="curvature-figure-4")
 rules.show_settings(
-    "curvature", {"C3": "NLL less the best other, AUC", "C4": "LR less the best other, TPR at 0.1 %"}, frame, name="curvature-claims",
-    caption="Two claims of the paper in every setting, all eight methods as released: the lead over the best other method.")
+    "curvature", {"C3": "NLL less the best other, AUC", "C4": "LR less the best other, TPR at 0.1 %"}, frame, name="curvature-claims")
+
+# %% [markdown]
+# :::{caption} curvature-figure-4
+# :alt: ROC curves of six attacks on logarithmic axes, with the paper's points at a false positive rate of one in a
+#   thousand as hollow marks, and a dashed line of guessing below them.
+#
+# **Figure 4 of the paper**, six of its methods as released, from two views where they take two, and LiRA as in its own
+# paper: members found (true positive rate) against false alarms, mean over networks that know by heart. Hollow, in the
+# colour of the method: the paper's Table 5, of ResNet-18. Dashed: guessing.
+# :::
+#
+# :::{caption} curvature-claims
+# Two claims of the paper in every setting, all eight methods as released: the lead over the best other method.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -319,21 +349,34 @@ rules.show_settings(
 # %% tags=["hide-input"]
 results.name({f"{word}-few": number(name, "tpr_at_fpr=0.001", views="2 views", references=f"{count} references")
               for word, name, count in (("lr", study.LR, counts[0]), ("lira", study.LIRA, counts[0]), ("mast", "MAST", counts[0]), ("released", study.RELEASED, references))}, ".1%")
-results.show_table(
-    exhibits.table_one(frame), name="curvature-table-1",
-    caption="**Table 1 of the paper**, in percent, the eight methods as released, {param}`references` references or all there are, 95 % intervals over networks and images; accuracy is a {ref}`peak <peak-accuracy>`. Curvature and LiRA "
-            "have two views, on CIFAR-100 one, and so have the paper's numbers beside them. Beside both sets of networks that know by heart stands the paper's CIFAR-100.")
-results.show_table(
-    exhibits.views_table(frame), name="curvature-table-2",
-    caption="**Tables 3 and 4 of the paper**: AUC and accuracy in percent from the image alone and with its mirror image. The paper's networks and those that "
-            "know by heart were trained with mirrored images, those on CIFAR-10 without.")
-results.show_table(
-    exhibits.imagenet(), name="curvature-imagenet",
-    caption="**Tables 1 and 2 of the paper**, the columns on ImageNet, in percent, as printed: from two views, and from one. They were not run.")
-results.show_table(
-    exhibits.table_five(frame, first), name="curvature-table-5",
-    caption="**Table 5 of the paper** on networks that know by heart: members found at low rates of false alarms, in percent, as released, and by LiRA as in its own paper. A rate that fewer than one "
-            "non-member would make is below resolution. The paper's on CIFAR-100.")
+results.show_table(exhibits.table_one(frame), name="curvature-table-1")
+results.show_table(exhibits.views_table(frame), name="curvature-table-2")
+results.show_table(exhibits.imagenet(), name="curvature-imagenet")
+results.show_table(exhibits.table_five(frame, first), name="curvature-table-5")
+
+# %% [markdown]
+# :::{caption} curvature-table-1
+# **Table 1 of the paper**, in percent, the eight methods as released, {param}`references` references or all there are,
+# 95 % intervals over networks and images; accuracy is a {ref}`peak <peak-accuracy>`. Curvature and LiRA have two views,
+# on CIFAR-100 one, and so have the paper's numbers beside them. Beside both sets of networks that know by heart stands
+# the paper's CIFAR-100.
+# :::
+#
+# :::{caption} curvature-table-2
+# **Tables 3 and 4 of the paper**: AUC and accuracy in percent from the image alone and with its mirror image. The
+# paper's networks and those that know by heart were trained with mirrored images, those on CIFAR-10 without.
+# :::
+#
+# :::{caption} curvature-imagenet
+# **Tables 1 and 2 of the paper**, the columns on ImageNet, in percent, as printed: from two views, and from one. They
+# were not run.
+# :::
+#
+# :::{caption} curvature-table-5
+# **Table 5 of the paper** on networks that know by heart: members found at low rates of false alarms, in percent, as
+# released, and by LiRA as in its own paper. A rate that fewer than one non-member would make is below resolution. The
+# paper's on CIFAR-100.
+# :::
 
 # %% [markdown]
 # **As many members as the paper's, known by heart, have nearly the paper's AUCs** by NLL and by LR, though each of these networks is compared with a few others. The loss, MAST and the modified entropy
@@ -347,10 +390,14 @@ results.show_table(
 # %% tags=["hide-input"]
 often = frame[(frame["study"] == "attacks") & (frame["data"] == first) & (frame["views"] == "18 views") & (frame["metric"] == "tpr_at_fpr=0.01")]
 results.name({"lira-18-tpr": often["estimate"].iloc[0].interval() if len(often) else "not measured"}, ".1%")
-results.show_table(
-    exhibits.queries_table(frame), name="curvature-queries",
-    caption="Members found at two rates of false alarms, in percent, by the number of queries of an image, with 95 % intervals over networks and images; {param}`references` references. LiRA has a Gaussian for "
-            "each view, curvature for the image and for its mirror image.")
+results.show_table(exhibits.queries_table(frame), name="curvature-queries")
+
+# %% [markdown]
+# :::{caption} curvature-queries
+# Members found at two rates of false alarms, in percent, by the number of queries of an image, with 95 % intervals over
+# networks and images; {param}`references` references. LiRA has a Gaussian for each view, curvature for the image and
+# for its mirror image.
+# :::
 
 # %% [markdown]
 # ### Figures 1 to 3: which images bend, many records, one record
@@ -370,19 +417,32 @@ results.name({f"distance-{word}": metrics.estimate(frame, name, "distance", data
              | {f"{word}-{precision}": metrics.estimate(frame, name, "tpr_at_fpr=0.01", precision=precision, **at).interval()
                 for word, name in (("nll", study.NLL), ("lr", study.LR)) for precision in ("float32", "float64")}, ".1%")
 figures.show(
-    exhibits.extremes(images, np.average(log_bent, 0, ~members)), name="curvature-figure-1",
-    caption="**Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature under networks "
-            "that were not trained on them. The paper calls images of low curvature prototypical and images of high curvature atypical.",
-    alt="Two rows of eight small images with their labels: the lowest curvature above, the highest below.")
-figures.show(
-    exhibits.figure_2(curved), name="curvature-figure-2",
-    caption="**Figure 2 of the paper**: log curvature of members and of non-members, all networks and images together.",
-    alt="A panel for each data set with two histograms of log curvature, of members and of non-members.")
-figures.show(
-    exhibits.figure_3(curved[first]), name="curvature-figure-3",
-    caption="**Figure 3 of the paper**, for three images of networks that know by heart: log curvature under networks trained on the image and under the others, a "
-            "tick a network, and the Gaussians that the attack fits. The images stand at three percentiles of how far the two means lie apart.",
-    alt="Three panels, each with two rows of ticks and two Gaussian curves over log curvature.")
+    exhibits.extremes(images, np.average(log_bent, 0, ~members)), name="curvature-figure-1")
+figures.show(exhibits.figure_2(curved), name="curvature-figure-2")
+figures.show(exhibits.figure_3(curved[first]), name="curvature-figure-3")
+
+# %% [markdown]
+# :::{caption} curvature-figure-1
+# :alt: Two rows of eight small images with their labels: the lowest curvature above, the highest below.
+#
+# **Figure 1 of the paper**, left part, on FashionMNIST: the images with the lowest and the highest mean log curvature
+# under networks that were not trained on them. The paper calls images of low curvature prototypical and images of high
+# curvature atypical.
+# :::
+#
+# :::{caption} curvature-figure-2
+# :alt: A panel for each data set with two histograms of log curvature, of members and of non-members.
+#
+# **Figure 2 of the paper**: log curvature of members and of non-members, all networks and images together.
+# :::
+#
+# :::{caption} curvature-figure-3
+# :alt: Three panels, each with two rows of ticks and two Gaussian curves over log curvature.
+#
+# **Figure 3 of the paper**, for three images of networks that know by heart: log curvature under networks trained on
+# the image and under the others, a tick a network, and the Gaussians that the attack fits. The images stand at three
+# percentiles of how far the two means lie apart.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -421,9 +481,13 @@ figures.show(
 results.name({f"signal-{word}": metrics.estimate(frame, name, "auc", study="signals", data=first).interval() for word, name in zip(
     ("released", "own-label", "exact", "top", "true"), study.SIGNALS, strict=True)}, ".3f")
 results.name({"exact-images": curved[first].exact.shape[1]})
-results.show_table(
-    exhibits.signals_table(frame), name="curvature-signals",
-    caption="AUC of the log-likelihood ratio on several signals, in percent with 95 % intervals over networks and the first {ours}`exact-images` images, the image alone. The last two rows are no curvature.")
+results.show_table(exhibits.signals_table(frame), name="curvature-signals")
+
+# %% [markdown]
+# :::{caption} curvature-signals
+# AUC of the log-likelihood ratio on several signals, in percent with 95 % intervals over networks and the first
+# {ours}`exact-images` images, the image alone. The last two rows are no curvature.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -451,20 +515,31 @@ seen_for = {size: study.epochs_of(bank) for (_, size), bank in of_sizes.items()}
 seen_for = dict(sorted((seen_for | {half: epochs}).items()))
 fit = {size: f"{100 * bank.accuracy.mean():.0f}" for (kind, size), bank in of_sizes.items() if kind == "random"}
 results.name({"fit-sizes": ", ".join(fit.values()), "fit-numbers": ", ".join(map("{:,}".format, fit))})
-figures.show(
-    exhibits.sizes_figure(frame, 6, seen_for), name="curvature-figure-6",
-    caption="**Figure 6 of the paper**, size and epochs: AUC against the size of random training sets, on CIFAR-100, with the epochs of each; the image alone, eight small networks of each size and "
-            "{param}`models` references. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no numbers. Upright lines: where NLL and LR get ahead in the paper.",
-    alt="Four panels, an attack each, AUC against the number of training records, the authors' values as hollow marks.")
-figures.show(
-    exhibits.sizes_figure(frame, 7, seen_for), name="curvature-figure-7",
-    caption="**Figure 7 of the paper**, size and epochs: NLL on random sets and on coresets of low curvature, AUC and peak balanced accuracy, the same networks.",
-    alt="Two panels, AUC and balanced accuracy of NLL against the number of training records, for random sets and coresets.")
+figures.show(exhibits.sizes_figure(frame, 6, seen_for), name="curvature-figure-6")
+figures.show(exhibits.sizes_figure(frame, 7, seen_for), name="curvature-figure-7")
 for place, size in (("few", sizes[0]), ("half", half), ("most", sizes[-1])):
     results.name({place: size, **{f"{place}-{word}": metrics.estimate(frame, name, "auc", study="sizes", kind="random", size=size).interval() for word, name in (
         ("lr", study.LR), ("nll", study.NLL), ("loss", "Yeom"), ("watson", "Watson"))}}, ".3f")
 results.name({f"{short}-{word}": metrics.estimate(frame, name, "auc", study="sizes", kind="coreset", size=coreset_sizes[k]).interval() for word, k in (("large", -2), ("most", -1))
               for short, name in (("core", study.NLL), ("ease", "no target"))}, ".3f")
+
+# %% [markdown]
+# :::{caption} curvature-figure-6
+# :alt: Four panels, an attack each, AUC against the number of training records, the authors' values as hollow marks.
+#
+# **Figure 6 of the paper**, size and epochs: AUC against the size of random training sets, on CIFAR-100, with the
+# epochs of each; the image alone, eight small networks of each size and {param}`models` references. Hollow: what the
+# authors' notebooks hold, for ResNet-18; the paper prints no numbers. Upright lines: where NLL and LR get ahead in the
+# paper.
+# :::
+#
+# :::{caption} curvature-figure-7
+# :alt: Two panels, AUC and balanced accuracy of NLL against the number of training records, for random sets and
+#   coresets.
+#
+# **Figure 7 of the paper**, size and epochs: NLL on random sets and on coresets of low curvature, AUC and peak balanced
+# accuracy, the same networks.
+# :::
 
 # %% [markdown]
 # :::{finding}

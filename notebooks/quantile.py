@@ -97,13 +97,20 @@ first = next((case.data for case in cases.values() if XY in case.regressions), o
 begun = next(name for name, title in titles.items() if title == first)
 few = [n for n in counts if n <= 8 and n <= min(models) - 2] or counts[:1]
 shown = [title for title in (*of_images, *of_tables) if title != titles.get("again")]
-figures.show(
-    exhibits.cost_figure(everything, shown), name="quantile-models",
-    caption="Share of members found at one false alarm in a hundred, against the number of models that the attacker trains; means over {param}`targets` targets "
-            "({param}`table_targets` of trees) with 95 % intervals. *Gaussian, q(x, y)*: the regression with the paper's score, the position; *by the loss*: the same regression. "
-            "*LiRA, offline* and *calibrated loss*: references, by the log odds and by the loss; a single one learns from the records that the regression has. Hollow: what the paper's precisions imply, for ResNet-50.",
-    alt="A panel a data set: true positive rate against the number of trained models. On {ours}`set` the regression is at {ours}`xy-tpr:value` by the position and at "
-        "{ours}`xy-calibrated-tpr:value` by the loss; references rise with their number.")
+figures.show(exhibits.cost_figure(everything, shown), name="quantile-models")
+
+# %% [markdown]
+# :::{caption} quantile-models
+# :alt: A panel a data set: true positive rate against the number of trained models. On {ours}`set` the regression is at
+#   {ours}`xy-tpr:value` by the position and at {ours}`xy-calibrated-tpr:value` by the loss; references rise with their
+#   number.
+#
+# Share of members found at one false alarm in a hundred, against the number of models that the attacker trains; means
+# over {param}`targets` targets ({param}`table_targets` of trees) with 95 % intervals. *Gaussian, q(x, y)*: the
+# regression with the paper's score, the position; *by the loss*: the same regression. *LiRA, offline* and *calibrated
+# loss*: references, by the log odds and by the loss; a single one learns from the records that the regression has.
+# Hollow: what the paper's precisions imply, for ResNet-50.
+# :::
 
 # %% [markdown]
 # Martin Bertran, Shuai Tang, Michael Kearns, Jamie Morgenstern, Aaron Roth and Zhiwei Steven Wu, *Scalable Membership Inference Attacks via Quantile
@@ -159,10 +166,17 @@ by_hand = {"Marginal": score, "Gaussian, q(x, y)": (score - mean) / spread,
 # %% tags=["hide-input"]
 clipped = {name: np.clip(one, *np.quantile(one, [0.001, 0.999])) for name, one in by_hand.items()}
 figures.explore(
-    explore.rates(clipped, is_member), drawing.roc(by_hand, is_member), name="quantile-idea",
-    instructions="Choose an attack, then move the threshold until one in ten non-members is called. Which attack finds the most members there?",
-    caption="The network above: scores of members and of non-members by four attacks, and what a threshold calls.",
-    alt="Histograms of members' and non-members' scores with a threshold, and the ROC of four attacks on logarithmic axes.")
+    explore.rates(clipped, is_member), drawing.roc(by_hand, is_member), name="quantile-idea")
+
+# %% [markdown]
+# :::{caption} quantile-idea
+# :alt: Histograms of members' and non-members' scores with a threshold, and the ROC of four attacks on logarithmic
+#   axes.
+# :instructions: Choose an attack, then move the threshold until one in ten non-members is called. Which attack finds
+#   the most members there?
+#
+# The network above: scores of members and of non-members by four attacks, and what a threshold calls.
+# :::
 
 # %% [markdown]
 # ## The method
@@ -205,11 +219,15 @@ figures.explore(
 # images. The paper's is a pretrained ConvNeXt-Tiny, ours {param}`backbone`.
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.table_1(everything, of_images, few), name="quantile-table-1",
-    caption="**Table 1 of the paper** as true positive rates, in percent, with 95 % intervals over targets, whose references differ, and records. *n* counts the models that the "
-            "attacker trains; LiRA compares a record with the half of them that left it out. The paper prints precision p at a rate f, which is the TPR f p / (1 - p); its CIFAR-10 stands beside every bank of CIFAR-10. "
-            "Its columns for CINIC-10 and ImageNet are not measured.")
+results.show_table(exhibits.table_1(everything, of_images, few), name="quantile-table-1")
+
+# %% [markdown]
+# :::{caption} quantile-table-1
+# **Table 1 of the paper** as true positive rates, in percent, with 95 % intervals over targets, whose references
+# differ, and records. *n* counts the models that the attacker trains; LiRA compares a record with the half of them that
+# left it out. The paper prints precision p at a rate f, which is the TPR f p / (1 - p); its CIFAR-10 stands beside
+# every bank of CIFAR-10. Its columns for CINIC-10 and ImageNet are not measured.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -231,15 +249,26 @@ results.show_table(
 
 # %% tags=["hide-input"]
 results.show_table(
-    exhibits.scores_table(everything, [*of_images, *of_tables], few[-1], "1 %", [*study.SCORES, study.HARDEST]), name="quantile-scores",
-    caption="Members found at one false alarm in a hundred, in percent with 95 % intervals, by the score and by what it is made of: one regression, one reference on public records, and several "
-            "references, which have one spread for all records. *Hardest quarter*: only records that the regression predicts to be as hard as the hardest quarter of the public ones are called.")
-figures.show(
-    exhibits.quarters_figure(everything), name="quantile-quarters",
-    caption="Members (filled) and non-members (hollow) that the regression calls in each quarter of the records, sorted by its own mean, at the one threshold that gives 1 % of false alarms "
-            "over all; 95 % intervals over targets. Dashed: 1 %.",
-    alt="A panel for each data set. By the position false alarms are spread over the quarters, {ours}`position-fpr-hard:value` in the hardest and {ours}`position-fpr-easy:value` in the easiest on {ours}`set`; by the "
-        "loss {ours}`loss-fpr-hard:value` and {ours}`loss-fpr-easy:value`. Members found in the hardest quarter: {ours}`position-tpr-hard:value` and {ours}`loss-tpr-hard:value`.")
+    exhibits.scores_table(everything, [*of_images, *of_tables], few[-1], "1 %", [*study.SCORES, study.HARDEST]), name="quantile-scores")
+figures.show(exhibits.quarters_figure(everything), name="quantile-quarters")
+
+# %% [markdown]
+# :::{caption} quantile-scores
+# Members found at one false alarm in a hundred, in percent with 95 % intervals, by the score and by what it is made of:
+# one regression, one reference on public records, and several references, which have one spread for all records.
+# *Hardest quarter*: only records that the regression predicts to be as hard as the hardest quarter of the public ones
+# are called.
+# :::
+#
+# :::{caption} quantile-quarters
+# :alt: A panel for each data set. By the position false alarms are spread over the quarters,
+#   {ours}`position-fpr-hard:value` in the hardest and {ours}`position-fpr-easy:value` in the easiest on {ours}`set`; by
+#   the loss {ours}`loss-fpr-hard:value` and {ours}`loss-fpr-easy:value`. Members found in the hardest quarter:
+#   {ours}`position-tpr-hard:value` and {ours}`loss-tpr-hard:value`.
+#
+# Members (filled) and non-members (hollow) that the regression calls in each quarter of the records, sorted by its own
+# mean, at the one threshold that gives 1 % of false alarms over all; 95 % intervals over targets. Dashed: 1 %.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -268,9 +297,13 @@ compared = sorted({n for n in (*counts, *table_counts) if 4 <= n <= 16})
 everything = pd.concat([everything, study.pairs(everything, compared)], ignore_index=True)
 results.show_table(
     exhibits.pinball_table(everything, [*of_images, *of_tables], [n for n in compared if n in (4, 8)], ["ResNet-50"]),
-    name="quantile-tables-6-7",
-    caption="**Tables 6 and 7 of the paper** beside ours: pinball loss on non-members / members found in percent, by the position; the paper's for ResNet-50. "
-            "LiRA with so many references has one spread for all records.")
+    name="quantile-tables-6-7")
+
+# %% [markdown]
+# :::{caption} quantile-tables-6-7
+# **Tables 6 and 7 of the paper** beside ours: pinball loss on non-members / members found in percent, by the position;
+# the paper's for ResNet-50. LiRA with so many references has one spread for all records.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -287,8 +320,12 @@ results.show_table(
 
 # %% tags=["hide-input"]
 rules.show_settings(
-    "quantile", {"A1": "A1: reference less regression", "A2": "A2: loss less position"}, everything, name="quantile-settings",
-    caption="Two claims about true positive rates in every setting, a set, a rate of false alarms and, for A1, a score.")
+    "quantile", {"A1": "A1: reference less regression", "A2": "A2: loss less position"}, everything, name="quantile-settings")
+
+# %% [markdown]
+# :::{caption} quantile-settings
+# Two claims about true positive rates in every setting, a set, a rate of false alarms and, for A1, a score.
+# :::
 
 # %% [markdown]
 # ## What held and what did not
@@ -349,10 +386,14 @@ rules.show_settings(
 # %% tags=["hide-input"]
 needs = attacks.threat_model({
     "Marginal": quantile.GaussianQuantile.needs, "Gaussian, q(x), q(x, y)": quantile.GaussianQuantile, "LiRA, offline": baselines.lira_offline})
-results.show_table(
-    needs.assign(models=["none", "one", "n"]), name="quantile-threat-model",
-    caption="What each attack needs, as declared by the function that computes it, and how many models the attacker trains. *Marginal* is one threshold "
-            "for all records. *LiRA, public records* is LiRA, offline, with references on the same public records as the regression.")
+results.show_table(needs.assign(models=["none", "one", "n"]), name="quantile-threat-model")
+
+# %% [markdown]
+# :::{caption} quantile-threat-model
+# What each attack needs, as declared by the function that computes it, and how many models the attacker trains.
+# *Marginal* is one threshold for all records. *LiRA, public records* is LiRA, offline, with references on the same
+# public records as the regression.
+# :::
 
 # %% [markdown]
 # ### The scores at 0.1 %, and two more
@@ -361,42 +402,72 @@ results.show_table(
 more = [study.AS_IT_IS, study.CHOSEN]
 for rate, name, kinds in (("1 %", "more-scores", more), ("0.1 %", "scores-low", [*study.SCORES, study.HARDEST, *more])):
     results.show_table(
-        exhibits.scores_table(everything, [*of_images, *of_tables], few[-1], rate, kinds), name=f"quantile-{name}",
-        caption=f"Members found at {rate} of false alarms, in percent, as in {{numref}}`quantile-scores`. *Score as it is, hardest quarter*: one threshold, for the quarter that the regression predicts to be hardest. "
-                "*Chosen on another model*: of position, log odds and loss, the one that finds most members of the next target, which stands for a model of the attacker's own.")
+        exhibits.scores_table(everything, [*of_images, *of_tables], few[-1], rate, kinds), name=f"quantile-{name}")
+
+# %% [markdown]
+# :::{caption} quantile-more-scores
+# Members found at 1 % of false alarms, in percent, as in {numref}`quantile-scores`. *Chosen on another model*: of
+# position, log odds and loss, the one that finds most members of the next target, which stands for a model of the
+# attacker's own.
+# :::
+#
+# :::{caption} quantile-scores-low
+# The same at 0.1 % of false alarms. *Score as it is, hardest quarter*: one threshold, for the quarter that the
+# regression predicts to be hardest.
+# :::
 
 # %% [markdown]
 # ### Figure 5: ROC curves
 
 # %% tags=["hide-input"]
-figures.show(
-    exhibits.roc_figure(scores[begun], members[begun], first), name="quantile-figure-5",
-    caption="**Figure 5 of the paper**, for {ours}`set`, mean over targets. Hollow: what the paper's precisions imply, for ResNet-50. Dashed: guessing.",
-    alt="ROC curves on logarithmic axes: one threshold, two regressions, one of them by the loss as well, one reference on public records, and LiRA with the most references.")
-results.show_table(exhibits.table_3(everything), name="quantile-table-3",
-                   caption="**Table 3 of the paper**: accuracy of the targets in percent; the paper's are four ResNets.")
+figures.show(exhibits.roc_figure(scores[begun], members[begun], first), name="quantile-figure-5")
+results.show_table(exhibits.table_3(everything), name="quantile-table-3")
+
+# %% [markdown]
+# :::{caption} quantile-figure-5
+# :alt: ROC curves on logarithmic axes: one threshold, two regressions, one of them by the loss as well, one reference
+#   on public records, and LiRA with the most references.
+#
+# **Figure 5 of the paper**, for {ours}`set`, mean over targets. Hollow: what the paper's precisions imply, for
+# ResNet-50. Dashed: guessing.
+# :::
+#
+# :::{caption} quantile-table-3
+# **Table 3 of the paper**: accuracy of the targets in percent; the paper's are four ResNets.
+# :::
 
 # %% [markdown]
 # ### Tables 6 and 7, whole
 
 # %% tags=["hide-input"]
+results.show_table(exhibits.pairs_table(everything), name="quantile-pairs")
 results.show_table(
-    exhibits.pairs_table(everything), name="quantile-pairs",
-    caption="The regression against LiRA with at least four and at most sixteen references: in what share of the comparisons, one for each target and number of references, the "
-            "lower pinball loss goes with more members found, in percent with 95 % intervals over targets, as fitted and after all thresholds of a method are moved by one constant that gives the rate on the held records. At one half the loss says nothing. "
-            "Of the paper's, those with a copied loss are left out.")
-results.show_table(
-    exhibits.pinball_table(everything, [], [2, 4, 6, 8], ["ResNet-10", "ResNet-18", "ResNet-34", "ResNet-50"]), name="quantile-tables-6-7-whole",
-    caption="**Tables 6 and 7 of the paper** as printed: pinball loss / true positive rate in percent that the precision implies.")
+    exhibits.pinball_table(everything, [], [2, 4, 6, 8], ["ResNet-10", "ResNet-18", "ResNet-34", "ResNet-50"]), name="quantile-tables-6-7-whole")
+
+# %% [markdown]
+# :::{caption} quantile-pairs
+# The regression against LiRA with at least four and at most sixteen references: in what share of the comparisons, one
+# for each target and number of references, the lower pinball loss goes with more members found, in percent with 95 %
+# intervals over targets, as fitted and after all thresholds of a method are moved by one constant that gives the rate
+# on the held records. At one half the loss says nothing. Of the paper's, those with a copied loss are left out.
+# :::
+#
+# :::{caption} quantile-tables-6-7-whole
+# **Tables 6 and 7 of the paper** as printed: pinball loss / true positive rate in percent that the precision implies.
+# :::
 
 # %% [markdown]
 # ### Is the promised rate kept?
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.rates_table(everything), name="quantile-rates",
-    caption="False positive rates on the judged non-members, in percent, of thresholds for 1 % and 0.1 %: as fitted, and moved by one constant "
-            "that gives the rate on the held records, {param}`held` images or {param}`table_held` of a table. Such a threshold is {ref}`itself uncertain <promised-fpr>`.")
+results.show_table(exhibits.rates_table(everything), name="quantile-rates")
+
+# %% [markdown]
+# :::{caption} quantile-rates
+# False positive rates on the judged non-members, in percent, of thresholds for 1 % and 0.1 %: as fitted, and moved by
+# one constant that gives the rate on the held records, {param}`held` images or {param}`table_held` of a table. Such a
+# threshold is {ref}`itself uncertain <promised-fpr>`.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -428,13 +499,22 @@ results.show_table(
 # {ours}`table-set`.
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.table_2(everything, of_tables), name="quantile-table-2",
-    caption="**Table 2 of the paper** beside ours, true positive rates in percent; for the paper's tasks those that its precisions imply, at 1 % (OpenML) and 0.5 % (ACS, New York).")
+results.show_table(exhibits.table_2(everything, of_tables), name="quantile-table-2")
 figures.show(
-    exhibits.roc_figure(scores[tables[0]], members[tables[0]], titles[tables[0]]), name="quantile-figure-3",
-    caption="**Figure 3 of the paper**, here {ours}`table-set`: boosted trees attacked by boosted trees.",
-    alt="ROC curves on logarithmic axes of boosted trees: one threshold, two regressions, one of them by the loss as well, one reference, and LiRA with the most references.")
+    exhibits.roc_figure(scores[tables[0]], members[tables[0]], titles[tables[0]]), name="quantile-figure-3")
+
+# %% [markdown]
+# :::{caption} quantile-table-2
+# **Table 2 of the paper** beside ours, true positive rates in percent; for the paper's tasks those that its precisions
+# imply, at 1 % (OpenML) and 0.5 % (ACS, New York).
+# :::
+#
+# :::{caption} quantile-figure-3
+# :alt: ROC curves on logarithmic axes of boosted trees: one threshold, two regressions, one of them by the loss as
+#   well, one reference, and LiRA with the most references.
+#
+# **Figure 3 of the paper**, here {ours}`table-set`: boosted trees attacked by boosted trees.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -459,9 +539,14 @@ results.name({f"{word}-cnn": results.NOT_RUN if not pairs_of else metrics.estima
     for word, score in (("position", study.POSITION), ("loss", study.CALIBRATED))}, ".1%")
 if pairs_of:
     results.show_table(
-        exhibits.mismatch_table(everything), name="quantile-figure-4",
-        caption="**Figure 4 of the paper** as a table, on CIFAR-10: *n* references of the target's own architecture and of the other one, by the position, which is "
-                "LiRA, offline, and by the loss; in percent. The ResNet-9 was trained with crops and mirror images, the small CNN without.")
+        exhibits.mismatch_table(everything), name="quantile-figure-4")
+
+# %% [markdown]
+# :::{caption} quantile-figure-4
+# **Figure 4 of the paper** as a table, on CIFAR-10: *n* references of the target's own architecture and of the other
+# one, by the position, which is LiRA, offline, and by the loss; in percent. The ResNet-9 was trained with crops and
+# mirror images, the small CNN without.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -485,10 +570,19 @@ network = measure.REGRESSION
 results.show_table(
     exhibits.searched("table4", {"lr": network["learning_rate"], "weight_decay": network["weight_decay"], "hidden_dims": "[128]",
                                  "accumulate_gradient_batches": f"1, of {network['batch_size']}", "epochs": f"at most {regression_epochs}"}),
-    name="quantile-table-4", caption="**Table 4 of the paper**: ranges of its search for regressions on images, in batches of 32, and our values.")
+    name="quantile-table-4")
 results.show_table(
     exhibits.searched("table5", {"depth": 4, "l2_leaf_reg": boosted.L2, "learning_rate": 0.05, "subsample": "CatBoost's own", "iterations": "at most 1000"}),
-    name="quantile-table-5", caption="**Table 5 of the paper**: ranges of its search for regressions on tables, and our values.")
+    name="quantile-table-5")
+
+# %% [markdown]
+# :::{caption} quantile-table-4
+# **Table 4 of the paper**: ranges of its search for regressions on images, in batches of 32, and our values.
+# :::
+#
+# :::{caption} quantile-table-5
+# **Table 5 of the paper**: ranges of its search for regressions on tables, and our values.
+# :::
 
 # %% [markdown]
 # ### Another bank

@@ -69,12 +69,18 @@ results.name({f"{word}-tpr": number(attack, "tpr_at_fpr=0.01") for word, attack 
              | {f"{word}-tpr-shown": number(attack, "tpr_at_fpr=0.01", shown) for word, attack in words.items()}, ".1%")
 results.name({f"{word}-auc": number(attack, "auc") for word, attack in words.items()}
              | {f"{word}-auc-{when}": number(attack, "auc", each) for word, attack in words.items() for when, each in (("first", first), ("shown", shown))}, ".3f")
-figures.show(
-    exhibits.passes_figure(frame), name="text-passes",
-    caption="AUC, and the share of the members found at 1 % false alarms, against the passes over the training set. LiRA has {param}`references` reference models, "
-            "*one other model* one of them. Means over {param}`targets` models, with 95 % intervals over models and verses. Hollow: LiRA's AUC as Hayes et al. "
-            "{cite}`hayes2025exploring` print it, with 128 references, for 140 million parameters on 7 million records.",
-    alt="Two panels of curves against passes on a logarithmic axis. All rise; LiRA and one other model lie far above Min-K%++, Min-K%, the loss and zlib.")
+figures.show(exhibits.passes_figure(frame), name="text-passes")
+
+# %% [markdown]
+# :::{caption} text-passes
+# :alt: Two panels of curves against passes on a logarithmic axis. All rise; LiRA and one other model lie far above
+#   Min-K%++, Min-K%, the loss and zlib.
+#
+# AUC, and the share of the members found at 1 % false alarms, against the passes over the training set. LiRA has
+# {param}`references` reference models, *one other model* one of them. Means over {param}`targets` models, with 95 %
+# intervals over models and verses. Hollow: LiRA's AUC as Hayes et al. {cite}`hayes2025exploring` print it, with 128
+# references, for 140 million parameters on 7 million records.
+# :::
 
 # %% [markdown]
 # Does what this book found for classifiers carry over to text? Run it again: `mia run text`, or with other settings, `mia run text -p counts 2,14`
@@ -97,10 +103,16 @@ figures.show(
 # Each dot is the loss of a verse under one of {param}`models` models. No threshold on the loss tells members from others, because verses differ more than models do. Yet in most rows the members lie to the left.
 
 # %% tags=["hide-input"]
-figures.show(
-    exhibits.idea(bank, about), name="text-idea",
-    caption="Loss of eight verses, from easy to hard, after {ours}`last-passes` passes: under models that were trained on the verse, members, and under the others. Rings: the target.",
-    alt="Eight rows, one a verse, with a dot for each model along the loss. Rows lie far apart; within a row the models that were trained on the verse lie left of the others.")
+figures.show(exhibits.idea(bank, about), name="text-idea")
+
+# %% [markdown]
+# :::{caption} text-idea
+# :alt: Eight rows, one a verse, with a dot for each model along the loss. Rows lie far apart; within a row the models
+#   that were trained on the verse lie left of the others.
+#
+# Loss of eight verses, from easy to hard, after {ours}`last-passes` passes: under models that were trained on the
+# verse, members, and under the others. Rings: the target.
+# :::
 
 # %% [markdown]
 # ## One target by hand
@@ -133,17 +145,25 @@ by_hand = {"loss": -loss[0], "less the usual": usual - loss[0]}
 # ## Attacks without references
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.attacks_table(frame, last), name="text-attacks",
-    caption="Attacks after {ours}`last-passes` passes, in percent, on verses that lie in a training set once: means over {param}`targets` models with 95 % intervals over "
-            "models and verses. The last four have {param}`references` references.")
+results.show_table(exhibits.attacks_table(frame, last), name="text-attacks")
 figures.explore(
     explore.two_attacks({exhibits.in_words(each): study.curves(bank, about, place, references)
                          for place, each in enumerate(passes) if each in (first, last)}, ("Min-K%++", "one other model")),
-    drawing.roc(*study.curves(bank, about, len(passes) - 1, references)), name="text-explore",
-    caption="ROC of attacks on one model, and who is accused.",
-    alt="True against false positive rate on logarithmic axes, a curve for each attack on one model after the last pass.",
-    instructions="Choose two attacks and the number of passes. How many of a thousand verses does each accuse wrongly, and how many rightly?")
+    drawing.roc(*study.curves(bank, about, len(passes) - 1, references)), name="text-explore")
+
+# %% [markdown]
+# :::{caption} text-attacks
+# Attacks after {ours}`last-passes` passes, in percent, on verses that lie in a training set once: means over
+# {param}`targets` models with 95 % intervals over models and verses. The last four have {param}`references` references.
+# :::
+#
+# :::{caption} text-explore
+# :alt: True against false positive rate on logarithmic axes, a curve for each attack on one model after the last pass.
+# :instructions: Choose two attacks and the number of passes. How many of a thousand verses does each accuse wrongly,
+#   and how many rightly?
+#
+# ROC of attacks on one model, and who is accused.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -165,11 +185,16 @@ by_count = study.by_references(bank, about, targets, counts, draws)
 frame = pd.concat([frame, by_count])
 
 # %% tags=["hide-input"]
-figures.show(
-    exhibits.references_figure(frame), name="text-references",
-    caption="AUC against the number of reference models, half of which were trained on the verse, after {ours}`first-passes` pass and after {ours}`last-passes`. BASE ranks as RMIA "
-            "does. Means over {param}`targets` targets; 95 % intervals over targets and verses.",
-    alt="Two panels of four curves against the number of references on a logarithmic axis, with bars.")
+figures.show(exhibits.references_figure(frame), name="text-references")
+
+# %% [markdown]
+# :::{caption} text-references
+# :alt: Two panels of four curves against the number of references on a logarithmic axis, with bars.
+#
+# AUC against the number of reference models, half of which were trained on the verse, after {ours}`first-passes` pass
+# and after {ours}`last-passes`. BASE ranks as RMIA does. Means over {param}`targets` targets; 95 % intervals over
+# targets and verses.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -194,9 +219,13 @@ frame = pd.concat([frame, study.blind(bank, about, targets, references, draws)])
 results.name({name: number(attack, "auc", first, study="blind", split=split) for name, attack, split in (
     ("words", "bag of words", "by testament"), ("words-random", "bag of words", "random"), ("loss-random", "Loss", "random"), ("loss-testament", "Loss", "by testament"))}, ".2f")
 results.show_table(
-    exhibits.by_columns(frame, "blind", ["split", "attack"], "passes"), name="text-blind",
-    caption="AUC in percent by the passes over the training set, on two benchmarks of the same models: random verses, and members from the Old Testament against others "
-            "from the New. Means over {param}`targets` models, 95 % intervals.")
+    exhibits.by_columns(frame, "blind", ["split", "attack"], "passes"), name="text-blind")
+
+# %% [markdown]
+# :::{caption} text-blind
+# AUC in percent by the passes over the training set, on two benchmarks of the same models: random verses, and members
+# from the Old Testament against others from the New. Means over {param}`targets` models, 95 % intervals.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -217,9 +246,14 @@ frame = pd.concat([frame, by_wording])
 results.name({f"other-{name}": number(attack, "auc", study="paraphrase", asked="the other translation", wording=wording) for name, attack, wording in (
     ("lira", "LiRA", "all"), ("loss", "Loss", "all"), ("half", "LiRA", "half or more"), ("none", "LiRA", "no wording"))}, ".2f")
 results.show_table(
-    exhibits.by_columns(frame, "paraphrase", ["asked", "attack"], "wording"), name="text-paraphrase",
-    caption="AUC in percent when models are asked about the verse that they read or did not read, and about its other translation, which none of them read; by the share of "
-            "the verse's sequences of five words that the other translation keeps. Means over {param}`targets` models, 95 % intervals.")
+    exhibits.by_columns(frame, "paraphrase", ["asked", "attack"], "wording"), name="text-paraphrase")
+
+# %% [markdown]
+# :::{caption} text-paraphrase
+# AUC in percent when models are asked about the verse that they read or did not read, and about its other translation,
+# which none of them read; by the share of the verse's sequences of five words that the other translation keeps. Means
+# over {param}`targets` models, 95 % intervals.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -238,11 +272,15 @@ frame = pd.concat([frame, study.exposed(bank, about, targets, references, draws)
 results.name({name: number("LiRA", "auc", each, study="exposed", of=of, part=part) for name, each, of, part in (
     ("short", shown, "length", "first"), ("long", shown, "length", "last"), ("four", shown, "copies", "4"),
     ("four-first", first, "copies", "4"), ("once-first", first, "copies", "1"))}, ".2f")
-figures.show(
-    exhibits.exposed_figure(frame, shown), name="text-exposed",
-    caption="AUC after {ours}`shown-passes` passes by the length of a verse, by how rare its words are, and by how often it lies in the training set, if at all. Means over "
-            "{param}`targets` models, 95 % intervals.",
-    alt="Three panels with two curves each, LiRA above the loss.")
+figures.show(exhibits.exposed_figure(frame, shown), name="text-exposed")
+
+# %% [markdown]
+# :::{caption} text-exposed
+# :alt: Three panels with two curves each, LiRA above the loss.
+#
+# AUC after {ours}`shown-passes` passes by the length of a verse, by how rare its words are, and by how often it lies in
+# the training set, if at all. Means over {param}`targets` models, 95 % intervals.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -272,10 +310,14 @@ frame = pd.concat([frame, *of_collections])
 needed = exhibits.collections_table(frame)["records that decide"]
 of_shown, of_first = (f"verses, {exhibits.in_words(each)}" for each in (shown, first))
 results.name({"needed-shown": needed[of_shown, "Loss"], "needed-one": needed[of_shown, "one other model"], "needed-first": needed[of_first, "Loss"]})
-results.show_table(
-    exhibits.collections_table(frame), name="text-collections",
-    caption="Records that decide whether a collection was trained on, by the mean of their scores (see the formula below); and mean errors of the share that was used, estimated and by "
-            "counting calls, on collections of 500 records of which none, a fifth, two fifths and so on were used. Means over {param}`targets` models.")
+results.show_table(exhibits.collections_table(frame), name="text-collections")
+
+# %% [markdown]
+# :::{caption} text-collections
+# Records that decide whether a collection was trained on, by the mean of their scores (see the formula below); and mean
+# errors of the share that was used, estimated and by counting calls, on collections of 500 records of which none, a
+# fifth, two fifths and so on were used. Means over {param}`targets` models.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -302,9 +344,13 @@ of_passes = sorted(frame.loc[frame["study"] == "tuned", "passes"].unique())
 results.name({"tuned-last": int(of_passes[-1]), "further-targets": further_models // 2, "further-references": further_models - 2})
 results.name({name: number(attack, "auc", of_passes[0], study="tuned") for name, attack in (
     ("tuned-base", "base model"), ("tuned-loss", "Loss"), ("tuned-one", "one other model"), ("tuned-lira", "LiRA"))}, ".2f")
-results.show_table(
-    exhibits.by_columns(frame, "tuned", "attack", "passes"), name="text-tuned",
-    caption="AUC in percent on fine-tuned models, by the passes over their training set. Means over {ours}`further-targets` models, 95 % intervals; LiRA has {ours}`further-references` references.")
+results.show_table(exhibits.by_columns(frame, "tuned", "attack", "passes"), name="text-tuned")
+
+# %% [markdown]
+# :::{caption} text-tuned
+# AUC in percent on fine-tuned models, by the passes over their training set. Means over {ours}`further-targets` models,
+# 95 % intervals; LiRA has {ours}`further-references` references.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -332,10 +378,14 @@ results.show_table(
 # ### Printed elsewhere
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.reported_table(frame), name="text-reported",
-    caption="AUCs in percent as they are printed elsewhere {cite}`zhang2024min,hayes2025exploring,duan2024membership`, and ours after as many passes, where there are some. Their models are hundreds to ten "
-            "thousand times larger, and so are their training sets.")
+results.show_table(exhibits.reported_table(frame), name="text-reported")
+
+# %% [markdown]
+# :::{caption} text-reported
+# AUCs in percent as they are printed elsewhere {cite}`zhang2024min,hayes2025exploring,duan2024membership`, and ours
+# after as many passes, where there are some. Their models are hundreds to ten thousand times larger, and so are their
+# training sets.
+# :::
 
 # %% [markdown]
 # ### The share of tokens, and lower case
@@ -348,10 +398,13 @@ further = measure.variants(further_models, **recipe)
 frame = pd.concat([frame, study.variants(bank, further, draws)])
 
 # %% tags=["hide-input"]
-results.show_table(
-    exhibits.by_columns(frame, "variants", "attack", "share"), name="text-variants",
-    caption="AUC in percent after {ours}`last-passes` passes, on all verses, by the share of a verse's tokens that an attack looks at. Means over {ours}`further-targets` models, 95 % "
-            "intervals.")
+results.show_table(exhibits.by_columns(frame, "variants", "attack", "share"), name="text-variants")
+
+# %% [markdown]
+# :::{caption} text-variants
+# AUC in percent after {ours}`last-passes` passes, on all verses, by the share of a verse's tokens that an attack looks
+# at. Means over {ours}`further-targets` models, 95 % intervals.
+# :::
 
 # %% [markdown]
 # :::{finding}
@@ -374,10 +427,13 @@ results.name({name: number(attack, "auc", first, study="expected") for name, att
     ("regression", "quantile regression"), ("regression-length", "quantile regression on length alone"), ("regression-min", "Min-K%"), ("regression-one", "one other model"))}, ".3f")
 results.name({name: number(attack, "tpr_at_fpr=0.01", study="expected") for name, attack in (
     ("regression-tpr", "quantile regression"), ("regression-plus-tpr", "Min-K%++"))}, ".1%")
-results.show_table(
-    exhibits.by_columns(frame, "expected", "attack", "passes"), name="text-expected",
-    caption="AUC in percent by the passes over the training set, on half of the verses; quantile regression has learned from those of the other half that were not trained on. Means over "
-            "{param}`targets` models, 95 % intervals.")
+results.show_table(exhibits.by_columns(frame, "expected", "attack", "passes"), name="text-expected")
+
+# %% [markdown]
+# :::{caption} text-expected
+# AUC in percent by the passes over the training set, on half of the verses; quantile regression has learned from those
+# of the other half that were not trained on. Means over {param}`targets` models, 95 % intervals.
+# :::
 
 # %% [markdown]
 # :::{finding}

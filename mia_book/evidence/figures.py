@@ -60,13 +60,13 @@ class _Altair:
 altair = _Altair()
 
 
-def show(fig: Figure, name: str, caption: str, alt: str) -> None:
-    """Display a figure once, with what makes it a numbered, linked and described exhibit, and close it.
+def show(fig: Figure, name: str, caption: str = "", alt: str = "") -> None:
+    """Display a figure once and close it. In a notebook its words stand as `:::{caption} NAME` in Markdown beside the cell.
 
     Args:
         name: label, lower-case letters, digits and hyphens, unique in the book.
-        caption: what is drawn and what to see in it; mathematics and `{cite}` work.
-        alt: the same for those who cannot see it: what is on the axes and what the shape says. Neither may be empty.
+        caption: what code alone can say, after what the Markdown says is drawn.
+        alt: the same for those who cannot see it, if the Markdown has none: what is on the axes and what the shape says.
     """
     results.display_bundle(*_bundle_of_png(_drawn(fig), name, caption, alt))
 
@@ -84,25 +84,30 @@ def _drawn(fig: Figure) -> bytes:
     return png.getvalue()
 
 
-def explore(chart, fig: Figure, name: str, caption: str, alt: str, instructions: str) -> None:
-    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs.
+def explore(chart, fig: Figure, name: str) -> None:
+    """Display a chart that readers can move, and the figure that stands for it in print and where no script runs. The
+    Markdown beside the cell, `:::{caption} NAME`, has what can be moved and what to look for, `:instructions:`, too.
 
     A page of the book and JupyterLab draw the chart; all else draws the figure. What a view named "said" writes as text is
     also told to readers who cannot see it, each time it changes.
 
     Args:
         chart: of Altair, such as `explore.rates` makes, of at most 300 kB; with sliders and lists bound to its parameters.
-        fig, name, caption, alt: as in `show`; the two pictures share them.
-        instructions: what can be moved and what to look for, in plain words; shown above the chart.
+        fig, name: as in `show`; the two pictures share the name.
     """
-    results.display_bundle(*bundle_of_chart(chart, fig, name, caption, alt, instructions))
+    results.display_bundle(*bundle_of_chart(chart, fig, name))
 
 
 def bundle_of_chart(
-    chart, fig: Figure | None, name: str, caption: str, alt: str, instructions: str
+    chart,
+    fig: Figure | None,
+    name: str,
+    caption: str = "",
+    alt: str = "",
+    instructions: str = "",
 ) -> tuple[dict, dict]:
-    """Output that `explore` displays, as its data and metadata. Without a figure, a picture of the
-    chart as it opens stands for it."""
+    """Output that `explore` displays, as its data and metadata, with words that no Markdown says. Without a figure, a
+    picture of the chart as it opens stands for it."""
     spec = specification_of_chart(chart, name, alt, instructions)
     if fig is None:
         import vl_convert
@@ -120,10 +125,6 @@ def specification_of_chart(chart, name: str, alt: str, instructions: str) -> dic
     """A chart in Vega-Lite as a page holds it: in the book's look, with a description, and with
     four significant digits of its data, so that it is not too heavy; a chart of one view is as wide
     as the page. Arguments and errors as for `explore`."""
-    if not instructions.strip():
-        raise MiaError(
-            f"{name}: instructions = {instructions!r}. They must say what a reader can move."
-        )
     if not isinstance(chart, altair.TopLevelMixin):
         raise MiaError(f"{name}: chart is of type {type(chart).__name__}. Give a chart of Altair.")
     with altair.data_transformers.disable_max_rows():  # LIMIT takes its place
@@ -166,8 +167,6 @@ def _rounded(part, data: bool):
 
 def _bundle_of_png(png: bytes, name: str, caption: str, alt: str) -> tuple[dict, dict]:
     results.check_name(name)
-    if not caption.strip() or not alt.strip():
-        raise MiaError(f"{name}: caption = {caption!r}, alt = {alt!r}. Both must say what is seen.")
     width, height = (side * 100 // DPI for side in Image.open(io.BytesIO(png)).size)
     caption, alt = " ".join(caption.split()), " ".join(alt.split())
     return (

@@ -143,10 +143,10 @@ def table(game: Mapping) -> pd.DataFrame:
     )
 
 
-def show(game: Mapping, name: str, caption: str) -> None:
+def show(game: Mapping, name: str) -> None:
     """Display the records as an attacker sees them, in a table, and hand the game to the page on
-    which it is played; `name` and `caption` are as for `results.show_table`."""
-    results.show_table(table(game), name, caption, further={MIME: dict(game)})
+    which it is played; `name` is as for `results.show_table`."""
+    results.show_table(table(game), name, further={MIME: dict(game)})
 
 
 def _short(value) -> float:

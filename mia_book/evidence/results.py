@@ -176,7 +176,7 @@ def markdown_table(frame: pd.DataFrame, formats: Mapping[str, str | Callable] | 
     return "\n".join([line(cells.columns), rule, *(line(row) for row in cells.to_numpy())])
 
 
-def _html(text: str) -> str:
+def in_html(text: str) -> str:
     """Text escaped for HTML, except the two marks that our tables use: **bold** and line breaks."""
     return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text)).replace("\n", "<br>")
 
@@ -194,11 +194,14 @@ def bundle_of_table(frame: pd.DataFrame, name: str, caption: str, formats=None) 
     check_name(name)
     caption = " ".join(caption.split())
     cells, numeric = _texts(frame, formats)
-    styler = cells.style.hide(axis="index").format(_html).set_caption(_html(caption))
+    styler = cells.style.hide(axis="index").format(in_html).set_caption(in_html(caption))
     right = [column for column, flush in zip(cells.columns, numeric, strict=True) if flush]
     styler = styler.set_properties(subset=right, **{"text-align": "right"}).set_uuid(name)
     # Colons, for a fence of backticks loses a caption that holds one.
-    myst = f":::{{table}} {caption}\n:name: {name}\n\n{markdown_table(frame, formats)}\n:::\n"
+    myst = (
+        f":::{{table}} {caption}".rstrip()
+        + f"\n:name: {name}\n\n{markdown_table(frame, formats)}\n:::\n"
+    )
     plain = f"{caption}\n{cells.to_string(index=False)}"
     return {"text/html": styler.to_html(), "text/markdown": myst, "text/plain": plain}
 
@@ -264,14 +267,14 @@ def display_bundle(bundle: Mapping, metadata: Mapping | None = None) -> None:
 
 
 def show_table(
-    frame: pd.DataFrame, name: str, caption: str, formats=None, further: Mapping | None = None
+    frame: pd.DataFrame, name: str, formats=None, further: Mapping | None = None
 ) -> None:
     """Display a numbered table that `{numref}` can point at by `name`: lower-case letters, digits and hyphens, unique in the
-    book. Frame and formats are as in `markdown_table`; in the caption mathematics and `{cite}` work. Further forms of it, by
-    their MIME types, are for programs."""
+    book. Frame and formats are as in `markdown_table`; the caption is `:::{caption} NAME` in Markdown beside the cell. Further
+    forms of it, by their MIME types, are for programs."""
     bundle = {
-        **bundle_of_table(frame, name, caption, formats),
-        MIME: plain_table(frame, name, caption),
+        **bundle_of_table(frame, name, "", formats),
+        MIME: plain_table(frame, name, ""),
     }
     display_bundle(bundle | dict(further or {}))
 

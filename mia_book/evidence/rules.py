@@ -288,14 +288,13 @@ def show_settings(
     titles: Mapping[str, str],
     frame: pd.DataFrame,
     name: str,
-    caption: str,
     run: Mapping[str, Mapping] | None = None,
 ) -> None:
     """Display the numbers of some claims in each of their settings, see `specification`; pages link to it in every run.
 
     Args:
         paper, frame, run: as for `judge`. titles: claim -> the title of its panel.
-        name: as for `figures.show`. caption: what is compared; what marks and intervals mean is added to it.
+        name: as for `figures.show`; what marks and intervals mean is added to the caption, which says what is compared.
     """
     settings, printed = {}, {}
     for claim_id, title in titles.items():
@@ -308,7 +307,7 @@ def show_settings(
     figures.show(
         specification(settings, printed),
         name=name,
-        caption=f"{caption} Differences in percentage points, with intervals that hold together in each panel at 95 %. "
+        caption="Differences in percentage points, with intervals that hold together in each panel at 95 %. "
         f"Dots: the claim stands; crosses: it is turned; grey: open.{' Hollow: the paper.' if printed else ''}",
         alt=f"A panel for each claim, a row a setting, the difference with its interval. {counts}.",
     )

@@ -15,6 +15,7 @@ from html import escape
 from xml.etree import ElementTree
 
 from mia_book.evidence import claims
+from mia_book.pages import captions
 from mia_book.pages.outputs import AUDIT, CLAIMS, VEGA_LITE, for_readers, render
 from mia_book.pages.parameters import PUBLISHED
 from mia_book.pages.prose import FIGURES, Fence, replace_fences
@@ -58,7 +59,11 @@ def page(
         explorable: keep the charts of explorable figures, which need a script; without them their pictures stand alone.
         audits: where the reports of audits lie, seen from this page.
         again: the command that repeats the run; that of its preset when None.
+
+    Raises:
+        MiaError: something on it has no caption.
     """
+    captions.check(notebook)
     notebook = copy.deepcopy(notebook)
     run = notebook["metadata"].pop("mia")
     cells = []

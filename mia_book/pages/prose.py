@@ -76,7 +76,8 @@ FIGURES = "book/_figures/"  # in the staging folder: the notebooks' figures by n
 
 
 class Fence(NamedTuple):
-    """`:::{KIND} NAME`, lines of `:option: value`, a body, and the colons again."""
+    """`:::{KIND} NAME`, lines of `:option: value`, which may go on in indented lines, a body, and the
+    colons again."""
 
     colons: str
     kind: str
@@ -88,7 +89,7 @@ class Fence(NamedTuple):
 def replace_fences(text: str, replacements: Mapping[str, Callable[[Fence], str]]) -> str:
     """MyST Markdown with each fence of some kinds replaced by what the function of its kind makes of it."""
     fences = re.compile(
-        rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n)*)(.*?)^\1 *$",
+        rf"^(:{{3,}})\{{({'|'.join(replacements)})\}} *([^\n]*?) *\n((?::[a-z]+:[^\n]*\n(?: +\S[^\n]*\n)*)*)(.*?)^\1 *$",
         re.MULTILINE | re.DOTALL,
     )
 
@@ -99,7 +100,12 @@ def replace_fences(text: str, replacements: Mapping[str, Callable[[Fence], str]]
                 colons,
                 kind,
                 name,
-                dict(re.findall(r"^:(\w+): *(.*)$", options, re.MULTILINE)),
+                {
+                    option: " ".join(value.split())
+                    for option, value in re.findall(
+                        r"^:(\w+):(.*(?:\n +.*)*)$", options, re.MULTILINE
+                    )
+                },
                 body,
             )
         )

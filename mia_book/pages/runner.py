@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mia_book import folders, publishing
-from mia_book.pages import outputs
+from mia_book.pages import captions, outputs
 from mia_book.pages.parameters import (
     PUBLISHED,
     code_cells,
@@ -223,7 +223,7 @@ def seconds_left(usual: Sequence[float], finished: Sequence[float], in_cell: flo
 
 
 def with_current_text(notebook: dict, name: str, root: Path | None = None) -> dict:
-    """An executed notebook, as JSON, with text, comments and tags as its source has them now; its code is the source's.
+    """An executed notebook, as JSON, with text, captions, comments and tags of its source now; its code is the source's.
 
     Raises:
         MiaError: the source has other cells by now.
@@ -243,7 +243,7 @@ def with_current_text(notebook: dict, name: str, root: Path | None = None) -> di
             cell |= {"outputs": before["outputs"], "execution_count": before["execution_count"]}
             if "parameters" in cell["metadata"].get("tags", []):
                 cells += injected
-    return {**notebook, "cells": cells}
+    return captions.attach({**notebook, "cells": cells})
 
 
 def check_title(notebook: dict, name: str) -> None:
@@ -462,6 +462,7 @@ class _Session:
                 coalesce_streams=True,
             )
             _tidy(self.result)
+            captions.attach(self.result)
         except BaseException as error:  # handed to the main thread, which raises it
             self.error = error
             # a cell's, after which Papermill has written the notebook

@@ -76,7 +76,7 @@ def test_it_is_plain_and_light_and_a_chapter_shows_the_records_without_the_solut
     assert all(
         one["picture"] is None for one in game_cards.deal(**GIVEN | {"images": None})["records"]
     )
-    game_cards.show(game, "compare-game", "Twenty records.")
+    game_cards.show(game, "compare-game")
     ((bundle,),) = shown
     assert bundle[game_cards.MIME] == game and bundle[results.MIME]["name"] == "compare-game"
     assert ":name: compare-game" in bundle["text/markdown"] and "<table" in bundle["text/html"]

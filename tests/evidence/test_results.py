@@ -184,8 +184,7 @@ def test_the_first_of_several_labels_is_said_once_and_programs_read_it_in_every_
 
 def test_show_table_displays_once_for_both_readers(displayed):
     frame = pd.DataFrame({"a": ["x < y", "**bold**"], "n": [1.0, 2.0]})
-    results.show_table(frame, "tab-one", "A caption\nof two lines with $|x|$.")
-    ((data, _),) = displayed
+    data = results.bundle_of_table(frame, "tab-one", "A caption\nof two lines with $|x|$.")
     assert data["text/markdown"].startswith(
         ":::{table} A caption of two lines with $|x|$.\n:name: tab-one\n\n| a | n |\n|:---|---:|\n| x < y | 1.000 |"
     )
@@ -193,7 +192,7 @@ def test_show_table_displays_once_for_both_readers(displayed):
     assert "x &lt; y" in data["text/html"] and "<strong>bold</strong>" in data["text/html"]
     assert "text-align: right" in data["text/html"]
     with pytest.raises(MiaError, match="cannot be linked to"):
-        results.show_table(frame, "Table 1", "x")
+        results.show_table(frame, "Table 1")
 
 
 def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_readers(displayed):
@@ -209,11 +208,11 @@ def test_show_table_carries_its_numbers_unrounded_for_programs_and_not_for_reade
         },
         index=pd.Index(["a", "b"], name="row"),
     )
-    results.show_table(frame, "tab-one", "A caption\nof two lines.", {"auc": ".1f"})
+    results.show_table(frame, "tab-one", {"auc": ".1f"})
     ((data, metadata),) = displayed
     assert json.loads(json.dumps(data[results.MIME], allow_nan=False)) == {
         "name": "tab-one",
-        "caption": "A caption of two lines.",
+        "caption": "",
         "columns": ["row", "n", "auc", "rate", "said", "ran"],
         "labels": 1,
         "rows": [

@@ -14,7 +14,7 @@ from test_browser import LOOKS, Visit
 from test_prose import RECORD
 
 from mia_book.evidence import explore, figures, game_cards
-from mia_book.pages import build, pages, run_page
+from mia_book.pages import build, captions, pages, run_page
 from mia_lib import drawing, metrics
 from mia_lib.errors import MiaError
 from mia_lib.progress import Bars
@@ -79,7 +79,7 @@ def executed(name: str, figure: str, show) -> dict:
             "cell_type": "markdown",
             "id": "a",
             "metadata": {},
-            "source": f"# The page {name}\n\nSee {{numref}}`{figure}`.",
+            "source": f"# The page {name}\n\nSee {{numref}}`{figure}`.\n\n{WORDS[show]}",
         },
         {
             "cell_type": "code",
@@ -90,7 +90,7 @@ def executed(name: str, figure: str, show) -> dict:
             "outputs": json.loads(json.dumps(shown)),
         },
     ]
-    return {
+    notebook = {
         "cells": cells,
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -99,33 +99,46 @@ def executed(name: str, figure: str, show) -> dict:
             "kernelspec": KERNEL,
         },
     }
+    return captions.attach(notebook)
 
 
 def show_figures() -> None:
     """One explorable figure and one that is not."""
     histograms = {"MALT": (SCORES["MALT"], MEMBERS)}
-    figures.explore(
-        explore.rates(SCORES, MEMBERS),
-        drawing.histograms(histograms),
-        "fig-live",
-        "What a threshold does.",
-        ALT,
-        "Choose an attack and move the threshold.",
-    )
-    figures.show(drawing.histograms(histograms), "fig-still", "The same.", ALT)
+    figures.explore(explore.rates(SCORES, MEMBERS), drawing.histograms(histograms), "fig-live")
+    figures.show(drawing.histograms(histograms), "fig-still")
 
 
 def show_play() -> None:
     """A deal of the game, and two attacks side by side."""
-    game_cards.show(game_cards.deal(**DEALT), "tiny-game", "What an attacker sees.")
-    figures.explore(
-        explore.two_attacks(CASES),
-        drawing.roc(*CASES["images"]),
-        "fig-versus",
-        "Two attacks.",
-        "Two curves: and squares",
-        SAYS,
-    )
+    game_cards.show(game_cards.deal(**DEALT), "tiny-game")
+    figures.explore(explore.two_attacks(CASES), drawing.roc(*CASES["images"]), "fig-versus")
+
+
+WORDS = {
+    show_figures: f""":::{{caption}} fig-live
+:alt: {ALT}
+:instructions: Choose an attack and move the threshold.
+
+What a threshold does.
+:::
+
+:::{{caption}} fig-still
+:alt: {ALT}
+
+The same.
+:::""",
+    show_play: f""":::{{caption}} tiny-game
+What an attacker sees.
+:::
+
+:::{{caption}} fig-versus
+:alt: Two curves: and squares
+:instructions: {SAYS}
+
+Two attacks.
+:::""",
+}
 
 
 @pytest.fixture(scope="module")

@@ -44,10 +44,19 @@ if steps == 9:
 # %%
 frame = pd.DataFrame({"attack": ["MALT", "MAST"], "auc": [Interval(steps / 10, steps / 10 - 0.1, steps / 10 + 0.1), 0.75],
                       "ours / paper": [results.Cell("50.0 / 57.1", 50, 25, 75, 57.1), "not run / 54.0"]})
-results.show_table(frame, "tab-tiny", f"**Always.** Steps were {{param}}`steps`. Same $n_1$ in *all*.", {"auc": ".1f"})
-results.show_table(pd.DataFrame({"n": sizes, "twice": [2 * n for n in sizes]}), "tab-sizes", "By n.")
+results.show_table(frame, "tab-tiny", {"auc": ".1f"})
+results.show_table(pd.DataFrame({"n": sizes, "twice": [2 * n for n in sizes]}), "tab-sizes")
 numbers = {"C7": t_interval([steps - 3.0, steps - 2.0, steps - 1.0])}
 claims.show("bayes", [claims.judge("bayes", c, numbers.get(c), "too small") for c in claims.claims("bayes")])
+
+# %% [markdown]
+# :::{caption} tab-tiny
+# **Always.** Steps were {param}`steps`. Same $n_1$ in *all*.
+# :::
+#
+# :::{caption} tab-sizes
+# By n.
+# :::
 """
 
 
