@@ -44,6 +44,7 @@ MOST_TARGETS = 256  # that a lecturer would train
 TITLE = "Who was in the training set?"  # of the page
 SECONDS = 600  # for one function on all targets
 PRACTICE = 8  # published targets
+TEMPLATE = Path("team_name.py")  # that is handed out
 TARGETS_FILE, SEED_FILE = "hidden.npz", "seed"
 WRITTEN = {TARGETS_FILE, SEED_FILE, "game.json", "hand_out"}
 # ranked with the others
@@ -215,7 +216,7 @@ def hide(
     store.write(
         to / "hand_out" / "README.md", (template / "README.md").read_text().format(**sizes).encode()
     )
-    store.write(to / "hand_out" / "team_name.py", (template / "team_name.py").read_bytes())
+    store.write(to / "hand_out" / TEMPLATE, (template / TEMPLATE).read_bytes())
     store.write(to / "hand_out" / "practice.npz", packed(vars(practice)))
     begun.unlink()
     return to
@@ -347,8 +348,8 @@ def judge(
 
     Args:
         challenge: targets with their members. paths: of the files; each team is called as its file is, and of
-            several by one name the last counts. kept: whether scores stay in the working cache, and are taken from there
-            for a file that did not change.
+            several by one name the last counts. kept: whether this is a ranking, not a trial: scores stay in the working
+            cache, and are taken from there for a file that did not change.
 
     Returns:
         places, the highest TPR first; and why files were refused.
@@ -361,6 +362,10 @@ def judge(
             if team in book:
                 raise MiaError(
                     f"{path}: {team} is an attack of the book. Give the file your team's name."
+                )
+            if kept and team == TEMPLATE.stem:
+                raise MiaError(
+                    f"{path} is called as what was handed out: give it your team's name."
                 )
             if last[team] != path:
                 raise MiaError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -171,9 +172,14 @@ def load(name: str, models: int | None = None, arrays: Sequence[str] = (), **par
     published = numbers(blocks)
     models = len(published) if models is None else check_whole("models", models, 1)
     if (lacking := next((m for m in range(models) if m not in published), None)) is not None:
+        command = ["mia", "publish", name, "--models", str(models)]
+        for parameter, value in values.items():
+            if definitions()[name]["defaults"].get(parameter, ...) != value:
+                text = value if isinstance(value, str) else json.dumps(value)
+                command += ["-p", parameter, text]
         raise MiaError(
             f"models = {models}: {len(published)} models of {name} are published, and model {lacking} is not. "
-            f"`mia publish {name} --models {models}` measures it."
+            f"`{shlex.join(command)}` measures it."
         )
     if isinstance(arrays, str) or not isinstance(arrays, Sequence):
         raise MiaError(

@@ -163,10 +163,13 @@ def test_a_file_that_is_not_there_and_a_team_twice_stop_nobody_else(challenge, t
     twice = _file(tmp_path / "more", "def attack(margin, **given): return margin")
     huge = _file(tmp_path, "", "huge")
     os.truncate(huge, 10**12)  # bytes that take no room on the disk
-    places, refused = game.judge(challenge, [tmp_path / "gone.py", huge, good, other, twice])
+    unnamed = _file(tmp_path, "def attack(margin, **given): return margin", "team_name")
+    paths = [tmp_path / "gone.py", huge, good, other, twice, unnamed]
+    places, refused = game.judge(challenge, paths, kept=True)
     assert {place.team for place in places} == {"team_one", "team_two", *game.OF_THE_BOOK}
-    assert len(refused) == 3
+    assert len(refused) == 4
     assert "gone.py" in refused[0]
+    assert "give it your team's name" in refused[3]
     assert "huge.py is no file that can be run" in refused[1]
     assert "another file of team_one" in refused[2]
     assert places[-1].team == "team_two"

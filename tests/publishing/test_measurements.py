@@ -188,7 +188,11 @@ def test_published_blocks_are_read_before_anything_is_measured_and_each_is_writt
         (lambda: published.load("toy/squares", scal=2), "Did you mean 'scale'"),
         (
             lambda: published.load("toy/squares", 9, scale=1.0),
-            "8 models of toy/squares are published",
+            "8 models of toy/squares are published.*`mia publish toy/squares --models 9` measures",
+        ),
+        (
+            lambda: published.load("toy/squares", 3, scale=0.5),
+            "`mia publish toy/squares --models 3 -p scale 0.5` measures",
         ),
         (lambda: published.load("toy/squares", 2, ["loss"], scale=1.0), "arrays = 'loss'"),
     ):
