@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
