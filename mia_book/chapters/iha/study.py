@@ -37,6 +37,7 @@ NOTHING = "IHA, told nothing"
 CG = "IHA (CG)"
 PAIR = "I1, I2"
 DECAY = "IHA with weight decay in I2"
+BARE = f"{DECAY}, loss left out"
 LEARNED = "IHA, learned"
 BOTH = "IHA and LiRA"
 # rows of Table 4
@@ -438,7 +439,7 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
 
     Study "learned", by the metric: the audit as released, and with what has the highest metric against all other targets, the
     auditor's own models, the `choice` that most targets have; beside it, on the same records, the audit with the weight decay
-    in I2, and the gradient alone.
+    in I2, with the loss and without, and the gradient alone.
     """
     by_way, frames = conditioned(case), []
     members = case.audit.members[:, : case.audit.swept_shift.shape[2]]
@@ -450,6 +451,7 @@ def conditioning(case: Case, draws: int = 60) -> pd.DataFrame:
     released = scores(first, members)
     beside = {
         DECAY: scores(first, members, few=True, stationary=True),
+        BARE: scores(first, members, TERMS["I1, I2, I3, I4"], few=True, stationary=True),
         ALONE: gradient_alone(first),
     }
     ways = ["as released", *(f"{way} {epsilon:g}, loss {loss}" for way, epsilon, loss in by_way)]

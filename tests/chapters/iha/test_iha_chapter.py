@@ -398,6 +398,7 @@ def test_tables_stand_beside_the_papers(frames, partial):
         "IHA",
         "IHA, learned",
         "IHA with weight decay in I2",
+        "IHA with weight decay in I2, loss left out",
         "gradient alone",
     }
     pair = exhibits.table_5(named["table"]).loc["IHA and LiRA"]
