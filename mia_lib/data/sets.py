@@ -262,6 +262,10 @@ def _of_census(problem: str, title: str, *classes: str) -> _Known:
     return _Known(title, 0, (), classes, "terms of the US Census Bureau", fetch=fetch)
 
 
+# pooch downloads what has an address and a sha256. Its registry (tried: 1.9) does not stand here: it would name four files
+# of three of the 25 sets. Others come by torchvision, scikit-learn or folktables, lie in the repository or with the user,
+# or are pinned by a git blob, which it does not know. A file of another hash it replaces, where `load` refuses it and says
+# why.
 _KNOWN = {
     "fashion_mnist_20k": _Known(
         "FashionMNIST",
