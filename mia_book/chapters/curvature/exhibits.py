@@ -211,15 +211,15 @@ def notebooks() -> pd.DataFrame:
     return printed[["kind", "size", "attack", "metric", "paper"]]
 
 
-CROSSINGS = {study.NLL: 10_000, study.LR: 20_000}  # beyond which the paper has them ahead
-
-
-def sizes_figure(frame: pd.DataFrame, figure: int, epochs: Mapping[int, int]) -> Figure:
+def sizes_figure(
+    frame: pd.DataFrame, networks: str, figure: int, epochs: Mapping[int, int]
+) -> Figure:
     """Figure 6, AUC of attacks against the size of random training sets, a panel each, or Figure 7, NLL on random sets and on
     coresets. Numbers in the authors' notebooks are hollow marks; for sizes that we did not train they stand alone. `epochs` of
     each size stand below it, and where the paper has NLL and LR get ahead is marked."""
     key = ["kind", "size", "attack", "metric"]
-    ours = metrics.summary(frame[frame["study"] == "sizes"], key).astype({"size": int})
+    ours = frame[(frame["study"] == "sizes") & (frame["networks"] == networks)]
+    ours = metrics.summary(ours, key).astype({"size": int})
     rows = ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
     how = {"paper": "paper", "log": True, "xlabel": "training records, epochs", "chance": 0.5}
     shown = [study.NLL, study.LR, study.RELEASED, "Yeom"] if figure == 6 else [study.NLL]
@@ -238,8 +238,8 @@ def sizes_figure(frame: pd.DataFrame, figure: int, epochs: Mapping[int, int]) ->
         drawing.ticks(
             axis.xaxis, list(epochs), [f"{n // 1000}k\n{count}" for n, count in epochs.items()]
         )
-        if axis.get_title() in CROSSINGS:
-            axis.axvline(CROSSINGS[axis.get_title()], color=drawing.FAINT, lw=1)
+        if axis.get_title() in study.CROSSINGS:
+            axis.axvline(study.CROSSINGS[axis.get_title()], color=drawing.FAINT, lw=1)
     for text in [
         text
         for legend in drawn.legends

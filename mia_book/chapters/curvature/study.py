@@ -52,9 +52,13 @@ QUANTILE = 1e-4  # level of attack R in the released code
 ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
 WIDE = "25,000 by heart"  # networks that know as many as the paper's
+SMALL = "small networks"  # that attack targets of other sizes, trained as they were
+EIGHT = 8  # targets of each size in Figures 6 and 7
+SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 45_000)
+CROSSINGS = {NLL: 10_000, LR: 20_000}  # sizes beyond which the paper has them ahead
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
-    WIDE: ("curvature/memorised", 8, WIDE_BY_HEART),
+    WIDE: ("curvature/memorised", 12, WIDE_BY_HEART),
     "CIFAR-100": ("curvature/cifar100-small", 32, {}),
     "ResNet-18": ("curvature/cifar100", 18, {}),
 }
@@ -111,11 +115,23 @@ def of_other_sizes(
         references,
         half,
         {
-            (kind, size): known["curvature/sizes"](8, kind=kind, size=size)
+            (kind, size): known["curvature/sizes"](EIGHT, kind=kind, size=size)
             for kind, sizes in zip(KINDS, (random, coresets), strict=True)
             for size in sizes
         },
     )
+
+
+def of_sizes_by_heart() -> dict[tuple[str, int], Bank]:
+    """Eight targets of each size that know their members by heart, ("random", size) -> of `measure.memorised_sizes`, as far as
+    they are published. All were trained for the same epochs; the models of `WIDE` attack them."""
+    banks = {
+        ("random", size): where_measured(
+            "curvature/memorised-sizes", EIGHT, kind="random", size=size
+        )
+        for size in SIZES_BY_HEART
+    }
+    return {key: bank for key, bank in banks.items() if bank is not None}
 
 
 def attacked(curved: Bank, targets: int, references: int, views: int = 1) -> Game:
@@ -393,12 +409,16 @@ def of_single_view(view: View) -> dict[str, np.ndarray]:
 
 
 def sizes(
-    references: Bank, half: int, targets: Mapping[tuple[str, int], Bank], draws: int = 100
+    networks: str,
+    references: Bank,
+    half: int,
+    targets: Mapping[tuple[str, int], Bank],
+    draws: int = 100,
 ) -> pd.DataFrame:
-    """Study "sizes": attacks of the image alone on eight targets of other training sets, by kind and size (`of_other_sizes`),
-    with all models of the bank as references; eight of these stand among the targets as random sets of half of the records.
-    "No target" ranks records by their curvature under references without them, and looks at no target. Study "large sizes" has
-    the random sets beyond 20,000 records once more."""
+    """Study "sizes": attacks of the image alone on eight targets of other training sets, by kind and size (`of_other_sizes`,
+    `of_sizes_by_heart`), with all models of the bank as references; eight of these stand among the targets as random sets of
+    half of the records. "No target" ranks records by their curvature under references without them, and looks at no target.
+    Studies "beyond 10,000" and "beyond 20,000" have the larger random sets once more. `networks` is what they are called."""
     frames, count = [], len(references)
 
     def game_of(banks: list[Bank], numbers: Sequence[int]) -> Game:
@@ -416,10 +436,18 @@ def sizes(
         scores = against(views, of_single_view)
         names = ("auc", "balanced_accuracy")
         frames.append(
-            by_target(scores, game.target_members, names, draws=draws, study="sizes", **where)
+            by_target(
+                scores,
+                game.target_members,
+                names,
+                draws=draws,
+                study="sizes",
+                networks=networks,
+                **where,
+            )
         )
 
-    own = [*range(0, count, 2), *range(1, count, 2)][:8]  # as many as of each other size
+    own = [*range(0, count, 2), *range(1, count, 2)][:EIGHT]  # as many as of each other size
     game = game_of([references], own)
     attack_all(game, game, kind="random", size=half)
     for (kind, size), bank in targets.items():
@@ -429,15 +457,24 @@ def sizes(
         attack_all(game, views, kind=kind, size=size)
     frame = pd.concat(frames, ignore_index=True)
     frame = frame.sort_values(["kind", "size"], kind="stable", ignore_index=True)
-    large = frame[(frame["kind"] == "random") & (frame["size"] > 20_000)]
-    return pd.concat([frame, large.assign(study="large sizes")], ignore_index=True)
+    of_random = frame[frame["kind"] == "random"]
+    beyond = [
+        of_random[of_random["size"] > size].assign(study=f"beyond {size:,}")
+        for size in CROSSINGS.values()
+    ]
+    return pd.concat([frame, *beyond], ignore_index=True)
 
 
-def epochs_of(bank: Bank) -> int:
-    """Epochs for which the targets of `measure.sizes` were trained."""
-    known = bank.parameters
-    steps = math.ceil(known["size"] / known["batch_size"])
-    return max(known["epochs"], math.ceil(known["steps"] / steps))
+def epochs_by_size(
+    half: int, references: Bank, targets: Mapping[tuple[str, int], Bank]
+) -> dict[int, int]:
+    """Size of a training set -> epochs of its networks, of those of `sizes`, from small to large."""
+    epochs = {half: references.parameters["epochs"]}
+    for (_, size), bank in targets.items():
+        known = bank.parameters
+        steps = math.ceil(size / known["batch_size"])
+        epochs[size] = max(known["epochs"], math.ceil(known["steps"] / steps))
+    return dict(sorted(epochs.items()))
 
 
 # ------------------------------------------------------------------------------------------------- theory, and one probe

@@ -165,11 +165,14 @@ def test_the_banks_own_models_stand_among_random_sets_whose_references_are_halve
         for kind in ("random", "coreset")
         for size in (100, 30_000)
     }
-    frame = study.sizes(CURVED, 25_000, targets, draws=5)
+    frame = study.sizes("toy", CURVED, 25_000, targets, draws=5)
     of_random = frame[(frame["kind"] == "random") & (frame["study"] == "sizes")]
     assert of_random["size"].unique().tolist() == [100, 25_000, 30_000]
-    large = frame[frame["study"] == "large sizes"]
-    assert large["size"].unique().tolist() == [25_000, 30_000] and {*large["kind"]} == {"random"}
+    assert {*frame["networks"]} == {"toy"}
+    for size in study.CROSSINGS.values():
+        large = frame[frame["study"] == f"beyond {size:,}"]
+        assert large["size"].unique().tolist() == [25_000, 30_000]
+        assert {*large["kind"]} == {"random"}
     references, half, targets = study.of_other_sizes([1000], [5000], 8)
     assert references.members.shape == (8, 4000) and half == 25_000
     assert {key: bank.members.shape for key, bank in targets.items()} == {
@@ -177,10 +180,7 @@ def test_the_banks_own_models_stand_among_random_sets_whose_references_are_halve
         ("coreset", 5000): (8, 4000),
     }
     # at least a thousand steps
-    assert {size: study.epochs_of(bank) for (_, size), bank in targets.items()} == {
-        1000: 250,
-        5000: 50,
-    }
+    assert study.epochs_by_size(half, references, targets) == {1000: 250, 5000: 50, 25_000: 20}
 
 
 def test_tables_stand_beside_the_papers():
