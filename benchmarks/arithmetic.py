@@ -153,7 +153,7 @@ def boosted_trees(count: int = 400) -> dict[str, np.ndarray]:
     """A regression by boosted trees."""
     rng = np.random.default_rng(0)
     x = (rng.integers(-50, 50, (count, 20)) / 25).astype(np.float32)
-    if trees.lacking():
+    if trees.missing_dependency():
         return {}
     config = trees.TreeConfig(iterations=50, depth=3, learning_rate=0.05)
     fitted = trees.fit(x, x[:, 0] + x[:, 1] ** 2, config, trees.GAUSSIAN)

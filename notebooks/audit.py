@@ -56,7 +56,7 @@ from mia_book.chapters.audit import exhibits, measure, study
 from mia_lib.training import private
 
 drawing.set_style()
-lacking = private.lacking()
+missing = private.missing_dependency()
 
 
 def audited(model, dealt, name, **options):
@@ -242,7 +242,7 @@ exhibits.show_report(reports["network"], "audit-network")
 dealt = measure.records(network_data, private_members, 0, 2, seed)
 how = measure.TWINS | {"architecture": private_architecture,
                        "epochs": private_epochs, "seed": seed}
-pair = {} if lacking else {
+pair = {} if missing else {
     "twin": measure.train_twin(dealt, how),
     "private": measure.train_twin(dealt, how, measure.PRIVATE_RATE, epsilons[-1])}
 for kind, ensemble in pair.items():
@@ -316,7 +316,7 @@ results.show_table(exhibits.networks_table(frame), name="audit-changes")
 # > {ours}`private-answer`
 
 # %% tags=["hide-input"]
-results.name({f"{kind}-answer": reports[kind].answer if kind in reports else f"Not run. {lacking}." for kind in ("twin", "private")})
+results.name({f"{kind}-answer": reports[kind].answer if kind in reports else f"Not run. {missing}." for kind in ("twin", "private")})
 results.name({"audited-epsilon": f"{epsilons[-1]:g}"})
 figures.show(exhibits.one_by_one(frame, study.twin_names(many)), name="audit-models")
 for kind in pair:

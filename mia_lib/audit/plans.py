@@ -318,7 +318,7 @@ def reason(problem: Exception) -> str:
 
 def _find_private_obstacle(inputs: AuditInputs) -> str:
     """Why the recipe cannot be trained by DP-SGD, or ""."""
-    if obstacle := private.lacking():
+    if obstacle := private.missing_dependency():
         return obstacle
     try:
         private.train(

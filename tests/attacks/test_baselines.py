@@ -348,7 +348,7 @@ def test_rmia_is_finite_where_every_probability_is_zero():
 # Blocks and errors
 
 
-def lacking(inside):
+def members_with_few_references(inside):
     """Members where two records have no reference of a kind and three more have a single one."""
     members = MEMBERS.copy()
     members[:, :2] = not inside
@@ -356,7 +356,7 @@ def lacking(inside):
     return members
 
 
-OUTSIDE, INSIDE = lacking(False), lacking(True)
+OUTSIDE, INSIDE = members_with_few_references(False), members_with_few_references(True)
 
 
 @pytest.mark.parametrize(

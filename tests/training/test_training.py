@@ -104,12 +104,12 @@ def test_models_with_the_weights_of_trained_ones_say_the_same_and_are_never_trai
     )
     assert other.spec(0) != held.spec(0)
     assert not np.array_equal(signals.loss(other, IMAGES), expected)
-    lacking = [
+    incomplete = [
         {name: array for name, array in one.items() if "head" not in name} for one in weights
     ]
     for given, said in (
         (weights[:3], "weights of 3 models"),
-        (lacking, "do not fit batchnorm_cnn:3,4,4: head"),
+        (incomplete, "do not fit batchnorm_cnn:3,4,4: head"),
     ):
         with pytest.raises(MiaError, match=said):
             with_weights(ensemble(), given)

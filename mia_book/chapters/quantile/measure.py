@@ -120,7 +120,9 @@ def regressions(
     from mia_lib.training import devices
 
     check_whole("seed", seed, 0)
-    if missing := networks.lacking(regression["backbone"]):  # before the bank is measured
+    if missing := networks.missing_dependency(
+        regression["backbone"]
+    ):  # before the bank is measured
         raise MiaError(missing)
     numbers, targets = targets_of(index, bank, **(recipe or {}))
     records, pool = data.load(targets.parameters["dataset"]), targets.parameters["records"]
@@ -250,10 +252,10 @@ def table_of(recipe: dict):
         MiaError: images, or too few records.
     """
     from mia_lib import data
-    from mia_lib.attacks.quantile.trees import lacking
+    from mia_lib.attacks.quantile.trees import missing_dependency
 
-    if lacking():
-        raise MiaError(lacking())
+    if missing_dependency():
+        raise MiaError(missing_dependency())
     table = data.load(recipe["dataset"])
     records, unused = recipe["records"], recipe["unused"]
     if table.is_image:
