@@ -90,8 +90,8 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     nn.utils.clip_grad_norm_(weights, 1.0)
     torch.optim.AdamW(weights, lr=1e-3, fused=True).step()
     out["weights after a step"] = flat(weights)
-    held = slice(count * 3 // 4, count)
-    fit = slice(0, held.start)
+    holdout = slice(count * 3 // 4, count)
+    fit = slice(0, holdout.start)
     model = networks.fit(
         x[fit],
         target[fit],
@@ -100,7 +100,7 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
         networks.gaussian_loss,
         y[fit],
         10,
-        (x[held], target[held], y[held]),
+        (x[holdout], target[holdout], y[holdout]),
     )
     return out | {
         "weights after training": flat(model.parameters()),

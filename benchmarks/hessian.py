@@ -118,11 +118,11 @@ def large() -> None:
     device = devices.pick("cuda")
     model, x, y = shape("mlp:32", 600, 100, 80_000)
     model, x = model.to(device), torch.from_numpy(x).to(device)
-    held = torch.cuda.memory_allocated(device)
+    allocated = torch.cuda.memory_allocated(device)
 
     def report(name: str, seconds: float) -> None:
         peak, other = (
-            torch.cuda.max_memory_allocated(device) - held,
+            torch.cuda.max_memory_allocated(device) - allocated,
             torch.cuda.mem_get_info(device),
         )
         print(

@@ -301,10 +301,10 @@ def same_columns(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 def records(path: str, argument: str) -> Dataset:
     """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
     whole numbers, such as ids of tokens, stay such."""
-    held = arrays(path, argument, ("x", "y"), ("classes",))
-    x = held["x"]
+    content = arrays(path, argument, ("x", "y"), ("classes",))
+    x = content["x"]
     try:
-        made = data.from_arrays(x, held["y"], argument, held.get("classes"))
+        made = data.from_arrays(x, content["y"], argument, content.get("classes"))
     except MiaError as problem:
         raise MiaError(f"--{argument} {path}: {problem}") from problem
     return replace(made, x=x.astype(np.int64)) if x.ndim == 2 and x.dtype.kind in "iu" else made

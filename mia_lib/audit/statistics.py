@@ -428,15 +428,15 @@ def choose_best(
         for side in map(np.flatnonzero, (inside, ~inside)):
             first[chance.permutation(side)[: len(side) // 2]] = True
         best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first]))
-    score, held = scores[best][~first], inside[~first]
-    auc = metrics.bootstrap("auc", score, held, level=level, draws=DRAWS, seed=seed)
+    score, holdout_members = scores[best][~first], inside[~first]
+    auc = metrics.bootstrap("auc", score, holdout_members, level=level, draws=DRAWS, seed=seed)
     return BestAttack(
         best,
         len(scores) > 1,
         np.flatnonzero(~first),
         auc,
-        judge_rates(score, held, rates, seed, level),
-        auc_p(score, held),
+        judge_rates(score, holdout_members, rates, seed, level),
+        auc_p(score, holdout_members),
     )
 
 

@@ -126,8 +126,8 @@ def test_a_seed_settles_every_bit_and_leaves_the_global_generator(x, config):
 
 def test_validation_keeps_the_epoch_with_the_lowest_loss():
     config = replace(MLP, epochs=8, batch_size=8, learning_rate=3e-2)
-    fitted, held = slice(0, 40), slice(40, N)
-    validation = TABLE[held], TARGET[held], None
+    fitted, holdout = slice(0, 40), slice(40, N)
+    validation = TABLE[holdout], TARGET[holdout], None
 
     def loss_after(epochs):  # epochs of a longer training are those of a shorter one
         model = networks.fit(
@@ -135,8 +135,8 @@ def test_validation_keeps_the_epoch_with_the_lowest_loss():
         )
         return model, float(
             networks.gaussian_loss(
-                torch.tensor(networks.predict(model, TABLE[held])),
-                torch.tensor(TARGET[held], dtype=torch.float32),
+                torch.tensor(networks.predict(model, TABLE[holdout])),
+                torch.tensor(TARGET[holdout], dtype=torch.float32),
             )
         )
 

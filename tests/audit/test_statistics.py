@@ -27,11 +27,11 @@ def test_low_rate_test_is_exact():
     for fpr in (0.0, 0.2, 0.4):
         allowed = int(fpr * 5 + 1e-9)
 
-        def above(held, allowed=allowed):
-            return (score[held] > np.sort(score[~held])[::-1][allowed]).sum()
+        def above(members, allowed=allowed):
+            return (score[members] > np.sort(score[~members])[::-1][allowed]).sum()
 
-        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), 4)]
-        twin = np.mean([above(held) >= above(inside) for held in deals])
+        deals = [np.isin(np.arange(9), chosen) for chosen in combinations(range(9), 4)]
+        twin = np.mean([above(deal) >= above(inside) for deal in deals])
         assert statistics.low_p(score, inside, fpr) == pytest.approx(twin)
     assert statistics.low_p(np.ones(9), inside, 0.2) == 1, "ties count against the attack"
 
@@ -66,9 +66,9 @@ def test_rank_test_of_few_records_is_exact(members):
     """The share of all ways to deal out membership whose AUC is as high, with ties, for few members and for few others."""
     for _ in range(4):
         score, inside = RNG.integers(0, 5, 9).astype(float), np.arange(9) < members
-        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), members)]
+        deals = [np.isin(np.arange(9), chosen) for chosen in combinations(range(9), members)]
         twin = np.mean(
-            [metrics.auc(score, held) >= metrics.auc(score, inside) - 1e-12 for held in deals]
+            [metrics.auc(score, deal) >= metrics.auc(score, inside) - 1e-12 for deal in deals]
         )
         assert statistics.rank_p(score, inside) == pytest.approx(twin)
     assert statistics.auc_p(np.ones(10), np.arange(10) < 5) == 1.0
@@ -117,17 +117,17 @@ def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level, monke
     """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
     monkeypatch.setattr(statistics, "DRAWS", 300)
     rng = np.random.default_rng(0)
-    held = []
+    covered = []
     inside = np.arange(400) % 2 == 0
     rates = (0.05, 0.2, 0.5)
     for _ in range(60):
         for found in statistics.judge_rates(
             rng.standard_normal(400) + inside, inside, rates, 0, level
         ):
-            held.append(
+            covered.append(
                 found.tpr.low <= stats.norm.sf(stats.norm.isf(found.fpr) - 1) <= found.tpr.high
             )
-    assert level - 0.1 < np.mean(held) < level + 0.1
+    assert level - 0.1 < np.mean(covered) < level + 0.1
 
 
 @pytest.mark.parametrize("members, others", [(100, 600), (60, 60)])

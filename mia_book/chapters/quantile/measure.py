@@ -44,13 +44,13 @@ class Split:
 
     Attributes:
         judged: some of its members, then the records after the pool, which no model was trained on. inside: bool, which of
-            `judged` are members. held: of the pool's other half, the records that a regression is not fitted to; they choose
-            its epoch, and thresholds can be set on them. fitted: the rest of that half.
+            `judged` are members. holdout: of the pool's other half, the records that a regression is not fitted to; they
+            choose its epoch, and thresholds can be set on them. fitted: the rest of that half.
     """
 
     judged: np.ndarray
     inside: np.ndarray
-    held: np.ndarray
+    holdout: np.ndarray
     fitted: np.ndarray
 
 
@@ -140,13 +140,13 @@ def regressions(
             np.tile(margin[rows], len(views)),
             np.tile(records.y[rows], len(views)),
         )
-        asked = np.r_[part.judged, part.held]
+        asked = np.r_[part.judged, part.holdout]
         tasks.append(
             (
                 replace(config, seed=10_000 * seed + number),
                 fitted,
                 (records.x[asked], margin[asked], records.y[asked]),
-                len(part.held),
+                len(part.holdout),
                 len(records.classes) if label else None,
             )
         )
@@ -158,13 +158,13 @@ def regressions(
 
 
 def _fit_and_predict(
-    config, fitted: tuple, asked: tuple, held: int, classes: int | None
+    config, fitted: tuple, asked: tuple, holdout_size: int, classes: int | None
 ) -> dict[str, np.ndarray]:
     """Mean and log spread of the records `asked` (x, margin, labels), by a regression fitted to
-    `fitted`; the last `held` of `asked` choose its epoch."""
+    `fitted`; the last `holdout_size` of `asked` choose its epoch."""
     from mia_lib.attacks.quantile import GaussianQuantile
 
-    last = slice(len(asked[0]) - held, None)
+    last = slice(len(asked[0]) - holdout_size, None)
     (x, margin, labels), chosen = (
         fitted,
         tuple(array[last] for array in asked[: 2 if classes is None else 3]),
@@ -317,14 +317,14 @@ def tabular(
         part = split(members, pool, number, judged, held, seed)
         fitted, asked = (
             (table.x[rows], margin[rows], table.y[rows])
-            for rows in (part.fitted, np.r_[part.judged, part.held])
+            for rows in (part.fitted, np.r_[part.judged, part.holdout])
         )
         tasks.append(
             (
                 replace(config, seed=10_000 * seed + number),
                 fitted,
                 asked,
-                len(part.held),
+                len(part.holdout),
                 len(table.classes) if label else None,
             )
         )

@@ -146,9 +146,9 @@ def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_
 
 def test_published_bounds_stay_below_what_the_accountant_says_and_both_sides_are_judged_alike():
     for promised in study.EPSILONS[:-1]:
-        held = measure.one_run(8, epsilon=promised)
-        assert (held.spent <= promised).all()
-        frame = study.canary_bounds(held)
+        bank = measure.one_run(8, epsilon=promised)
+        assert (bank.spent <= promised).all()
+        frame = study.canary_bounds(bank)
         many = measure.many_runs(1000, epsilon=promised)
         frame = pd.concat([frame, study.canary_bounds(many, many=True)])
         for bound, rows in frame.groupby("bound"):

@@ -71,12 +71,12 @@ def test_half_precision_of_weights_moves_no_rate():
     }
     ensemble, pool = banks.models_of(range(6), recipe)
     exact = signals.logit_scaled_confidence(ensemble, pool)
-    held = banks.weights(range(6), recipe)
+    bank = banks.weights(range(6), recipe)
     rounded = np.empty_like(exact)
     for row in range(6):
         network = models.build(recipe["architecture"], pool.shape, 10, seed=0)
         state = {
-            name: torch.from_numpy(array[row].astype(np.float32)) for name, array in held.items()
+            name: torch.from_numpy(array[row].astype(np.float32)) for name, array in bank.items()
         }
         network.load_state_dict(network.state_dict() | state)
         rounded[row] = signals.scalars(signals.model_outputs(network.eval(), pool.x), pool.y)[
