@@ -230,12 +230,12 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 def first_difference(one: dict[str, np.ndarray], other: dict[str, np.ndarray], name: str) -> str:
     """Where a computation parts: the step, the distance there, and at its end."""
     steps = [step for step in one if step.startswith(f"{name}|")]
-    apart = [step for step in steps if not np.array_equal(one[step], other[step])]
-    if not apart:
+    differing = [step for step in steps if not np.array_equal(one[step], other[step])]
+    if not differing:
         return "the same bits"
     first, last = (
         f"{step.partition('|')[2]} by {distance(one[step], other[step]):.1g}"
-        for step in (apart[0], apart[-1])
+        for step in (differing[0], differing[-1])
     )
     return first if first == last else f"{first}; {last}"
 

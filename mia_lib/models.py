@@ -709,8 +709,8 @@ def try_out(
         first.load_state_dict(second.state_dict())  # statistics of batch normalisation moved
         together = _tried(subject, first.eval(), inputs)
         again = _tried(subject, second.eval(), inputs)
-        apart = torch.cat([_tried(subject, first, inputs[k : k + 1]) for k in (0, 1)])
-    if not torch.allclose(together, apart, rtol=1e-3, atol=1e-4, equal_nan=True):
+        one_by_one = torch.cat([_tried(subject, first, inputs[k : k + 1]) for k in (0, 1)])
+    if not torch.allclose(together, one_by_one, rtol=1e-3, atol=1e-4, equal_nan=True):
         raise MiaError(
             f"{subject}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
             "model's answer must be about the record; batch normalisation needs track_running_stats=True."

@@ -67,7 +67,7 @@ credit = measure.records(forest_data, forest_members, forest_members, models, se
 forest = measure.forest(credit.sides()[0], trees, leaf, seed)
 reports = {"forest": audited(
     forest.predict_proba, credit, "a random forest",
-    outputs="probabilities", public=credit.apart)}
+    outputs="probabilities", public=credit.holdout)}
 
 # %% tags=["hide-input"]
 first = reports["forest"].result
@@ -193,7 +193,7 @@ patients = measure.records(tumours, 200, 160, 2, seed)
 by_cells = measure.forest(patients.sides()[0], trees, leaf, seed)
 reports["patients"] = audited(
     by_cells.predict_proba, patients, "a forest on patients",
-    outputs="probabilities", public=patients.apart)
+    outputs="probabilities", public=patients.holdout)
 
 # %% tags=["hide-input"]
 results.name({"patients-answer": reports["patients"].answer, "patients-low": str(reports["patients"]).splitlines()[-1]})

@@ -335,10 +335,10 @@ def _counts(here):
         )
 
     more = "(datum.first_gain > datum.second_gain ? first : second)"
-    apart = "abs(datum.first_gain - datum.second_gain)"
+    gap = "abs(datum.first_gain - datum.second_gain)"
     last = (
-        f"!datum.first_run || !datum.second_run || first == second ? ' ' : {apart} < 0.05 ? 'Neither gains more' : "
-        f"{more} + ' gains ' + format({apart}, ',.1f') + ' more'"
+        f"!datum.first_run || !datum.second_run || first == second ? ' ' : {gap} < 0.05 ? 'Neither gains more' : "
+        f"{more} + ' gains ' + format({gap}, ',.1f') + ' more'"
     )
     head = (
         "'At an FPR of ' + format(100 * pow(10, power), '.2~r') + ' %, at a cost of ' + cost + ','"

@@ -313,19 +313,19 @@ def verify(
             different = publishing.differences(
                 {name: array[row : row + 1] for name, array in bank.arrays.items()}, anew
             )
-            apart = {
+            unlikeness = {
                 name: _unlikeness(array, row, anew[name][0])
                 for name, array in bank.arrays.items()
                 if different
             }
-            good &= all(far <= 4 and nearest for far, nearest in apart.values())
+            good &= all(far <= 4 and nearest for far, nearest in unlikeness.values())
             lines.append(
                 f"model {row}: "
                 + (f"{different}. " if different else "the same")
                 + "; ".join(
                     f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
                     f"{'' if nearest else 'NOT '}most like the model's own"
-                    for name, (far, nearest) in apart.items()
+                    for name, (far, nearest) in unlikeness.items()
                 )
             )
     return good, f"{name}, {len(rows)} of {len(bank)} models measured again\n" + "\n".join(lines)

@@ -278,9 +278,9 @@ def same_columns(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
     first, *others = tables
     for argument in others:
-        if apart := [*tables[argument].columns.symmetric_difference(tables[first].columns)]:
+        if unshared := [*tables[argument].columns.symmetric_difference(tables[first].columns)]:
             raise MiaError(
-                f"--{argument} and --{first} do not have the same columns: not both have {list_few(apart)}."
+                f"--{argument} and --{first} do not have the same columns: not both have {list_few(unshared)}."
             )
     kinds = {}
     for name in tables[first]:

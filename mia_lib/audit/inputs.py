@@ -322,11 +322,11 @@ def _check_columns(argument: str, table, members) -> None:
             f"{argument} has other columns than members: {what}. Give {argument} the columns of members, "
             "table[members.columns]."
         )
-    apart = [name for name in table if table[name].dtype != members[name].dtype]
-    if apart:
-        kinds = " and ".join(repr(side[apart[0]].dtype) for side in (table, members))
+    differing = [name for name in table if table[name].dtype != members[name].dtype]
+    if differing:
+        kinds = " and ".join(repr(side[differing[0]].dtype) for side in (table, members))
         raise MiaError(
-            f"{argument} and members have columns of different types: {list_few(apart)} ({kinds} of the first). They must "
+            f"{argument} and members have columns of different types: {list_few(differing)} ({kinds} of the first). They must "
             "be prepared alike, or the type gives membership away: cut both from one table, or give "
             "table.astype(members.dtypes)."
         )

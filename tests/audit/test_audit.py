@@ -155,8 +155,8 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
     members, others, _ = sets
     shifted = replace(others, x=others.x + np.float32(0.7))
     pools = [check(memorised, members, one).pool for one in (others, shifted)]
-    same, apart = (inputs.score_inputs(pool, np.arange(600) < 300, 0) for pool in pools)
-    rows, found, _ = apart
+    same, differing = (inputs.score_inputs(pool, np.arange(600) < 300, 0) for pool in pools)
+    rows, found, _ = differing
     assert (
         statistics.auc_p(found, rows < 300)
         < statistics.ALONE

@@ -190,7 +190,7 @@ def test_record_numbers_say_what_targets_share():
     )
     assert moved == shared and moved.se == pytest.approx(shared.se)
     uneven = scores + np.linspace(-0.6, 0.6, 7)[:, None] * members
-    apart = metrics.bootstrap(
+    unshared = metrics.bootstrap(
         "auc", uneven, members, records=np.arange(560).reshape(7, 80), draws=2000
     )
     of_records = sum(
@@ -199,7 +199,7 @@ def test_record_numbers_say_what_targets_share():
     )
     of_targets = metrics.auc(uneven, members).var(ddof=1) / 7
     assert of_records / 49 < of_targets < of_records / 7
-    assert apart.se**2 == pytest.approx(of_targets, rel=0.1)
+    assert unshared.se**2 == pytest.approx(of_targets, rel=0.1)
     with pytest.raises(MiaError, match="number of the record in each place"):
         metrics.bootstrap("auc", scores, members, records=order[:2])
 

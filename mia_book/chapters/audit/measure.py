@@ -44,7 +44,7 @@ class Records:
     """Records that are dealt anew to each of M models."""
 
     pool: Dataset  # N, half of which trains each
-    apart: Dataset  # members of none
+    holdout: Dataset  # members of none
     members: np.ndarray  # who trains which, bool [M, N]
 
     def sides(self, model: int = 0) -> tuple[Dataset, Dataset]:
@@ -54,12 +54,12 @@ class Records:
 
 
 def records(
-    dataset: str | Dataset, members: int, apart: int, models: int, seed: int = 0
+    dataset: str | Dataset, members: int, holdout: int, models: int, seed: int = 0
 ) -> Records:
     """Deal records of a data set, each content once, as audits demand.
 
     Args:
-        dataset: itself, or by name. members: of a model, half of the pool. apart: records besides. models: M.
+        dataset: itself, or by name. members: of a model, half of the pool. holdout: records besides. models: M.
         seed: of the order.
 
     Raises:
@@ -70,12 +70,12 @@ def records(
 
     whole = data.load(dataset) if isinstance(dataset, str) else dataset
     once = np.unique(digests(whole), return_index=True)[1]
-    check_range("members", 2 * members + apart, 100, len(once))
+    check_range("members", 2 * members + holdout, 100, len(once))
     order = np.random.default_rng([61, seed]).permutation(len(whole))
     order = order[np.isin(order, once)]
     return Records(
         whole.take(order[: 2 * members]),
-        whole.take(order[2 * members : 2 * members + apart]),
+        whole.take(order[2 * members : 2 * members + holdout]),
         membership.balanced_halves(2 * members, models + models % 2, seed),
     )
 
@@ -185,7 +185,7 @@ def tested(
     games: int = 100,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """Audits, by outputs alone, of models that were trained on records apart and never saw the "members".
+    """Audits, by outputs alone, of models that were trained on other records and never saw the "members".
 
     Args:
         kind: "forest", or "network", by the recipe `STRANGERS`. share: of the members whom a leak makes surer.
@@ -200,12 +200,13 @@ def tested(
     dealt = records(dataset, members, apart, index.stop, seed)
     if check_choice("kind", kind, ("forest", "network")) == "forest":
         answers = [
-            forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index
+            forest(dealt.holdout, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x)
+            for k in index
         ]
     else:
         config = config_of({**STRANGERS, "seed": seed}, **PLAIN_SGD)
-        everyone = np.ones((index.stop, len(dealt.apart)), bool)
-        strangers = training.train(dealt.apart, everyone, config, label="strangers").part(index)
+        everyone = np.ones((index.stop, len(dealt.holdout)), bool)
+        strangers = training.train(dealt.holdout, everyone, config, label="strangers").part(index)
         answers = list(signals.probabilities(strangers, dealt.pool))
     alarms = [
         [count_alarms(p, dealt.pool.y, games, seed + k, leak) / games for leak in (0.0, share)]

@@ -182,9 +182,9 @@ def logistic_regressions(
     strength = choose_c(x, y, n) if c is None else c
     theta, theta0 = [], []
     for split in index:
-        inside, _, apart, _ = three_way_split(len(y), n, recipe["seed"] + split)
+        inside, _, reference_rows, _ = three_way_split(len(y), n, recipe["seed"] + split)
         theta.append(logistic(x[inside], y[inside], strength))
-        theta0.append(logistic(x[apart], y[apart], strength))
+        theta0.append(logistic(x[reference_rows], y[reference_rows], strength))
     return {
         "theta": np.array(theta, np.float32),
         "theta0": np.array(theta0, np.float32),

@@ -88,7 +88,7 @@ def _play(
     for split, (theta, theta0, c) in enumerate(
         zip(fit.theta.astype(float), fit.theta0.astype(float), fit.c, strict=True)
     ):
-        inside, outside, apart, left = three_way_split(len(y), n, seed + split)
+        inside, outside, reference_rows, left = three_way_split(len(y), n, seed + split)
         judged, held_out = np.concatenate([inside, outside]), left if len(left) else outside
         own = x[judged], y[judged]
         loss, loss0 = (logistic_loss(t, *own) for t in (theta, theta0))
@@ -102,7 +102,7 @@ def _play(
             "calibrated loss": calibration.calibrate(-loss, -loss0),
         }
         if both_terms:
-            hessian = logistic_hessian(theta0, x[apart], float(c))
+            hessian = logistic_hessian(theta0, x[reference_rows], float(c))
             row["Eq. 39"] = row["MATT"] + bayes.matt_second_term(gradients, hessian)
         rows.append(row)
         accuracy.append((right[: n // 2].mean(), correct[held_out].mean()))

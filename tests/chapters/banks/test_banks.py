@@ -83,8 +83,8 @@ def test_half_precision_of_weights_moves_no_rate():
             "logit_scaled_confidence"
         ]
     assert not np.array_equal(exact, rounded)
-    apart = np.abs(rates(exact, ensemble.members) - rates(rounded, ensemble.members)).max(0)
-    assert (apart[:2] <= [2e-3, 1e-2]).all()  # one in a thousand is not resolved here
+    gap = np.abs(rates(exact, ensemble.members) - rates(rounded, ensemble.members)).max(0)
+    assert (gap[:2] <= [2e-3, 1e-2]).all()  # one in a thousand is not resolved here
 
 
 def test_published_weights_give_the_published_answers():
@@ -98,11 +98,11 @@ def test_published_weights_give_the_published_answers():
     train = bank.trained
     again = bank.margin.copy()
     again[0] = answers["logit_scaled_confidence"]
-    apart = np.abs(
+    gap = np.abs(
         rates(bank.margin[:, train], bank.members[:, train])
         - rates(again[:, train], bank.members[:, train])
     )
-    assert (apart[:2].max(0) <= [2e-4, 1e-3, 1e-3]).all()
+    assert (gap[:2].max(0) <= [2e-4, 1e-3, 1e-3]).all()
     assert np.mean(bank.correct[0] != (answers["correctness"] > 0.5)) < 1e-3
 
 
