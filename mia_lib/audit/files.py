@@ -347,10 +347,14 @@ def score_table(
                 f"--{option} {column}: {empty} values are missing in {path}: leave these rows out."
             )
     scores = {column: np.asarray(table[column]) for column in columns}
-    inside = check_mask(f"--member {member}", table[member], "a member")
+    is_member = check_mask(f"--member {member}", table[member], "a member")
     if len(columns) == 1:
         scores = {"score": scores[columns[0]]}
-    return scores, inside, {option: np.asarray(table[column]) for option, column in named.items()}
+    return (
+        scores,
+        is_member,
+        {option: np.asarray(table[column]) for option, column in named.items()},
+    )
 
 
 def arrays(

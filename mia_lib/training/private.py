@@ -288,9 +288,9 @@ def fit(
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 if len(canaries):
-                    inside = canaries[torch.rand(len(canaries), generator=generator) < rate]
+                    batch_canaries = canaries[torch.rand(len(canaries), generator=generator) < rate]
                     optimizer.canary_sum = (
-                        torch.bincount(inside, minlength=parameters) * privacy.clip
+                        torch.bincount(batch_canaries, minlength=parameters) * privacy.clip
                     )
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
