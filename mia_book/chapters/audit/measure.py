@@ -49,8 +49,8 @@ class Records:
 
     def sides(self, model: int = 0) -> tuple[Dataset, Dataset]:
         """Members and non-members of a model."""
-        inside = self.members[model]
-        return self.pool.take(np.flatnonzero(inside)), self.pool.take(np.flatnonzero(~inside))
+        is_member = self.members[model]
+        return self.pool.take(np.flatnonzero(is_member)), self.pool.take(np.flatnonzero(~is_member))
 
 
 def records(
@@ -151,13 +151,13 @@ def _answers(kinds: list, dealt: Records, index: range) -> dict[str, np.ndarray]
     right, the share of the non-members that each is right about, [M, L]; members, bool [M, N]."""
     from mia_lib import signals
 
-    some, inside = [models.part(index) for models in kinds], dealt.members[list(index)]
+    some, members = [models.part(index) for models in kinds], dealt.members[list(index)]
     margin = np.stack([signals.logit_scaled_confidence(one, dealt.pool) for one in some], 1)
     right = np.stack([signals.correctness(one, dealt.pool) for one in some], 1)
     return {
         "margin": margin.astype(np.float16),
-        "right": right.mean(2, where=~inside[:, None]).astype(np.float32),
-        "members": inside,
+        "right": right.mean(2, where=~members[:, None]).astype(np.float32),
+        "members": members,
     }
 
 
@@ -260,10 +260,10 @@ def canaries(
         start = models.build(config.architecture, whole.shape, classes, seed=seed_of(config, k))
         before = torch.nn.utils.parameters_to_vector(start.parameters()).detach().numpy()
         at = np.random.default_rng([64, seed]).choice(len(before), gradients, replace=False)
-        inside = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
+        member_rows = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
         outcome = private.fit(
-            x[inside],
-            y[inside],
+            x[member_rows],
+            y[member_rows],
             classes,
             config,
             private.Privacy(epsilon, delta),

@@ -79,10 +79,12 @@ def fashion_onion(
     ranking = exposure.rank_records(exposure.call_members(scores["LiRA"], members), members)
     if taken == "random":
         ranking = np.random.default_rng([31, recipe["seed"]]).permutation(rows)
-    inside = ensemble.members.copy()
-    inside[:, ranking[: round(share * len(rows))]] = False
-    margin = signals.logit_scaled_confidence(replace(ensemble, members=inside), pool.take(rows))
-    return {"margin": margin.astype(np.float16), "members": inside[:, : pool.n_train]}
+    reduced_members = ensemble.members.copy()
+    reduced_members[:, ranking[: round(share * len(rows))]] = False
+    margin = signals.logit_scaled_confidence(
+        replace(ensemble, members=reduced_members), pool.take(rows)
+    )
+    return {"margin": margin.astype(np.float16), "members": reduced_members[:, : pool.n_train]}
 
 
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}

@@ -43,13 +43,13 @@ class Split:
     """Numbers of a target's records, int.
 
     Attributes:
-        judged: some of its members, then the records after the pool, which no model was trained on. inside: bool, which of
+        judged: some of its members, then the records after the pool, which no model was trained on. is_member: bool, which of
             `judged` are members. holdout: of the pool's other half, the records that a regression is not fitted to; they
             choose its epoch, and thresholds can be set on them. fitted: the rest of that half.
     """
 
     judged: np.ndarray
-    inside: np.ndarray
+    is_member: np.ndarray
     holdout: np.ndarray
     fitted: np.ndarray
 
@@ -64,10 +64,10 @@ def split(
         pool: number of records that models are trained on, the first ones.
         judged: so many of its members, the first ones, at most. held: records of the other half that are set aside.
     """
-    inside = np.flatnonzero(members[:pool])[: min(judged, pool // 2)]
+    member_rows = np.flatnonzero(members[:pool])[: min(judged, pool // 2)]
     other = np.random.default_rng([29, seed, number]).permutation(np.flatnonzero(~members[:pool]))
     check_whole("held", held, 2, len(other) - 20)
-    rows = np.r_[inside, pool : len(members)]
+    rows = np.r_[member_rows, pool : len(members)]
     return Split(rows, rows < pool, np.sort(other[:held]), np.sort(other[held:]))
 
 

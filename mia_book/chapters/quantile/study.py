@@ -300,7 +300,7 @@ def attacks(
     parts = [case.split(target) for target in case.targets]
     rows = [scores_of(case, target, expected(case, target, counts)) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
-    members = np.stack([part.inside for part in parts])
+    members = np.stack([part.is_member for part in parts])
     records = np.stack([part.judged for part in parts])
     where = {"data": case.data, "kind": case.kind}
     groups: dict[tuple, dict] = {}
@@ -355,7 +355,7 @@ def mismatched(
         raise MiaError(f"{own.data} and {other.data} have models of other halves of the records.")
     parts = [own.split(target) for target in own.targets]
     records, members = (
-        np.stack([getattr(part, of) for part in parts]) for of in ("judged", "inside")
+        np.stack([getattr(part, of) for part in parts]) for of in ("judged", "is_member")
     )
     frames = []
     for which, case, n in (
@@ -400,7 +400,7 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
     for target in case.targets:
         part = case.split(target)
         own = case.margin[target].astype(float)
-        fresh = own[part.judged[~part.inside]]
+        fresh = own[part.judged[~part.is_member]]
         judged, on_holdout = (
             expected(case, target, counts),
             expected(case, target, counts, holdout=True),
@@ -409,7 +409,7 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
             bars, at_holdout = (
                 of.mean + ndtri(1 - rate) * of.spread for of in (judged[key], on_holdout[key])
             )
-            fitted = bars[~part.inside]
+            fitted = bars[~part.is_member]
             if key[0] == MARGINAL:  # the quantile itself
                 fitted, at_holdout = (
                     np.full(len(of), np.quantile(own[part.fitted], 1 - rate))
@@ -483,12 +483,12 @@ def quarters(case: Case, scores: Mapping[tuple, np.ndarray], members: np.ndarray
     """
     rows: dict[tuple, dict] = {}
     for t, target in enumerate(case.targets if XY in case.regressions else ()):
-        mean, inside = case.predicted(XY, target)[0], members[t]
-        quarter = np.digitize(mean, np.quantile(mean[~inside], [0.25, 0.5, 0.75]))
+        mean, is_member = case.predicted(XY, target)[0], members[t]
+        quarter = np.digitize(mean, np.quantile(mean[~is_member], [0.25, 0.5, 0.75]))
         for score, q in product((POSITION, CALIBRATED), range(4)):
             own = scores[XY, 1, score][t]
-            bar = np.quantile(own[~inside], 0.99, method="higher")
-            for metric, side in (("tpr", inside), ("fpr", ~inside)):
+            bar = np.quantile(own[~is_member], 0.99, method="higher")
+            for metric, side in (("tpr", is_member), ("fpr", ~is_member)):
                 share = (own[side & (quarter == q)] > bar).mean()
                 rows.setdefault((score, q + 1), {}).setdefault(metric, []).append(share)
     frames = [

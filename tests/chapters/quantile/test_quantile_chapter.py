@@ -68,8 +68,10 @@ def test_records_are_dealt_as_the_paper_deals_them():
     members = membership.balanced_halves(1000, 2, 0)
     whole = np.hstack([members, np.zeros((2, 300), bool)])
     part = measure.split(whole[0], 1000, 0, 10_000, 100)
-    assert (part.judged[part.inside] == np.flatnonzero(members[0])).all()  # its members
-    assert (part.judged[~part.inside] == np.arange(1000, 1300)).all()  # the records after the pool
+    assert (part.judged[part.is_member] == np.flatnonzero(members[0])).all()  # its members
+    assert (
+        part.judged[~part.is_member] == np.arange(1000, 1300)
+    ).all()  # the records after the pool
     assert len(part.holdout) == 100 and not members[0][np.r_[part.holdout, part.fitted]].any()
     # the other half, once each
     assert sorted(np.r_[part.holdout, part.fitted]) == list(np.flatnonzero(~members[0]))
@@ -92,7 +94,7 @@ def test_scores_are_those_of_a_plain_loop():
     loss = signals.loss_of
     for t, target in enumerate(CASE.targets):
         part = CASE.split(target)
-        assert (MEMBERS[t] == part.inside).all()
+        assert (MEMBERS[t] == part.is_member).all()
         for i in range(0, len(part.judged), 97):
             record, fitted = part.judged[i], CASE.regressions[XY]
             own, mean = CASE.margin[target, record], fitted.mean[t, i]
@@ -155,7 +157,7 @@ def test_loss_and_rate_of_a_threshold_by_hand():
     fitted = CASE.regressions[XY]
     bar = fitted.mean[3] + level * np.exp(fitted.log_spread[3])
     score = np.r_[CASE.margin[6, part.judged], CASE.margin[6, part.holdout]]
-    fresh = ~part.inside
+    fresh = ~part.is_member
     pairs = zip(bar[:-HELD][fresh], score[:-HELD][fresh], strict=True)
     loss = np.mean([max(0.01 * (q - s), 0.99 * (s - q)) for q, s in pairs])
     found = of(BEHIND, XY, "pinball", protocol="as fitted").values[3]
