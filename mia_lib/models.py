@@ -621,15 +621,16 @@ def _in_order(network: nn.Module, inputs: tuple) -> tuple:
     return tuple(images.contiguous() for images in inputs)
 
 
-def feed(network: nn.Module, scaling: str | tuple) -> nn.Module:
-    """Note on a network how uint8 images are fed to it, for those who ask it later; see `fed`."""
+def set_input_scaling(network: nn.Module, scaling: str | tuple) -> nn.Module:
+    """Note on a network how uint8 images are scaled for it, for those who ask it later; see
+    `input_scaling`."""
     network._mia_scaling = scaling
     return network
 
 
-def fed(network: nn.Module) -> str | tuple | None:
-    """Scaling with which uint8 images are fed to a network, as `feed` noted it; None if it did
-    not."""
+def input_scaling(network: nn.Module) -> str | tuple | None:
+    """Scaling of the uint8 images that a network takes, as `set_input_scaling` noted it; None if
+    it did not."""
     return getattr(network, "_mia_scaling", None)
 
 

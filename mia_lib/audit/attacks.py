@@ -170,7 +170,12 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
         blocks = []
         for start in range(0, len(x), 500):  # all records in float64 would take gigabytes
             part = evaluation.inputs(
-                x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed
+                x,
+                start,
+                start + 500,
+                evaluation.device_of(network),
+                torch.float64,
+                target.input_scaling,
             )
             blocks.append(
                 curvature.hutchinson_trace(

@@ -249,7 +249,7 @@ def _scaling(
 ) -> str | tuple | None:
     """Scaling of images for the model: as given, else the recipe's, None for the default. One that
     is not the recipe's, by which the references see images, raises `MiaError`."""
-    known = architectures.fed(model) if scaling is None else scaling
+    known = architectures.input_scaling(model) if scaling is None else scaling
     if (
         members.is_image
         and known is not None

@@ -256,7 +256,7 @@ def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as
     )
     with torch.no_grad():
         network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
-    network = models.feed(network, "-1 to 1").eval()
+    network = models.set_input_scaling(network, "-1 to 1").eval()
     labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
     how = {"variant": "released_code", "iterations": 2, "h": 1e-3, "seed": 0}
     released, precise = (

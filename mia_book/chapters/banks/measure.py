@@ -118,5 +118,5 @@ def networks(bank: str, models: int, **parameters) -> list:
             for name, array in weights.arrays.items()
         }
         network.load_state_dict(network.state_dict() | state)
-        answers.append(architectures.feed(network, "-1 to 1").eval())
+        answers.append(architectures.set_input_scaling(network, "-1 to 1").eval())
     return answers
