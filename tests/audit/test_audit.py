@@ -243,9 +243,9 @@ def test_sets_that_were_exchanged_are_asked_about(sets, memorised, report):
 )
 def test_the_control_keeps_the_rarer_side(members, others, kept):
     """Of more records than it looks at, half of each side, or all of one that has fewer."""
-    inside = np.arange(members + others) < members
-    rows = inputs.draw_rows(inside, np.random.default_rng(0))
-    assert (inside[rows].sum(), (~inside[rows]).sum()) == kept
+    is_member = np.arange(members + others) < members
+    rows = inputs.draw_rows(is_member, np.random.default_rng(0))
+    assert (is_member[rows].sum(), (~is_member[rows]).sum()) == kept
     assert (np.diff(rows) > 0).all()
 
 

@@ -331,8 +331,8 @@ def test_two_units_have_no_interval_and_say_so():
     assert one.sign == 1
     assert metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
     assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((100 * alone).high)
-    twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
-    banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
+    twice, twice_members = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
+    banks = metrics.compare("auc", twice, -twice, twice_members, groups=list("aabb"))
     assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
     same = metrics.compare("auc", scores, scores, members)
     assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance

@@ -82,8 +82,8 @@ def toy_games(n=100, splits=10, records=300, c=10.0):
     y = x[:, 0] + 0.3 * RNG.normal(size=records) > 0
     fits = {"theta": [], "theta0": [], "c": np.full(splits, c)}
     for split in range(splits):
-        inside, _, reference_rows, _ = measure.three_way_split(records, n, split)
-        fits["theta"].append(measure.logistic(x[inside], y[inside], c))
+        member_rows, _, reference_rows, _ = measure.three_way_split(records, n, split)
+        fits["theta"].append(measure.logistic(x[member_rows], y[member_rows], c))
         fits["theta0"].append(measure.logistic(x[reference_rows], y[reference_rows], c))
     return x[:, :-1], y, bank_of(**{name: np.array(array) for name, array in fits.items()})
 
