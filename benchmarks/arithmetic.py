@@ -90,8 +90,8 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
     nn.utils.clip_grad_norm_(weights, 1.0)
     torch.optim.AdamW(weights, lr=1e-3, fused=True).step()
     out["weights after a step"] = flat(weights)
-    held = slice(count * 3 // 4, count)
-    fit = slice(0, held.start)
+    holdout = slice(count * 3 // 4, count)
+    fit = slice(0, holdout.start)
     model = networks.fit(
         x[fit],
         target[fit],
@@ -100,7 +100,7 @@ def regression(epochs: int = 4, count: int = 1200) -> dict[str, np.ndarray]:
         networks.gaussian_loss,
         y[fit],
         10,
-        (x[held], target[held], y[held]),
+        (x[holdout], target[holdout], y[holdout]),
     )
     return out | {
         "weights after training": flat(model.parameters()),
@@ -153,7 +153,7 @@ def boosted_trees(count: int = 400) -> dict[str, np.ndarray]:
     """A regression by boosted trees."""
     rng = np.random.default_rng(0)
     x = (rng.integers(-50, 50, (count, 20)) / 25).astype(np.float32)
-    if trees.lacking():
+    if trees.missing_dependency():
         return {}
     config = trees.TreeConfig(iterations=50, depth=3, learning_rate=0.05)
     fitted = trees.fit(x, x[:, 0] + x[:, 1] ** 2, config, trees.GAUSSIAN)
@@ -230,12 +230,12 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 def first_difference(one: dict[str, np.ndarray], other: dict[str, np.ndarray], name: str) -> str:
     """Where a computation parts: the step, the distance there, and at its end."""
     steps = [step for step in one if step.startswith(f"{name}|")]
-    apart = [step for step in steps if not np.array_equal(one[step], other[step])]
-    if not apart:
+    differing = [step for step in steps if not np.array_equal(one[step], other[step])]
+    if not differing:
         return "the same bits"
     first, last = (
         f"{step.partition('|')[2]} by {distance(one[step], other[step]):.1g}"
-        for step in (apart[0], apart[-1])
+        for step in (differing[0], differing[-1])
     )
     return first if first == last else f"{first}; {last}"
 

@@ -155,7 +155,7 @@ def coverage(
         [one.at(level) for one in intervals(cell, leak, np.random.default_rng([seed, 2, k]))]
         for k in range(repetitions)
     ]
-    held = np.mean(
+    coverages = np.mean(
         [
             [one.low <= true <= one.high for one, true in zip(each, truth, strict=True)]
             for each in found
@@ -167,7 +167,7 @@ def coverage(
         sum(one.low > truth[0] for one in first),
         sum(one.high < truth[0] for one in first),
     )
-    out = dict(zip(COLUMNS, [*held, above / repetitions, below / repetitions], strict=True))
+    out = dict(zip(COLUMNS, [*coverages, above / repetitions, below / repetitions], strict=True))
     half = np.arange(cell.records) < cell.records // 2
     for column, rate in (("TPR 1 %", 0.01), ("TPR 0.1 %", 0.001), ("of TPR 1 %", 0.01)):
         if not metrics.resolves(half, rate):

@@ -51,7 +51,7 @@ def shape(architecture: str, columns: int, classes: int, records: int) -> tuple:
     )
 
 
-def apart(found: np.ndarray, expected: np.ndarray) -> float:
+def relative_difference(found: np.ndarray, expected: np.ndarray) -> float:
     """Largest difference over largest entry."""
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
@@ -64,7 +64,7 @@ def closed_form(architecture: str, columns: int, classes: int, records: int) -> 
         )
     )
     quick, found = timed(lambda: hessian.exact(*given))
-    return slow / quick, apart(found, expected), quick
+    return slow / quick, relative_difference(found, expected), quick
 
 
 def dampings(records: int) -> tuple:
@@ -91,7 +91,7 @@ def dampings(records: int) -> tuple:
 
     slow, expected = timed(lambda: [solved(damping) for damping in used])
     quick, found = timed(rotated)
-    return slow / quick, apart(np.stack(found), np.stack(expected)), quick
+    return slow / quick, relative_difference(np.stack(found), np.stack(expected)), quick
 
 
 def batched(records: int) -> tuple:
@@ -108,7 +108,7 @@ def batched(records: int) -> tuple:
         lambda: [hessian.conjugate_gradient(product, row[None]).check().x[0] for row in right]
     )
     quick, found = timed(lambda: hessian.conjugate_gradient(product, right).check().x)
-    return slow / quick, apart(found, np.stack(expected)), quick
+    return slow / quick, relative_difference(found, np.stack(expected)), quick
 
 
 def large() -> None:
@@ -118,11 +118,11 @@ def large() -> None:
     device = devices.pick("cuda")
     model, x, y = shape("mlp:32", 600, 100, 80_000)
     model, x = model.to(device), torch.from_numpy(x).to(device)
-    held = torch.cuda.memory_allocated(device)
+    allocated = torch.cuda.memory_allocated(device)
 
     def report(name: str, seconds: float) -> None:
         peak, other = (
-            torch.cuda.max_memory_allocated(device) - held,
+            torch.cuda.max_memory_allocated(device) - allocated,
             torch.cuda.mem_get_info(device),
         )
         print(

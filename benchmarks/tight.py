@@ -74,9 +74,9 @@ def main(arrays: str, figure: str, models: int, epochs: int) -> None:
             outputs = network(x).double()
         mine = outputs.gather(1, y[:, None])[:, 0]
         of_model[:] = mine - outputs.scatter(1, y[:, None], -torch.inf).logsumexp(1)
-    said, inside = signal[1:], members[1:]
+    said, reference_members = signal[1:], members[1:]
     fitted = []
-    for which in (inside, ~inside):
+    for which in (reference_members, ~reference_members):
         mean = np.average(said, 0, weights=which)
         fitted.append(
             norm.logpdf(

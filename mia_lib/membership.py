@@ -102,9 +102,9 @@ def calibration_splits(
     members, private = np.zeros((repeats, 1 + references, n), bool), np.zeros((repeats, n), bool)
     for t in range(repeats):
         rng = np.random.default_rng([0x6D69615F, seed, t])
-        inside, public = np.split(rng.permutation(n), [n // 2])
-        size = len(inside) // 2
-        private[t, inside] = members[t, 0, inside[:size]] = True
+        private_rows, public = np.split(rng.permutation(n), [n // 2])
+        size = len(private_rows) // 2
+        private[t, private_rows] = members[t, 0, private_rows[:size]] = True
         for row in members[t, 1:]:
             row[rng.permutation(public)[:size]] = True
     return members.reshape(-1, n), private
@@ -144,8 +144,8 @@ def at_most(judged: np.ndarray, members: np.ndarray, most: int, seed: int) -> np
         bool [M, N].
     """
     kept = np.zeros_like(judged)
-    for m, (row, inside) in enumerate(zip(judged, members, strict=True)):
+    for m, (row, is_member) in enumerate(zip(judged, members, strict=True)):
         rng = np.random.default_rng([seed, m])
-        for side in (row & inside, row & ~inside):
+        for side in (row & is_member, row & ~is_member):
             kept[m, rng.permutation(np.flatnonzero(side))[:most]] = True
     return kept

@@ -621,15 +621,16 @@ def _in_order(network: nn.Module, inputs: tuple) -> tuple:
     return tuple(images.contiguous() for images in inputs)
 
 
-def feed(network: nn.Module, scaling: str | tuple) -> nn.Module:
-    """Note on a network how uint8 images are fed to it, for those who ask it later; see `fed`."""
+def set_input_scaling(network: nn.Module, scaling: str | tuple) -> nn.Module:
+    """Note on a network how uint8 images are scaled for it, for those who ask it later; see
+    `input_scaling`."""
     network._mia_scaling = scaling
     return network
 
 
-def fed(network: nn.Module) -> str | tuple | None:
-    """Scaling with which uint8 images are fed to a network, as `feed` noted it; None if it did
-    not."""
+def input_scaling(network: nn.Module) -> str | tuple | None:
+    """Scaling of the uint8 images that a network takes, as `set_input_scaling` noted it; None if
+    it did not."""
     return getattr(network, "_mia_scaling", None)
 
 
@@ -709,8 +710,8 @@ def try_out(
         first.load_state_dict(second.state_dict())  # statistics of batch normalisation moved
         together = _tried(subject, first.eval(), inputs)
         again = _tried(subject, second.eval(), inputs)
-        apart = torch.cat([_tried(subject, first, inputs[k : k + 1]) for k in (0, 1)])
-    if not torch.allclose(together, apart, rtol=1e-3, atol=1e-4, equal_nan=True):
+        one_by_one = torch.cat([_tried(subject, first, inputs[k : k + 1]) for k in (0, 1)])
+    if not torch.allclose(together, one_by_one, rtol=1e-3, atol=1e-4, equal_nan=True):
         raise MiaError(
             f"{subject}: its outputs for a record depend on the others of the batch, in evaluation mode, too. A "
             "model's answer must be about the record; batch normalisation needs track_running_stats=True."

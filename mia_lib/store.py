@@ -320,9 +320,9 @@ def lock(spec: dict, what: str) -> Iterator[None]:
     Who has to wait is told so, and what the holder is doing. The operating system drops the lock of a process that dies, so a
     lock file left behind never blocks anyone.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with _writing():
-            held.enter_context(lock_file(cache_dir() / "locks" / f"{key(spec)}.lock", what))
+            stack.enter_context(lock_file(cache_dir() / "locks" / f"{key(spec)}.lock", what))
         yield
 
 

@@ -56,7 +56,7 @@ from mia_book.chapters.audit import exhibits, measure, study
 from mia_lib.training import private
 
 drawing.set_style()
-lacking = private.lacking()
+missing = private.missing_dependency()
 
 
 def audited(model, dealt, name, **options):
@@ -67,7 +67,7 @@ credit = measure.records(forest_data, forest_members, forest_members, models, se
 forest = measure.forest(credit.sides()[0], trees, leaf, seed)
 reports = {"forest": audited(
     forest.predict_proba, credit, "a random forest",
-    outputs="probabilities", public=credit.apart)}
+    outputs="probabilities", public=credit.holdout)}
 
 # %% tags=["hide-input"]
 first = reports["forest"].result
@@ -193,7 +193,7 @@ patients = measure.records(tumours, 200, 160, 2, seed)
 by_cells = measure.forest(patients.sides()[0], trees, leaf, seed)
 reports["patients"] = audited(
     by_cells.predict_proba, patients, "a forest on patients",
-    outputs="probabilities", public=patients.apart)
+    outputs="probabilities", public=patients.holdout)
 
 # %% tags=["hide-input"]
 results.name({"patients-answer": reports["patients"].answer, "patients-low": str(reports["patients"]).splitlines()[-1]})
@@ -242,7 +242,7 @@ exhibits.show_report(reports["network"], "audit-network")
 dealt = measure.records(network_data, private_members, 0, 2, seed)
 how = measure.TWINS | {"architecture": private_architecture,
                        "epochs": private_epochs, "seed": seed}
-pair = {} if lacking else {
+pair = {} if missing else {
     "twin": measure.train_twin(dealt, how),
     "private": measure.train_twin(dealt, how, measure.PRIVATE_RATE, epsilons[-1])}
 for kind, ensemble in pair.items():
@@ -316,7 +316,7 @@ results.show_table(exhibits.networks_table(frame), name="audit-changes")
 # > {ours}`private-answer`
 
 # %% tags=["hide-input"]
-results.name({f"{kind}-answer": reports[kind].answer if kind in reports else f"Not run. {lacking}." for kind in ("twin", "private")})
+results.name({f"{kind}-answer": reports[kind].answer if kind in reports else f"Not run. {missing}." for kind in ("twin", "private")})
 results.name({"audited-epsilon": f"{epsilons[-1]:g}"})
 figures.show(exhibits.one_by_one(frame, study.twin_names(many)), name="audit-models")
 for kind in pair:

@@ -107,7 +107,7 @@ figures.show(
 # %% tags=["hide-input"]
 losses = study.mean_losses(bank)  # of each image, with and without training on it
 threshold = -metrics.best_threshold(scores["MALT"][0], attacked[0])  # one for all
-results.name({"told-apart": float(exhibits.told_apart(losses, threshold).mean()),
+results.name({"told-apart": float(exhibits.is_separated(losses, threshold).mean()),
               "below-diagonal": float(np.mean(losses["inside"] < losses["outside"]))}, ".0%")
 figures.explore(
     exhibits.idea_chart(bank, losses, threshold), exhibits.idea(losses, threshold), name="bayes-idea")

@@ -50,21 +50,21 @@ _rules.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
 
 
 class Card(torch.Tensor):
-    """A tensor on the card; `held` is a tensor of the CPU of the same shape and strides."""
+    """A tensor on the card; `on_host` is a tensor of the CPU of the same shape and strides."""
 
     @staticmethod
-    def __new__(cls, held: torch.Tensor):
+    def __new__(cls, on_host: torch.Tensor):
         return torch.Tensor._make_wrapper_subclass(
             cls,
-            held.shape,
-            strides=held.stride(),
-            dtype=held.dtype,
+            on_host.shape,
+            strides=on_host.stride(),
+            dtype=on_host.dtype,
             device=DEVICE,
-            storage_offset=held.storage_offset(),
+            storage_offset=on_host.storage_offset(),
         )
 
-    def __init__(self, held: torch.Tensor):
-        self.held = held
+    def __init__(self, on_host: torch.Tensor):
+        self.on_host = on_host
 
     @classmethod
     def __torch_dispatch__(cls, operation, types, arguments=(), named=None):
@@ -127,10 +127,10 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
         mode.syncs[name] += 1
     if comes:
         mode.sent[name] += 1
-    by_held = {id(one.held): one for one in tensors if isinstance(one, Card)}
+    by_host = {id(one.on_host): one for one in tensors if isinstance(one, Card)}
 
     def of_the_processor(one: torch.Tensor) -> torch.Tensor:
-        return one.held if isinstance(one, Card) else one
+        return one.on_host if isinstance(one, Card) else one
 
     given = _each_tensor(of_the_processor, arguments)
     options = {name: _each_tensor(of_the_processor, value) for name, value in named.items()}
@@ -145,8 +145,8 @@ def _run(operation, arguments: tuple, named: dict, mode: Fake | None):
         found = operation(*given, **options)
 
     def back(one: torch.Tensor) -> torch.Tensor:
-        if id(one) in by_held:
-            same = by_held[id(one)]
+        if id(one) in by_host:
+            same = by_host[id(one)]
             assert same.shape == one.shape, (
                 f"{operation} changes the shape of a tensor, which is not supported here"
             )
@@ -167,7 +167,7 @@ def _empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_me
 
 
 def _copy_from(source, target, non_blocking=False):
-    target.held.copy_(source)
+    target.on_host.copy_(source)
     _on[-1].sent["tensor"] += 1
     return target
 

@@ -112,20 +112,26 @@ def test_scores_are_those_of_the_functions_on_the_arrays():
     scores = game.scores(mine)
     for k, target in enumerate((0, 2, 4)):
         others = game.references_of(target)
-        inside, judged, public = members[others, :200], slice(200), slice(RECORDS, None)
+        reference_members, judged, public = members[others, :200], slice(200), slice(RECORDS, None)
         assert_allclose(
             scores["LiRA"][k],
-            baselines.lira_online(margin[target, judged], margin[others, judged], inside, True),
+            baselines.lira_online(
+                margin[target, judged], margin[others, judged], reference_members, True
+            ),
         )
         assert_allclose(
             scores["RMIA"][k],
             baselines.rmia(
-                p[target, judged], p[others, judged], inside, p[target, public], p[others, public]
+                p[target, judged],
+                p[others, judged],
+                reference_members,
+                p[target, public],
+                p[others, public],
             ),
         )
         assert_allclose(
             scores["mine"][k],
-            calibration.calibrate(-loss[target, judged], -loss[others, judged], inside),
+            calibration.calibrate(-loss[target, judged], -loss[others, judged], reference_members),
         )
     frame = game.frame(mine, ["auc"], draws=10, study="toy")
     assert metrics.estimate(frame, "LiRA", "auc", study="toy").values[1] == metrics.auc(

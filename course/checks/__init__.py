@@ -141,8 +141,8 @@ def bank(rng: np.random.Generator, models: int = 12, records: int = 60) -> tuple
     members = np.empty((models, records), bool)
     members[0::2], members[1::2] = half, ~half
     while True:  # every record is in and out of at least two pairs besides any one of them
-        inside = members[0::2].sum(0)
-        bad = (inside < 3) | (inside > models // 2 - 3)
+        count = members[0::2].sum(0)
+        bad = (count < 3) | (count > models // 2 - 3)
         if not bad.any():
             break
         members[0::2, bad] = rng.random((models // 2, bad.sum())) < 0.5

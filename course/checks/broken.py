@@ -14,8 +14,8 @@ def _make(leave_out, average, kind=np.float64):
     def attack(score, members, target):
         score = np.asarray(score, kind)
         rows = _rest(score, target, leave_out(target))
-        inside = members[rows]
-        mean_in, mean_out = (average(score[rows], side) for side in (inside, ~inside))
+        reference_members = members[rows]
+        mean_in, mean_out = (average(score[rows], side) for side in (reference_members, ~reference_members))
         return score[target] - (mean_in + mean_out) / 2
 
     return attack

@@ -10,8 +10,8 @@ from checks import Wrong, bank, blind, need, numbers, same
 
 def _sides(score, members, record, without):
     rest = [m for m in range(len(score)) if m not in without]
-    values, inside = score[rest, record], members[rest, record]
-    return values[inside], values[~inside]
+    values, is_member = score[rest, record], members[rest, record]
+    return values[is_member], values[~is_member]
 
 
 def blindness(work, rng):

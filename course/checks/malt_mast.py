@@ -6,12 +6,12 @@ from checks import need, numbers, same
 
 
 def _case(rng, records=40, references=8):
-    inside = np.zeros((references, records), bool)
-    inside[:references // 2] = True
-    inside = rng.permuted(inside, axis=0)
+    reference_members = np.zeros((references, records), bool)
+    reference_members[:references // 2] = True
+    reference_members = rng.permuted(reference_members, axis=0)
     hard = rng.exponential(size=records) + 0.2
-    reference_loss = hard * rng.uniform(0.5, 1.5, (references, records)) * np.where(inside, 0.4, 1)
-    return hard * rng.uniform(0.2, 1.5, records), reference_loss, inside
+    reference_loss = hard * rng.uniform(0.5, 1.5, (references, records)) * np.where(reference_members, 0.4, 1)
+    return hard * rng.uniform(0.2, 1.5, records), reference_loss, reference_members
 
 
 def malt_sign(work, rng):
@@ -38,20 +38,20 @@ def malt_alone(work, rng):
 
 def mast_sign(work, rng):
     """MAST: a lower loss under the target makes a member more likely."""
-    loss, reference_loss, inside = _case(rng)
-    found = numbers(work, "mast", loss, reference_loss, inside, shape=loss.shape, what="one score for each record")
-    lower = numbers(work, "mast", loss - 0.1, reference_loss, inside, shape=loss.shape)
+    loss, reference_loss, reference_members = _case(rng)
+    found = numbers(work, "mast", loss, reference_loss, reference_members, shape=loss.shape, what="one score for each record")
+    lower = numbers(work, "mast", loss - 0.1, reference_loss, reference_members, shape=loss.shape)
     need(not (lower < found).all(), "`mast` has the wrong sign: a record's score falls when its loss falls.")
     need((lower > found).all(), "`mast` does not raise every score when all losses under the target fall.")
 
 
 def mast_own_threshold(work, rng):
     """MAST: every record has a threshold of its own."""
-    loss, reference_loss, inside = _case(rng)
-    found = numbers(work, "mast", loss, reference_loss, inside, shape=loss.shape)
+    loss, reference_loss, reference_members = _case(rng)
+    found = numbers(work, "mast", loss, reference_loss, reference_members, shape=loss.shape)
     harder = reference_loss.copy()
     harder[:, 0] += 1
-    moved = numbers(work, "mast", loss, harder, inside, shape=loss.shape)
+    moved = numbers(work, "mast", loss, harder, reference_members, shape=loss.shape)
     need(same(moved[1:], found[1:]), "`mast`: when *one* record is made harder for the references, scores of other "
                                      "records change. Is the mean taken along the right axis?")
     need(moved[0] != found[0], "`mast`: a record's score does not depend on how hard it is for the references.")
@@ -61,10 +61,10 @@ def mast_own_threshold(work, rng):
 
 def mast_shift(work, rng):
     """MAST: what makes a record harder for every model alike says nothing about membership."""
-    loss, reference_loss, inside = _case(rng)
-    found = numbers(work, "mast", loss, reference_loss, inside, shape=loss.shape)
+    loss, reference_loss, reference_members = _case(rng)
+    found = numbers(work, "mast", loss, reference_loss, reference_members, shape=loss.shape)
     extra = rng.exponential(size=loss.size)
-    moved = numbers(work, "mast", loss + extra, reference_loss + extra, inside, shape=loss.shape)
+    moved = numbers(work, "mast", loss + extra, reference_loss + extra, reference_members, shape=loss.shape)
     need(same(moved, found), "`mast`: the same amount was added to a record's loss under the target and under every "
                              "reference, and its score changed. How far is the loss *from* what is typical? That does "
                              "not change.")
@@ -72,14 +72,14 @@ def mast_shift(work, rng):
 
 def mast_strangers(work, rng):
     """MAST: typical is the loss under references that were not trained on the record."""
-    loss, reference_loss, inside = _case(rng)
-    found = numbers(work, "mast", loss, reference_loss, inside, shape=loss.shape)
-    other = np.where(inside, reference_loss + rng.exponential(size=inside.shape), reference_loss)
-    need(same(numbers(work, "mast", loss, other, inside, shape=loss.shape), found),
+    loss, reference_loss, reference_members = _case(rng)
+    found = numbers(work, "mast", loss, reference_loss, reference_members, shape=loss.shape)
+    other = np.where(reference_members, reference_loss + rng.exponential(size=reference_members.shape), reference_loss)
+    need(same(numbers(work, "mast", loss, other, reference_members, shape=loss.shape), found),
          "`mast`: references that *were* trained on a record have a say in what is typical of it. Their loss is that of a "
          "member; the threshold is to say what it would be for a stranger. Look at `reference_members`.")
-    constant = np.where(inside, 9.0, 0.7)
-    made = numbers(work, "mast", loss, constant, inside, shape=loss.shape)
+    constant = np.where(reference_members, 9.0, 0.7)
+    made = numbers(work, "mast", loss, constant, reference_members, shape=loss.shape)
     need(same(made - made[0], loss[0] - loss), "`mast`: every reference that was not trained on a record has the same "
                                                "loss for it, so that is what is typical. The score is not how far the "
                                                "target's loss is from it.")

@@ -60,7 +60,7 @@ def single(work, rng):
                                          "token is taken.")
 
 
-def apart(work, rng):
+def independence(work, rng):
     """What another record's tokens say does not matter."""
     log_prob, offsets = _tokens(rng)
     many = int(np.argmax(np.diff(offsets)))
@@ -160,4 +160,4 @@ def chance(work, rng):
                                  "Words tell nothing there. From which records did it learn?")
 
 
-CHECKS = [loss, least, single, apart, blindness, direction, usual, strangers, secret, words, chance]
+CHECKS = [loss, least, single, independence, blindness, direction, usual, strangers, secret, words, chance]

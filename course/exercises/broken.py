@@ -33,7 +33,7 @@ def published(score, members, target):
     """
     complement = target + 1 if target % 2 == 0 else target - 1
     references = np.delete(np.arange(len(score)), complement)  # it was trained on what the target was not
-    inside = members[references]
+    reference_members = members[references]
 
     def moments(side):
         count = np.maximum(side.sum(0), 1)
@@ -41,8 +41,8 @@ def published(score, members, target):
         spread = np.sqrt(((score[references] - mean) ** 2 * side).sum(0) / count)
         return mean, np.maximum(spread, 1e-12)
 
-    mean_in, spread_in = moments(inside)
-    mean_out, spread_out = moments(~inside)
+    mean_in, spread_in = moments(reference_members)
+    mean_out, spread_out = moments(~reference_members)
 
     def log_density(mean, spread):
         return -np.log(spread) - (score[target] - mean) ** 2 / (2 * spread**2)

@@ -75,7 +75,7 @@ checks.run("curvature", globals())
 
 # %% tags=["signals"]
 bank = np.load("signals.npz")
-x, labels, inside = bank["x"] / 255, bank["y"], bank["members"][0]
+x, labels, is_member = bank["x"] / 255, bank["y"], bank["members"][0]
 w1, w2 = bank["w1"].astype(float), bank["w2"].astype(float)
 b1, b2 = bank["b1"], bank["b2"]
 
@@ -86,10 +86,10 @@ def loss_of(label):
     return loss
 
 rng = np.random.default_rng(0)
-some = np.concatenate([np.flatnonzero(inside)[:records], np.flatnonzero(~inside)[:records]])
+some = np.concatenate([np.flatnonzero(is_member)[:records], np.flatnonzero(~is_member)[:records]])
 bend = np.array([trace(loss_of(labels[i]), x[i], probes, h, rng) for i in some])
-checks.tell("little bending means a member", -bend, inside[some])
-checks.tell("a low loss, of the same records", -bank["loss"][0, some], inside[some])
+checks.tell("little bending means a member", -bend, is_member[some])
+checks.tell("a low loss, of the same records", -bank["loss"][0, some], is_member[some])
 
 # %% [markdown]
 # Where the loss is low it hardly bends: the two put records in almost the same order. Count what either costs: the loss one query for a

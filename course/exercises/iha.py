@@ -82,22 +82,22 @@ checks.run("iha", globals())
 
 # %% tags=["signals"]
 bank = np.load("signals.npz")
-inside = bank["members"][0]
-some = np.concatenate([np.flatnonzero(inside)[:records], np.flatnonzero(~inside)[:records]])
+is_member = bank["members"][0]
+some = np.concatenate([np.flatnonzero(is_member)[:records], np.flatnonzero(~is_member)[:records]])
 z = np.column_stack([bank["features"][some], np.ones(len(some))]).astype(float)
-label, inside = (bank["y"][some] >= 5).astype(float), inside[some]
+label, is_member = (bank["y"][some] >= 5).astype(float), is_member[some]
 w = np.zeros(z.shape[1])
 for _ in range(steps):
     p = 1 / (1 + np.exp(-z @ w))
-    w -= learning_rate * z[inside].T @ (p - label)[inside] / inside.sum()
+    w -= learning_rate * z[is_member].T @ (p - label)[is_member] / is_member.sum()
 p = np.clip(1 / (1 + np.exp(-z @ w)), 1e-12, 1 - 1e-12)
 loss = -np.log(np.where(label == 1, p, 1 - p))
 gradients = (p - label)[:, None] * z
-hessian = (z[inside] * (p * (1 - p))[inside, None]).T @ z[inside] / inside.sum()
-flags = np.random.default_rng(0).permutation(inside)
-checks.tell("loss alone", -loss, inside)
-checks.tell("IHA", iha(loss, gradients, hessian, inside, learning_rate, damping), inside)
-told = checks.told(flags, loss, gradients, hessian, inside, learning_rate, damping)
+hessian = (z[is_member] * (p * (1 - p))[is_member, None]).T @ z[is_member] / is_member.sum()
+flags = np.random.default_rng(0).permutation(is_member)
+checks.tell("loss alone", -loss, is_member)
+checks.tell("IHA", iha(loss, gradients, hessian, is_member, learning_rate, damping), is_member)
+told = checks.told(flags, loss, gradients, hessian, is_member, learning_rate, damping)
 checks.tell("IHA told random flags, finds the flags", told, flags)
 
 # %% tags=["right"]

@@ -138,14 +138,14 @@ def language_model(read, W=2048):
 log_prob = np.stack([language_model(read) for read in members])
 loss = np.stack([mean_loss(one, offsets) for one in log_prob])
 counts = np.bincount(verse * 2048 + token, minlength=verses * 2048).reshape(verses, 2048)
-inside, known = members[target], rng.random(verses) < 0.5
+is_member, known = members[target], rng.random(verses) < 0.5
 scores = {"the loss": -loss[target], "Min-K%": min_k(log_prob[target], offsets, share),
           "less the usual": compared(loss, members, target)}
-for name, rows in {"random verses": inside | ~inside, "Old Testament and New": inside != bank["verse_new"]}.items():
+for name, rows in {"random verses": is_member | ~is_member, "Old Testament and New": is_member != bank["verse_new"]}.items():
     scores["words without a model"] = np.zeros(verses)
-    scores["words without a model"][rows] = blind(counts[rows], inside[rows], known[rows])
+    scores["words without a model"][rows] = blind(counts[rows], is_member[rows], known[rows])
     for attack, score in scores.items():
-        checks.tell(f"{name}, {attack}", score[rows & ~known], inside[rows & ~known])
+        checks.tell(f"{name}, {attack}", score[rows & ~known], is_member[rows & ~known])
 
 # %% [markdown]
 # The model is the same in both halves of the output. Where the loss seems to do better in the second, it tells the testaments apart, and the words

@@ -60,8 +60,8 @@ def chance(scores, members, draws, rng):
     0 to 1.
     """
     ### BEGIN SOLUTION
-    def best(inside):
-        return max(checks.auc(one, inside) for one in scores)
+    def best(flags):
+        return max(checks.auc(one, flags) for one in scores)
 
     real = best(members)
     reached = sum(best(rng.permutation(members)) >= real for _ in range(draws))
@@ -174,8 +174,8 @@ def chance(scores, members, draws, rng):
 # %% tags=["wrong"]
 # how often it is worse
 def chance(scores, members, draws, rng):
-    def best(inside):
-        return max(checks.auc(one, inside) for one in scores)
+    def best(flags):
+        return max(checks.auc(one, flags) for one in scores)
 
     real = best(members)
     return np.mean([best(rng.permutation(members)) < real for _ in range(draws)])
@@ -183,8 +183,8 @@ def chance(scores, members, draws, rng):
 # %% tags=["wrong"]
 # ties count for the attack
 def chance(scores, members, draws, rng):
-    def best(inside):
-        return max(checks.auc(one, inside) for one in scores)
+    def best(flags):
+        return max(checks.auc(one, flags) for one in scores)
 
     real = best(members)
     return np.mean([best(rng.permutation(members)) > real for _ in range(draws)])

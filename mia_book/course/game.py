@@ -65,9 +65,10 @@ sys.argv[1:] = []
 attack = runpy.run_path(path, run_name="attack").get("attack")
 if not callable(attack):
     sys.exit("There is no function `attack` in it.")
-with np.load(given) as held:
-    targets = [dict(margin=margin, public_margin=public, **{name: held[name] for name in held.files if "reference" in name})
-               for margin, public in zip(held["margin"], held["public_margin"])]
+with np.load(given) as arrays:
+    targets = [dict(margin=margin, public_margin=public,
+                    **{name: arrays[name] for name in arrays.files if "reference" in name})
+               for margin, public in zip(arrays["margin"], arrays["public_margin"])]
 scores = [np.asarray(attack(**target)) for target in targets]
 if any(score.dtype.hasobject for score in scores):
     sys.exit("`attack` returns objects of Python. One number a record is needed.")
@@ -110,20 +111,25 @@ def practise(
     Raises:
         MiaError: nothing such is published, or fewer models.
     """
-    held = published.load(bank, arrays=ARRAYS)
-    targets = range(len(held) - 2 * PRACTICE, len(held), 2)
+    published_bank = published.load(bank, arrays=ARRAYS)
+    targets = range(len(published_bank) - 2 * PRACTICE, len(published_bank), 2)
     if references % 2 or not 2 <= references <= targets.start:
         raise MiaError(
             f"references = {references}: an even number from 2 to {targets.start} is needed, the models of "
-            f"{held.name} but the {2 * PRACTICE} to practise on."
+            f"{published_bank.name} but the {2 * PRACTICE} to practise on."
         )
     return _challenge(
-        held, held.margin[targets], held.members[targets], references, records, public
+        published_bank,
+        published_bank.margin[targets],
+        published_bank.members[targets],
+        references,
+        records,
+        public,
     )
 
 
 def _challenge(
-    held: published.Bank,
+    bank: published.Bank,
     margin: np.ndarray,
     members: np.ndarray,
     references: int,
@@ -136,17 +142,17 @@ def _challenge(
     some, others = (
         np.sort(rng.permutation(numbers)[: check_range(name, count, 20, 100_000)])
         for name, numbers, count in (
-            ("records", held.trained, records),
-            ("public", held.untrained, public),
+            ("records", bank.trained, records),
+            ("public", bank.untrained, public),
         )
     )
     return Challenge(
         margin[:, some],
         members[:, some],
         margin[:, others],
-        held.margin[:references, some],
-        held.members[:references, some],
-        held.margin[:references, others],
+        bank.margin[:references, some],
+        bank.members[:references, some],
+        bank.margin[:references, others],
     )
 
 
@@ -176,10 +182,10 @@ def hide(
         raise MiaError(
             f"targets = {targets}: an even number is needed, for half of them decide at the end."
         )
-    held = published.load(bank, arrays=ARRAYS)
+    published_bank = published.load(bank, arrays=ARRAYS)
     practice = practise(bank, references, records, public)
     measurement = publishing.catalogue()[bank]
-    measurement.check_answers(held)
+    measurement.check_answers(published_bank)
     begun = to / SEED_FILE
     if (
         begun.is_file()
@@ -197,10 +203,12 @@ def hide(
         seed = secrets.randbits(48) if seed is None else seed
     store.write(begun, str(seed).encode())
     index = range(0, 2 * targets, 2)  # of each pair one: the other would tell its members
-    parameters = measurement.complete({**held.parameters, "seed": seed})
+    parameters = measurement.complete({**published_bank.parameters, "seed": seed})
     progress.say(measurement.cost_in_words(targets, parameters))
     secret = measurement.compute(index, parameters)  # as many at a time as there are processors
-    hidden = _challenge(held, *(secret[name] for name in ARRAYS), references, records, public)
+    hidden = _challenge(
+        published_bank, *(secret[name] for name in ARRAYS), references, records, public
+    )
     store.write(to / TARGETS_FILE, packed(vars(hidden)))
     sizes = {
         "bank": bank,

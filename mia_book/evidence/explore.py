@@ -75,15 +75,17 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
             )
         bars += _bars(name, checked[0], of_members[0])
         points += _points(name, checked[0], of_members[0])
-    inside = int(np.asarray(members).sum())
-    outside = len(members) - inside
-    first = max(points[: STEPS + 1], key=lambda row: row["tp"] / inside - row["fp"] / outside)
+    member_count = int(np.asarray(members).sum())
+    other_count = len(members) - member_count
+    first = max(
+        points[: STEPS + 1], key=lambda row: row["tp"] / member_count - row["fp"] / other_count
+    )
     names = list(scores)
     controls = [
         choice("attack", names[0], names, "Attack"),
         slider("step", first["step"], 0, STEPS, 1, f"Threshold (0 lowest, {STEPS} highest)"),
-        alt.param("members", value=inside),
-        alt.param("others", value=outside),
+        alt.param("members", value=member_count),
+        alt.param("others", value=other_count),
     ]
     curve = alt.NamedData("points")
     chosen = alt.Chart(curve).transform_filter("datum.attack == attack && datum.step == step")
@@ -99,7 +101,11 @@ def rates(scores: Mapping[str, np.ndarray], members, xlabel: str = "score"):
     )
     left = alt.vconcat(text, _histograms(alt.NamedData("bars"), chosen, xlabel), spacing=8)
     return side_by_side(
-        left, _roc_of_one(curve, chosen, names, inside, outside), controls, bars=bars, points=points
+        left,
+        _roc_of_one(curve, chosen, names, member_count, other_count),
+        controls,
+        bars=bars,
+        points=points,
     )
 
 
@@ -220,16 +226,19 @@ def rates_allowed(cases: Cases) -> tuple[np.ndarray, list[dict]]:
                 f"cases[{case!r}] has no scores: give at least one attack, {{name: scores}}."
             )
         for attack, of_attack in scores.items():
-            of_targets, inside, _ = ranking.check_scores(of_attack, members)
-            checked.append((case, attack, of_targets, inside))
+            of_targets, checked_members, _ = ranking.check_scores(of_attack, members)
+            checked.append((case, attack, of_targets, checked_members))
     if not checked:
         raise MiaError("cases is empty: give at least one, {case: ({attack: scores}, members)}.")
-    most = max(max(inside.sum(1).max(), (~inside).sum(1).max()) for *_, inside in checked)
+    most = max(
+        max(checked_members.sum(1).max(), (~checked_members).sum(1).max())
+        for *_, checked_members in checked
+    )
     allowed = 10.0 ** (np.arange(-math.ceil(PER_DECADE * math.log10(1.6 * most)), 1) / PER_DECADE)
     rows = []
-    for case, attack, of_targets, inside in checked:
+    for case, attack, of_targets, checked_members in checked:
         rates = []
-        for target, members in zip(of_targets, inside, strict=True):
+        for target, members in zip(of_targets, checked_members, strict=True):
             fpr, tpr, _ = metrics.roc_curve(target, members)
             at = np.searchsorted(fpr, allowed * (1 + 1e-12), side="right") - 1
             rates.append((tpr[at], fpr[at]))
@@ -240,8 +249,8 @@ def rates_allowed(cases: Cases) -> tuple[np.ndarray, list[dict]]:
                 "attack": attack,
                 "tpr": tpr.tolist(),
                 "fpr": fpr.tolist(),
-                "members": int(inside.sum(1).min()),
-                "others": int((~inside).sum(1).min()),
+                "members": int(checked_members.sum(1).min()),
+                "others": int((~checked_members).sum(1).min()),
             }
         )
     return allowed, rows
@@ -335,10 +344,10 @@ def _counts(here):
         )
 
     more = "(datum.first_gain > datum.second_gain ? first : second)"
-    apart = "abs(datum.first_gain - datum.second_gain)"
+    gap = "abs(datum.first_gain - datum.second_gain)"
     last = (
-        f"!datum.first_run || !datum.second_run || first == second ? ' ' : {apart} < 0.05 ? 'Neither gains more' : "
-        f"{more} + ' gains ' + format({apart}, ',.1f') + ' more'"
+        f"!datum.first_run || !datum.second_run || first == second ? ' ' : {gap} < 0.05 ? 'Neither gains more' : "
+        f"{more} + ' gains ' + format({gap}, ',.1f') + ' more'"
     )
     head = (
         "'At an FPR of ' + format(100 * pow(10, power), '.2~r') + ' %, at a cost of ' + cost + ','"

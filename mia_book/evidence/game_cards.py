@@ -85,11 +85,11 @@ def deal(
     )
     whole, places = [], {}
     for place, (name, of_attack) in enumerate(scores.items()):
-        checked, inside, _ = ranking.check_scores(of_attack, members)
+        checked, checked_members, _ = ranking.check_scores(of_attack, members)
         whole.append(
             {
                 "name": name,
-                "auc": _short(metrics.auc(checked[0], inside[0])),
+                "auc": _short(metrics.auc(checked[0], checked_members[0])),
                 "color": drawing.style_of(name, place)["color"],
             }
         )

@@ -26,14 +26,14 @@ UNCAPTIONED = re.compile(r"<figure(?=[^>]*>(?:(?!</?figure>|<figcaption).)*?</fi
 
 def setup(app) -> dict:
     """Called by Sphinx."""
-    app.connect("doctree-read", forget_where_it_was_read, priority=999)
+    app.connect("doctree-read", detach_nodes_from_source_document, priority=999)
     app.connect("env-updated", write_side_by_side)
     app.connect("html-page-context", finish_page, priority=900)  # after Sphinx put mathematics in
     app.connect("build-finished", keep_what_pages_load, priority=900)  # after MathJax was copied
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def forget_where_it_was_read(app, document) -> None:
+def detach_nodes_from_source_document(app, document) -> None:
     """Let every node of a page belong to the page and to no document besides."""
     for node in document.findall():
         if node.__dict__.get("_document") not in (None, document):

@@ -228,10 +228,10 @@ def tidy(cells: Sequence[Cell]) -> pd.DataFrame:
 def _depth(table: Mapping) -> int:
     """Number of columns that name a row, of those that say what it is about: as few as tell most
     rows apart."""
-    apart = [
+    distinct_labels = [
         len({str(row[:depth]) for row in table["rows"]}) for depth in range(1, table["labels"] + 1)
     ]
-    return 1 + apart.index(max(apart))
+    return 1 + distinct_labels.index(max(distinct_labels))
 
 
 def _rows(cell: Cell, depths: Mapping[str, int]):

@@ -191,7 +191,7 @@ def where_measured(name: str, models: int, make: bool = False, /, **parameters) 
     if (
         measurement is None
         or not make
-        and measurement.lacking(range(models), measurement.complete(parameters))
+        and measurement.missing_models(range(models), measurement.complete(parameters))
     ):
         return None
     return measurement(models, **parameters)

@@ -123,8 +123,8 @@ class Measurement:
             check_choice(f"parameter of {self.name}", name, known)
         usual = self.usual()
         whole = {**usual, **parameters}
-        if lacking := [name for name in known if name not in whole]:
-            raise MiaError(f"{self.name} needs {', '.join(lacking)}.")
+        if missing := [name for name in known if name not in whole]:
+            raise MiaError(f"{self.name} needs {', '.join(missing)}.")
         try:
             plain = json.loads(
                 json.dumps(
@@ -266,7 +266,7 @@ class Measurement:
         """Hash of the code that measures: the rooms below, and the module of the function."""
         return store.code_of(store.PIECES, Path(inspect.getfile(self.function)))
 
-    def lacking(
+    def missing_models(
         self, index: Sequence[int], parameters: dict, *, published: bool = False
     ) -> list[int]:
         """Numbers in `index` of which there is no sound piece, or none that is published."""
@@ -298,18 +298,18 @@ class Measurement:
             {"kind": "piece", "name": self.name, "parameters": parameters},
             what=f"measuring {self.name}",
         ):
-            lacking = self.lacking(index, parameters)
-            if lacking:
-                cost = self.cost_in_words(len(lacking), parameters)
+            missing = self.missing_models(index, parameters)
+            if missing:
+                cost = self.cost_in_words(len(missing), parameters)
                 most = environment.most_seconds()
-                if (self.estimate(len(lacking), parameters)[0] or 0) > most:
+                if (self.estimate(len(missing), parameters)[0] or 0) > most:
                     raise MiaError(
                         f"{cost}. A run measures at most {progress.duration(most)} unasked: `--preset quick` "
                         "begins from models that a laptop trains in a minute, `--yes` measures this."
                     )
                 progress.say(cost)
             chunks = max(1, math.ceil(writing.elsewhere() / self.chunk))
-            for run in _runs(lacking, self.chunk * chunks):
+            for run in _runs(missing, self.chunk * chunks):
                 known = self.seconds(len(run), parameters)
                 estimate = known if known is not None else len(run) * (each or 0)
                 if until is not None and time.monotonic() + estimate > until:
@@ -388,7 +388,7 @@ class Measurement:
         self.keep_probe()
         define(self)
         for block in _runs(index, self.block):
-            if self.lacking(block, parameters, published=True):
+            if self.missing_models(block, parameters, published=True):
                 self.measure(block, parameters, until, each)
                 written += self._publish_block(block, parameters)
         return written
@@ -402,7 +402,7 @@ class Measurement:
             {"kind": "publishing", "name": self.name, "parameters": parameters},
             what=f"publishing {self.name}",
         ):
-            wanted = self.lacking(block, parameters, published=True)
+            wanted = self.missing_models(block, parameters, published=True)
             device_of = {
                 number: piece.manifest["device"]
                 for piece in reversed(self.available(parameters))
@@ -552,7 +552,7 @@ class Measurement:
             f", if {name} {parameters[name]} takes what {measured.get(name)} does",
         )
 
-    def count_lacking(self, index: Sequence[int], parameters: dict) -> int:
+    def count_missing(self, index: Sequence[int], parameters: dict) -> int:
         """How many models in `index` no piece has, damaged ones counted as there."""
         return len(set(index) - disk.numbers(self.available(parameters)))
 

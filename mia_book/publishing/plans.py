@@ -18,7 +18,7 @@ from mia_lib.data import sets
 from mia_lib.errors import MiaError
 
 
-@lru_cache  # until `lacking` is done
+@lru_cache  # until `missing_measurements` is done
 def records_here(dataset: str):
     """The data set by its name or file, None where it would have to be downloaded."""
     if dataset in sets.names() and not sets.is_here(dataset):
@@ -39,7 +39,7 @@ def check_records(argument: str, count: int, dataset: str) -> None:
         )
 
 
-def lacking(name: str, values: Mapping) -> list[tuple[Measurement, int, dict]]:
+def missing_measurements(name: str, values: Mapping) -> list[tuple[Measurement, int, dict]]:
     """What a run of the chapter `name` would measure: measurement, how many models no piece has, complete parameters."""
     if name not in folders.find("plan.py"):
         return []
@@ -52,7 +52,7 @@ def lacking(name: str, values: Mapping) -> list[tuple[Measurement, int, dict]]:
     finally:
         records_here.cache_clear()
     counted = [
-        (measurement, measurement.count_lacking(index, parameters), parameters)
+        (measurement, measurement.count_missing(index, parameters), parameters)
         for measurement, index, parameters in wanted
     ]
     return [one for one in counted if one[1]]
@@ -69,7 +69,7 @@ def prepare(name: str, runs: Sequence[Mapping]) -> None:
     """
     planned = {}
     for measurement, models, parameters in (
-        one for values in runs for one in lacking(name, values)
+        one for values in runs for one in missing_measurements(name, values)
     ):
         key = measurement.name, repr(parameters)
         if key not in planned or planned[key][1] < models:

@@ -67,9 +67,9 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
         self.parameters = self.measurement.complete(self.parameters)
         return self
 
-    def lacking(self) -> list[int]:
+    def missing_models(self) -> list[int]:
         """Numbers of the models that are not published."""
-        return self.measurement.lacking(range(self.models), self.parameters, published=True)
+        return self.measurement.missing_models(range(self.models), self.parameters, published=True)
 
     def megabytes_each(self) -> float:
         """Megabytes of a model: of those that are published, else as the queue has it; 0 where neither tells."""
@@ -95,7 +95,7 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
     def planned(self, device: str) -> str:
         """Time, in words, that the queue expects for the models that are missing, on "cpu" or
         "card"; "" if none is missing or it says nothing."""
-        missing = len(self.lacking())
+        missing = len(self.missing_models())
         if missing and device in self.minutes:
             return duration(60 * self.minutes[device] * missing / self.models)
         return ""
@@ -162,7 +162,7 @@ def table() -> pd.DataFrame:
     ]
     rows = []
     for entry in entries:
-        missing, each = len(entry.lacking()), entry.each()
+        missing, each = len(entry.missing_models()), entry.each()
         here = "" if not missing else "not known" if each is None else duration(missing * each)
         rows.append(
             (
@@ -197,22 +197,22 @@ def page() -> str:
             for entry, blocks in published_entries()
         ]
     )
-    lacking = pd.DataFrame(
+    missing = pd.DataFrame(
         [
             {
                 "measurement": _cell(entry),
-                "models": len(entry.lacking()),
-                "petaflop": f"{entry.petaflop * len(entry.lacking()) / entry.models:.3g}",
+                "models": len(entry.missing_models()),
+                "petaflop": f"{entry.petaflop * len(entry.missing_models()) / entry.models:.3g}",
                 "two cores": entry.planned("cpu"),
                 "one H100": entry.planned("card"),
             }
             for entry in queue()
-            if entry.lacking()
+            if entry.missing_models()
         ]
     )
     return (
         f"{markdown_table(done)}\n\nStill to be measured, in this order; times are what the queue expects of the models "
-        f"that are missing, where nobody has measured one yet:\n\n{markdown_table(lacking)}"
+        f"that are missing, where nobody has measured one yet:\n\n{markdown_table(missing)}"
     )
 
 
@@ -226,8 +226,8 @@ def next_of_queue(minutes: float) -> Iterator[str]:
     """Measure and publish what fits into some minutes, in the order of the queue; yields what it does and what it did."""
     until = time.monotonic() + 60 * minutes
     for entry in queue():
-        lacking, each, left = entry.lacking(), entry.each(), until - time.monotonic()
-        missing = len(lacking)
+        wanted, each, left = entry.missing_models(), entry.each(), until - time.monotonic()
+        missing = len(wanted)
         size = entry.megabytes_each()
         room = (writing.TOTAL_LIMIT - writing.published_bytes()) / 1e6
         if not missing:
@@ -241,8 +241,8 @@ def next_of_queue(minutes: float) -> Iterator[str]:
                 f"{room:.1f} MB are left of what may be published"
             )
             continue
-        lacking = lacking[: int(room / size)] if size else lacking
-        fits = min(len(lacking), int(left / each)) if each else len(lacking)
+        wanted = wanted[: int(room / size)] if size else wanted
+        fits = min(len(wanted), int(left / each)) if each else len(wanted)
         cost = (
             "nothing tells what one takes here"
             if each is None
@@ -251,7 +251,7 @@ def next_of_queue(minutes: float) -> Iterator[str]:
         yield f"{entry.measurement.name}: {missing} of {entry.models} models are missing, {fits} fit ({cost})"
         failed: list[Exception] = []
         with attempt(failed):
-            for path_of_piece in entry.measurement.publish(lacking, entry.parameters, until, each):
+            for path_of_piece in entry.measurement.publish(wanted, entry.parameters, until, each):
                 yield f"wrote {path_of_piece}"
         for error in failed:
             yield f"{FAILED}{entry.measurement.name}: {explain(error)}"
@@ -313,19 +313,19 @@ def verify(
             different = publishing.differences(
                 {name: array[row : row + 1] for name, array in bank.arrays.items()}, anew
             )
-            apart = {
+            unlikeness = {
                 name: _unlikeness(array, row, anew[name][0])
                 for name, array in bank.arrays.items()
                 if different
             }
-            good &= all(far <= 4 and nearest for far, nearest in apart.values())
+            good &= all(far <= 4 and nearest for far, nearest in unlikeness.values())
             lines.append(
                 f"model {row}: "
                 + (f"{different}. " if different else "the same")
                 + "; ".join(
                     f"the mean of {name} is {far:.1f} standard deviations from those of the bank (4 are allowed), and it is "
                     f"{'' if nearest else 'NOT '}most like the model's own"
-                    for name, (far, nearest) in apart.items()
+                    for name, (far, nearest) in unlikeness.items()
                 )
             )
     return good, f"{name}, {len(rows)} of {len(bank)} models measured again\n" + "\n".join(lines)

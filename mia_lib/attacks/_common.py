@@ -209,15 +209,15 @@ def check_direction(
         higher: whether the signal is meant to be higher for members.
     """
     step = -(-reference_members.shape[1] // SAMPLE)
-    values, inside = reference_signal[:, ::step].astype(np.float64), reference_members[:, ::step]
+    values, members = reference_signal[:, ::step].astype(np.float64), reference_members[:, ::step]
     values -= values.mean(1, keepdims=True)
-    count = inside.sum(0)
-    both = (count > 0) & (count < len(inside))
+    count = members.sum(0)
+    both = (count > 0) & (count < len(members))
     if both.sum() < 20:
         return
-    values, inside, count = values[:, both], inside[:, both], count[both]
-    difference = (values * inside).sum(0) / count - (values * ~inside).sum(0) / (
-        len(inside) - count
+    values, members, count = values[:, both], members[:, both], count[both]
+    difference = (values * members).sum(0) / count - (values * ~members).sum(0) / (
+        len(members) - count
     )
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     if (-difference if higher else difference).mean() > max(

@@ -213,12 +213,12 @@ def attack_r(
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
     check_present(reference_members, "Attack R")
 
-    def share_above(losses, inside, own):
-        return ((losses > own) & ~inside).sum(0) / (~inside).sum(0)
+    def share_above(losses, members, own):
+        return ((losses > own) & ~members).sum(0) / (~members).sum(0)
 
-    def quantile(losses, inside):
-        ranked = np.sort(np.where(inside, np.inf, losses), 0)  # those left out come first
-        last = (~inside).sum(0) - 1
+    def quantile(losses, members):
+        ranked = np.sort(np.where(members, np.inf, losses), 0)  # those left out come first
+        last = (~members).sum(0) - 1
         below = np.floor(level * last).astype(int)
         low, high = (
             np.take_along_axis(ranked, at[None], 0)[0]
@@ -297,8 +297,8 @@ def _fit(
         signal, reference_signal, reference_members, fixed_variance, online, own
     )
 
-    def both(signals, inside):
-        return (*moments(signals, ~inside), *(moments(signals, inside) if online else ()))
+    def both(signals, members):
+        return (*moments(signals, ~members), *(moments(signals, members) if online else ()))
 
     fitted = in_blocks(both, reference_signal, reference_members)
     rounding = np.finfo(np.result_type(reference_signal.dtype, np.float16)).eps
@@ -402,16 +402,16 @@ def _released_offline(
         signal, reference_signal, reference_members, fixed_variance, False
     )
 
-    def fit(signals, inside):
+    def fit(signals, members):
         ranked, count = (
-            np.sort(np.where(inside[..., None], np.inf, signals), 0),
-            (~inside).sum(0),
+            np.sort(np.where(members[..., None], np.inf, signals), 0),
+            (~members).sum(0),
         )  # OUT references first
         low, high = (
             np.take_along_axis(ranked, at[None, :, None], 0)[0]
             for at in ((count - 1) // 2, count // 2)
         )
-        _, squares, count = moments(signals, ~inside)
+        _, squares, count = moments(signals, ~members)
         return (low + high) / 2, np.sqrt(squares / count)
 
     median, deviation = in_blocks(fit, reference_signal, reference_members)
@@ -567,10 +567,10 @@ def rmia(
             mean if a is None else ((1 + a) * mean + (1 - a)) / 2
         )  # 1 - a first: a tiny mean would be lost in 1
 
-    def typical(values, inside):
-        out = (values * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
+    def typical(values, members):
+        out = (values * ~members).sum(0, dtype=np.float64) / (~members).sum(0)
         if a is None:
-            return (out + (values * inside).sum(0, dtype=np.float64) / inside.sum(0)) / 2
+            return (out + (values * members).sum(0, dtype=np.float64) / members.sum(0)) / 2
         return from_out(out)
 
     ratio = probability / np.maximum(

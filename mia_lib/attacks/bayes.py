@@ -90,17 +90,17 @@ def mast(
         inside=int(estimator in ("best_split", "middle")),
     )
 
-    def mean_out(losses, inside):
-        return (losses * ~inside).sum(0, dtype=np.float64) / (~inside).sum(0)
+    def mean_out(losses, members):
+        return (losses * ~members).sum(0, dtype=np.float64) / (~members).sum(0)
 
-    def middle(losses, inside):
-        return (mean_out(losses, ~inside) + mean_out(losses, inside)) / 2
+    def middle(losses, members):
+        return (mean_out(losses, ~members) + mean_out(losses, members)) / 2
 
-    def softmin(losses, inside):
-        out = np.where(inside, np.inf, losses.astype(np.float64))
+    def softmin(losses, members):
+        out = np.where(members, np.inf, losses.astype(np.float64))
         least = out.min(0)  # taken out, so that no exponential is too small
         shares = np.exp((least - out) / temperature).sum(0)
-        return least - temperature * np.log(shares / (~inside).sum(0))
+        return least - temperature * np.log(shares / (~members).sum(0))
 
     if estimator == "best_split":
         return best_split(reference_loss, reference_members) - loss
@@ -125,9 +125,9 @@ def best_split(reference_loss: np.ndarray, reference_members: np.ndarray) -> np.
     def of_block(losses, members):
         order = np.argsort(losses, 0)
         value = np.take_along_axis(losses, order, 0).astype(np.float64)
-        inside = np.take_along_axis(members, order, 0)
-        caught = np.cumsum(inside, 0)[:-1] / inside.sum(0)
-        spared = 1 - np.cumsum(~inside, 0)[:-1] / (~inside).sum(0)
+        sorted_members = np.take_along_axis(members, order, 0)
+        caught = np.cumsum(sorted_members, 0)[:-1] / sorted_members.sum(0)
+        spared = 1 - np.cumsum(~sorted_members, 0)[:-1] / (~sorted_members).sum(0)
         gain = np.where(value[1:] > value[:-1], caught + spared, -np.inf)
         best = gain >= gain.max(0) - 1e-12
         middle = (value[1:] + value[:-1]) / 2

@@ -60,8 +60,8 @@ def base(
     check_direction(reference_loss, reference_members, "reference_loss", higher=False)
     check_present(reference_members, "BASE", inside=int(factor is None))
 
-    def usual(losses, inside):
-        kept = np.where(inside & (factor is not None), np.inf, losses.astype(np.float64))
+    def usual(losses, members):
+        kept = np.where(members & (factor is not None), np.inf, losses.astype(np.float64))
         least = kept.min(0)
         return np.log(np.exp(least - kept).sum(0) / np.isfinite(kept).sum(0)) - least
 
@@ -183,11 +183,11 @@ def _bavaria(
         raise MiaError(
             "mean_weight = 0: with predictive = 't' it must be above 0, for the prior alone predicts, too."
         )
-    signal, reference_signal, inside = check_references(
+    signal, reference_signal, reference_members = check_references(
         signal, reference_signal, reference_members, views=True
     )
-    check_present(inside, "BaVarIA", inside=int(online))
-    if not inside.any():
+    check_present(reference_members, "BaVarIA", inside=int(online))
+    if not reference_members.any():
         raise MiaError(
             "reference_members: no reference was trained on any of these records. BaVarIA takes from such pairs "
             "how members answer; give the references' signals on records of their own, too."
@@ -195,7 +195,7 @@ def _bavaria(
     if not online:
         check_direction(
             reference_signal if reference_signal.ndim == 2 else reference_signal[..., 0],
-            inside,
+            reference_members,
             "reference_signal",
             higher=True,
         )
@@ -228,4 +228,4 @@ def _bavaria(
             -((signal - mean) ** 2 / spread_n + np.log(2 * np.pi * spread_n)) / 2
         )  # of a Gaussian
 
-    return (log_density(inside, online) - log_density(~inside, True)).sum(1)
+    return (log_density(reference_members, online) - log_density(~reference_members, True)).sum(1)

@@ -144,9 +144,9 @@ def _scores(
             f"{problem} Their score is NaN: leave them out of metrics.", UserWarning, stacklevel=3
         )
 
-    def both(signals, inside):
+    def both(signals, members):
         with np.errstate(all="ignore"):  # records that are dropped
-            return *moments(signals, inside), *moments(signals, ~inside)
+            return *moments(signals, members), *moments(signals, ~members)
 
     rows = references, len(curvature), -1
     fitted = [

@@ -170,7 +170,12 @@ def traces(inputs: AuditInputs, x: np.ndarray, y: np.ndarray, probes: int) -> np
         blocks = []
         for start in range(0, len(x), 500):  # all records in float64 would take gigabytes
             part = evaluation.inputs(
-                x, start, start + 500, evaluation.device_of(network), torch.float64, target.fed
+                x,
+                start,
+                start + 500,
+                evaluation.device_of(network),
+                torch.float64,
+                target.input_scaling,
             )
             blocks.append(
                 curvature.hutchinson_trace(
@@ -212,7 +217,7 @@ def _boundary_distance(inputs: AuditInputs) -> np.ndarray:
 
 def _iha(inputs: AuditInputs) -> np.ndarray:
     """Scores of the inverse Hessian attack, [N]."""
-    recipe, inside, members = inputs.recipe, inputs.inside, inputs.members
+    recipe, is_member, members = inputs.recipe, inputs.is_member, inputs.members
     gradients = _gradients(inputs, lambda block: block)
     spectrum = hessian.spectrum(
         hessian.exact(
@@ -235,8 +240,8 @@ def _iha(inputs: AuditInputs) -> np.ndarray:
         AuditSignals(inputs).own("loss"),
         gradients,
         inverse,
-        gradients[inside].mean(0),
-        inside,
+        gradients[is_member].mean(0),
+        is_member,
         len(members),
         recipe.learning_rate,
         recipe.momentum,
@@ -245,13 +250,13 @@ def _iha(inputs: AuditInputs) -> np.ndarray:
 
 
 def _stationarity(inputs: AuditInputs) -> np.ndarray:
-    inside, n = inputs.inside, len(inputs.members)
+    is_member, n = inputs.is_member, len(inputs.members)
     gradients = _gradients(inputs, lambda block: block)
     theta = np.concatenate(
         [w.detach().cpu().double().numpy().ravel() for w in inputs.target.model.parameters()]
     )
-    direction = gradients[inside].mean(0) + inputs.recipe.weight_decay * theta
-    return iha.stationarity(gradients @ direction, (gradients**2).sum(1), inside / n, n)
+    direction = gradients[is_member].mean(0) + inputs.recipe.weight_decay * theta
+    return iha.stationarity(gradients @ direction, (gradients**2).sum(1), is_member / n, n)
 
 
 COMPUTED = {  # signal of the target -> function that gives it, [N], of what an audit has

@@ -111,9 +111,11 @@ def audit_scores(
     folder = _new_folder(output)
     from mia_lib.audit import execution, files
 
-    values, inside, more = files.score_table(scores, score, member, {"groups": groups, "ids": id})
+    values, is_member, more = files.score_table(
+        scores, score, member, {"groups": groups, "ids": id}
+    )
     asked = {"name": Path(scores).name, **options.model_dump(exclude_unset=True), **more}
-    return _save(execution.audit_scores(values, inside, **asked), folder, gates)
+    return _save(execution.audit_scores(values, is_member, **asked), folder, gates)
 
 
 def audit_tokens(

@@ -112,12 +112,12 @@ def _run(inputs: AuditInputs, plan: Plan, begun: float) -> Report:
     minutes["outputs"] = (time.perf_counter() - start) / 60
     right = view.own("correctness") > 0.5
     check_right(inputs, right)
-    accuracy = float(right[inputs.inside].mean()), float(right[~inputs.inside].mean())
+    accuracy = float(right[inputs.is_member].mean()), float(right[~inputs.is_member].mean())
     control = (
         None
         if plan.state(CONTROL) != RUNS
         else attempt(
-            CONTROL, partial(score_inputs, inputs.pool, inputs.inside, inputs.options.seed)
+            CONTROL, partial(score_inputs, inputs.pool, inputs.is_member, inputs.options.seed)
         )
     )
     if plan.references:

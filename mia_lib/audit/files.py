@@ -278,9 +278,9 @@ def same_columns(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
     first, *others = tables
     for argument in others:
-        if apart := [*tables[argument].columns.symmetric_difference(tables[first].columns)]:
+        if unshared := [*tables[argument].columns.symmetric_difference(tables[first].columns)]:
             raise MiaError(
-                f"--{argument} and --{first} do not have the same columns: not both have {list_few(apart)}."
+                f"--{argument} and --{first} do not have the same columns: not both have {list_few(unshared)}."
             )
     kinds = {}
     for name in tables[first]:
@@ -301,10 +301,10 @@ def same_columns(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 def records(path: str, argument: str) -> Dataset:
     """A data set from an `.npz` file with arrays x and y, and classes, where it names them; see `data.from_arrays`. Tables of
     whole numbers, such as ids of tokens, stay such."""
-    held = arrays(path, argument, ("x", "y"), ("classes",))
-    x = held["x"]
+    content = arrays(path, argument, ("x", "y"), ("classes",))
+    x = content["x"]
     try:
-        made = data.from_arrays(x, held["y"], argument, held.get("classes"))
+        made = data.from_arrays(x, content["y"], argument, content.get("classes"))
     except MiaError as problem:
         raise MiaError(f"--{argument} {path}: {problem}") from problem
     return replace(made, x=x.astype(np.int64)) if x.ndim == 2 and x.dtype.kind in "iu" else made
@@ -347,10 +347,14 @@ def score_table(
                 f"--{option} {column}: {empty} values are missing in {path}: leave these rows out."
             )
     scores = {column: np.asarray(table[column]) for column in columns}
-    inside = check_mask(f"--member {member}", table[member], "a member")
+    is_member = check_mask(f"--member {member}", table[member], "a member")
     if len(columns) == 1:
         scores = {"score": scores[columns[0]]}
-    return scores, inside, {option: np.asarray(table[column]) for option, column in named.items()}
+    return (
+        scores,
+        is_member,
+        {option: np.asarray(table[column]) for option, column in named.items()},
+    )
 
 
 def arrays(

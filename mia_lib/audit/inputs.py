@@ -82,7 +82,7 @@ class AuditInputs:
         return Dataset(f"{self.options.name}'s pool", x, y, len(self.members), self.members.classes)
 
     @cached_property
-    def inside(self) -> np.ndarray:
+    def is_member(self) -> np.ndarray:
         """True for members, bool [N]."""
         return np.arange(len(self.pool)) < len(self.members)
 
@@ -97,7 +97,7 @@ class ScoreTable:
     """Scores that were made elsewhere, members first, and what is known of their records."""
 
     scores: Mapping[str, np.ndarray]  # by name, float64 [N], higher for members
-    inside: np.ndarray  # bool [N], who is a member
+    is_member: np.ndarray  # bool [N], who is a member
     rows: np.ndarray  # where each stood in what was given, int [N]
     groups: np.ndarray | None  # of each record, text [N]
     options: ScoreOptions
@@ -249,7 +249,7 @@ def _scaling(
 ) -> str | tuple | None:
     """Scaling of images for the model: as given, else the recipe's, None for the default. One that
     is not the recipe's, by which the references see images, raises `MiaError`."""
-    known = architectures.fed(model) if scaling is None else scaling
+    known = architectures.input_scaling(model) if scaling is None else scaling
     if (
         members.is_image
         and known is not None
@@ -322,11 +322,11 @@ def _check_columns(argument: str, table, members) -> None:
             f"{argument} has other columns than members: {what}. Give {argument} the columns of members, "
             "table[members.columns]."
         )
-    apart = [name for name in table if table[name].dtype != members[name].dtype]
-    if apart:
-        kinds = " and ".join(repr(side[apart[0]].dtype) for side in (table, members))
+    differing = [name for name in table if table[name].dtype != members[name].dtype]
+    if differing:
+        kinds = " and ".join(repr(side[differing[0]].dtype) for side in (table, members))
         raise MiaError(
-            f"{argument} and members have columns of different types: {list_few(apart)} ({kinds} of the first). They must "
+            f"{argument} and members have columns of different types: {list_few(differing)} ({kinds} of the first). They must "
             "be prepared alike, or the type gives membership away: cut both from one table, or give "
             "table.astype(members.dtypes)."
         )
@@ -448,7 +448,7 @@ def _check_groups(*parts: tuple[str, object, int, str]) -> np.ndarray:
 def check_right(inputs: AuditInputs, right: np.ndarray) -> None:
     """Refuse a model that is right about its own members so rarely that columns or labels must be in another order; `right`
     says of which records of the pool it is, bool [N]."""
-    count = int(right[inputs.inside].sum())
+    count = int(right[inputs.is_member].sum())
     members = len(inputs.members)
     classes = inputs.members.classes
     if stats.binom.cdf(count, members, 1 / len(classes)) < 1e-6:
@@ -507,17 +507,17 @@ def describe(x, y: np.ndarray, classes: int, seed: int) -> np.ndarray:
     return np.concatenate([flat, simple, kind], 1)
 
 
-def draw_rows(inside: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+def draw_rows(is_member: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     """Rows that a classifier is shown, ascending int [n]: all, or `MOST_RECORDS` of them, half of members and half of others
     as far as it goes. The rarer side is kept whole where it is less than half of them, for a difference is seen by its
     records."""
-    sides = [chance.permutation(np.flatnonzero(side)) for side in (inside, ~inside)]
+    sides = [chance.permutation(np.flatnonzero(side)) for side in (is_member, ~is_member)]
     rarer = min(*map(len, sides), MOST_RECORDS // 2)
     return np.sort(np.concatenate([side[: MOST_RECORDS - rarer] for side in sides]))
 
 
 def score_inputs(
-    pool: Dataset, inside: np.ndarray, seed: int
+    pool: Dataset, is_member: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores of records by a classifier that never sees the model: each half of them is judged by
     one fitted to the other.
@@ -527,7 +527,7 @@ def score_inputs(
     together have an AUC that spreads half as much again as one of independent records.
 
     Args:
-        pool: N records. inside: bool [N], who is a member. seed: of everything random.
+        pool: N records. is_member: bool [N], who is a member. seed: of everything random.
 
     Returns:
         rows of the pool that were looked at, int [n], their scores [n], and which half each is in, bool [n].
@@ -538,13 +538,13 @@ def score_inputs(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    rows, random_state = draw_rows(inside, np.random.default_rng([31, seed])), seed % 2**32
+    rows, random_state = draw_rows(is_member, np.random.default_rng([31, seed])), seed % 2**32
     table = describe(frames.take(pool.x, rows), pool.y[rows], len(pool.classes), seed)
-    inside = inside[rows]
+    is_member = is_member[rows]
     score = np.zeros(len(rows))
     second = np.zeros(len(rows), bool)
     for fitted, judged in StratifiedKFold(2, shuffle=True, random_state=random_state).split(
-        table, inside
+        table, is_member
     ):
         second = np.isin(np.arange(len(rows)), judged)
         for classifier in (
@@ -557,6 +557,8 @@ def score_inputs(
         ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that has not converged is as good a control
-                p = classifier.fit(table[fitted], inside[fitted]).predict_proba(table[judged])[:, 1]
+                p = classifier.fit(table[fitted], is_member[fitted]).predict_proba(table[judged])[
+                    :, 1
+                ]
             score[judged] += stats.rankdata(p) / len(judged) / 2
     return rows, score, second

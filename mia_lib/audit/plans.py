@@ -318,7 +318,7 @@ def reason(problem: Exception) -> str:
 
 def _find_private_obstacle(inputs: AuditInputs) -> str:
     """Why the recipe cannot be trained by DP-SGD, or ""."""
-    if obstacle := private.lacking():
+    if obstacle := private.missing_dependency():
         return obstacle
     try:
         private.train(
@@ -454,7 +454,7 @@ def measure_changes(
         costs: as `measure` gives them, with what keeps DP-SGD from being tried. accuracy: of the audited model, on members and
             on non-members.
     """
-    inside, level = inputs.inside, inputs.options.confidence
+    is_member, level = inputs.is_member, inputs.options.confidence
     how = {"level": level, "draws": 400, "seed": inputs.options.seed}
     prices: list[Price] = []
     for change in list_changes(inputs, costs):
@@ -472,22 +472,24 @@ def measure_changes(
             right = signals.correctness(models, inputs.pool)[0].astype(float)
             price = Price(
                 change.name,
-                metrics.t_interval(right[~inside], level, covers="records only", bounds=(0.0, 1.0)),
-                metrics.bootstrap("auc", -loss, inside, **how),
+                metrics.t_interval(
+                    right[~is_member], level, covers="records only", bounds=(0.0, 1.0)
+                ),
+                metrics.bootstrap("auc", -loss, is_member, **how),
             )
             if not prices:
                 base_loss, base_right = loss, right
                 alike = not accuracies_differ(
-                    (right[inside].mean(), right[~inside].mean()), accuracy, inputs
+                    (right[is_member].mean(), right[~is_member].mean()), accuracy, inputs
                 )
                 prices.append(replace(price, alike=alike))
             else:
                 prices.append(
                     replace(
                         price,
-                        less=metrics.compare("auc", -base_loss, -loss, inside, **how),
+                        less=metrics.compare("auc", -base_loss, -loss, is_member, **how),
                         price=metrics.t_interval(
-                            (base_right - right)[~inside],
+                            (base_right - right)[~is_member],
                             level,
                             covers="records only",
                             bounds=(-1.0, 1.0),

@@ -164,15 +164,15 @@ def fitting(options: AuditOptions) -> Callable | None:
     return fit
 
 
-def check_counts(argument: str, reference_members: np.ndarray, inside: np.ndarray) -> None:
+def check_counts(argument: str, reference_members: np.ndarray, is_member: np.ndarray) -> None:
     """Refuse references of which more, or fewer, were trained on members than on non-members: from that number alone attacks
     that compare the two kinds of references would tell who is a member, whatever the model says.
 
     Args:
-        argument: what messages call the mask. reference_members: bool [R, N]. inside: bool [N], who is a member.
+        argument: what messages call the mask. reference_members: bool [R, N]. is_member: bool [N], who is a member.
     """
     counts = reference_members.sum(0)
-    of_members, of_others = counts[inside], counts[~inside]
+    of_members, of_others = counts[is_member], counts[~is_member]
     if np.ptp(counts) and stats.mannwhitneyu(of_members, of_others).pvalue < TELLING:
         raise MiaError(
             f"{argument}: of {len(reference_members)} references {of_members.mean():.3g} were trained on a member on average, "

@@ -106,9 +106,9 @@ def count_alarms(
     """
     chance, leak, count = np.random.default_rng([71, seed]), np.random.default_rng([73, seed]), 0
     for _ in range(games):
-        inside = np.zeros(len(y), bool)
-        inside[chance.permutation(len(y))[: len(y) // 2]] = True
-        known = np.flatnonzero(inside & (leak.random(len(y)) < share))
+        is_member = np.zeros(len(y), bool)
+        is_member[chance.permutation(len(y))[: len(y) // 2]] = True
+        known = np.flatnonzero(is_member & (leak.random(len(y)) < share))
         p = np.array(probabilities, np.float64)
         p[known] *= 1 - SURER
         p[known, y[known]] += SURER
@@ -119,7 +119,7 @@ def count_alarms(
             -values["least_loss"],
             values["correctness"],
         ]
-        count += bool(metrics.holm(tests(scores, inside, CALL)).min() < 1 - LEVEL)
+        count += bool(metrics.holm(tests(scores, is_member, CALL)).min() < 1 - LEVEL)
     return count
 
 

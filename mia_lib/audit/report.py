@@ -192,7 +192,7 @@ class Report:
     @property
     def members(self) -> np.ndarray:
         """True for members, bool [N], in the order of `scores`."""
-        return self.inputs.inside
+        return self.inputs.is_member
 
     @property
     def detectable(self) -> tuple[Detectable, ...]:
@@ -450,11 +450,11 @@ def _plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def score_figure(score: np.ndarray, inside: np.ndarray, name: str) -> Figure:
+def score_figure(score: np.ndarray, is_member: np.ndarray, name: str) -> Figure:
     """Histograms of an attack's scores; what lies far out is in the last bins."""
     ends = np.quantile(score, [0.002, 0.998])
     figure = drawing.histograms(
-        {"": (np.clip(score, *ends), inside)},
+        {"": (np.clip(score, *ends), is_member)},
         xlabel=f"score of {_plain(name)}" if name != "score" else name,
     )
     figure.set_size_inches(5.4, 3.3)
@@ -485,7 +485,7 @@ def describe_provenance(inputs: AuditInputs | ScoreTable, seconds: float) -> dic
             "model": None,
             "data": {
                 "scores": {
-                    "records": len(inputs.inside),
+                    "records": len(inputs.is_member),
                     "fingerprint": store.fingerprint(np.stack([*inputs.scores.values()])),
                 }
             },

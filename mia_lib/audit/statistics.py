@@ -230,30 +230,32 @@ def judge(
         control: rows of the pool, their scores without the model and their halves, see `inputs.score_inputs`.
         predicted: class that the model gives each record of the pool, int [N].
     """
-    inside, options = inputs.inside, inputs.options
+    is_member, options = inputs.is_member, inputs.options
     how = {"level": options.confidence, "seed": options.seed, "draws": DRAWS}
     plain = {name: score for name, score in scores.items() if name not in tools}
-    corrected = metrics.holm(tests(plain.values(), inside, options.rates[0])).reshape(-1, 2).min(1)
+    corrected = (
+        metrics.holm(tests(plain.values(), is_member, options.rates[0])).reshape(-1, 2).min(1)
+    )
     p = dict(zip(plain, corrected.tolist(), strict=True))
     attacks = tuple(
         _judge_attack(inputs, name, score, p.get(name), len(plain))
         for name, score in scores.items()
     )
-    best = choose_best(plain, inside, options.rates, options.seed, options.confidence)
+    best = choose_best(plain, is_member, options.rates, options.seed, options.confidence)
     check, labels = None, None
     if control is not None:
         rows, alone, second = control
-        p_alone = halves_p(alone, inside[rows], second)
+        p_alone = halves_p(alone, is_member[rows], second)
         check = InputOnlyCheck(
-            metrics.bootstrap("auc", alone, inside[rows], **how),
+            metrics.bootstrap("auc", alone, is_member[rows], **how),
             p_alone,
             bool(p_alone < ALONE),
-            metrics.compare("auc", plain[best.attack][rows], alone, inside[rows], **how)
+            metrics.compare("auc", plain[best.attack][rows], alone, is_member[rows], **how)
             if p_alone < ALONE
             else None,
         )
     if predicted is not None:
-        labels = compare_with_guessing(predicted[inside], inputs.members.y, inputs.pool.y)
+        labels = compare_with_guessing(predicted[is_member], inputs.members.y, inputs.pool.y)
     differ, loss = check is not None and check.differ, plain.get("MALT", next(iter(plain.values())))
     return AuditResult(
         attacks,
@@ -264,47 +266,49 @@ def judge(
         _find_exposed(inputs, plain[best.attack]),
         leak=None if differ else bool(min(p.values()) < 1 - options.confidence),
         level=options.confidence,
-        below=not differ and auc_p(-loss, inside) < (1 - options.confidence) / 2,
+        below=not differ and auc_p(-loss, is_member) < (1 - options.confidence) / 2,
     )
 
 
-def tests(scores: Iterable[np.ndarray], inside: np.ndarray, fpr: float) -> np.ndarray:
+def tests(scores: Iterable[np.ndarray], is_member: np.ndarray, fpr: float) -> np.ndarray:
     """p-values of both tests of each attack, [2 A], uncorrected."""
     return np.array(
-        [p for score in scores for p in (auc_p(score, inside), low_p(score, inside, fpr))]
+        [p for score in scores for p in (auc_p(score, is_member), low_p(score, is_member, fpr))]
     )
 
 
-def auc_p(score: np.ndarray, inside: np.ndarray) -> float:
+def auc_p(score: np.ndarray, is_member: np.ndarray) -> float:
     """p-value of no leak against a higher AUC: the rank test of Mann and Whitney by its Gaussian limit, ties counted."""
     if np.ptp(score) == 0:
         return 1.0
     return float(
         stats.mannwhitneyu(
-            score[inside], score[~inside], alternative="greater", method="asymptotic"
+            score[is_member], score[~is_member], alternative="greater", method="asymptotic"
         ).pvalue
     )
 
 
-def halves_p(score: np.ndarray, inside: np.ndarray, second: np.ndarray) -> float:
+def halves_p(score: np.ndarray, is_member: np.ndarray, second: np.ndarray) -> float:
     """p-value of no leak for scores that each half got from a classifier fitted to the other, so
     that no test of all together holds: twice the lower p-value of both halves (`second`, bool [n])
     holds however they depend on each other."""
-    return min(1.0, 2 * min(auc_p(score[half], inside[half]) for half in (second, ~second)))
+    return min(1.0, 2 * min(auc_p(score[half], is_member[half]) for half in (second, ~second)))
 
 
-def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
-    """p-value of no leak against a higher AUC, as `auc_p`, of scores [n], inside bool [n]; exact for few records, whose
+def rank_p(score: np.ndarray, is_member: np.ndarray) -> float:
+    """p-value of no leak against a higher AUC, as `auc_p`, of scores [n], is_member bool [n]; exact for few records, whose
     ties and tails no Gaussian has.
 
     It is the share of all ways to deal out membership whose sum of ranks is as high. These are counted for the rarer side,
     one record after the other, by how many are dealt and what their ranks add up to.
     """
-    rarer, value = (inside, score) if 2 * inside.sum() <= len(inside) else (~inside, -score)
+    rarer, value = (
+        (is_member, score) if 2 * is_member.sum() <= len(is_member) else (~is_member, -score)
+    )
     ranks = np.rint(2 * stats.rankdata(value)).astype(int)  # twice, for ties have halves
     dealt, most = int(rarer.sum()), int(np.sort(ranks)[-rarer.sum() :].sum())
     if len(ranks) * dealt * most > COUNTED:
-        return auc_p(score, inside)
+        return auc_p(score, is_member)
     ways = np.zeros((dealt + 1, most + 1))
     ways[0, 0] = 1
     for rank in ranks:
@@ -312,17 +316,17 @@ def rank_p(score: np.ndarray, inside: np.ndarray) -> float:
     return float(ways[-1, ranks[rarer].sum() :].sum() / ways[-1].sum())
 
 
-def low_p(score: np.ndarray, inside: np.ndarray, fpr: float) -> float:
+def low_p(score: np.ndarray, is_member: np.ndarray, fpr: float) -> float:
     """p-value of no leak against a higher rate of members at few false positives; exact.
 
     With k = floor(fpr n) of n non-members allowed, X members lie above the one too many. Without a leak all orders of the
     records are equally likely, and X >= x just when the first x + k records hold at most k non-members: hypergeometric. Ties
     count against the attack.
     """
-    outside, members = int((~inside).sum()), int(inside.sum())
+    outside, members = int((~is_member).sum()), int(is_member.sum())
     allowed = math.floor(fpr * outside + 1e-9)
-    bar = np.sort(score[~inside])[::-1][min(allowed, outside - 1)]
-    above = int((score[inside] > bar).sum())
+    bar = np.sort(score[~is_member])[::-1][min(allowed, outside - 1)]
+    above = int((score[is_member] > bar).sum())
     return float(stats.hypergeom.cdf(allowed, members + outside, outside, above + allowed))
 
 
@@ -415,41 +419,41 @@ def compare_with_guessing(
 
 def choose_best(
     scores: Mapping[str, np.ndarray],
-    inside: np.ndarray,
+    is_member: np.ndarray,
     rates: tuple[float, ...],
     seed: int,
     level: float = 0.95,
 ) -> BestAttack:
     """The attack with the highest AUC on one random half of the records, judged on the other; a single one on all."""
     chance = np.random.default_rng([41, seed])
-    first = np.zeros(len(inside), bool)
+    first = np.zeros(len(is_member), bool)
     best = next(iter(scores))
     if len(scores) > 1:
-        for side in map(np.flatnonzero, (inside, ~inside)):
+        for side in map(np.flatnonzero, (is_member, ~is_member)):
             first[chance.permutation(side)[: len(side) // 2]] = True
-        best = max(scores, key=lambda name: metrics.auc(scores[name][first], inside[first]))
-    score, held = scores[best][~first], inside[~first]
-    auc = metrics.bootstrap("auc", score, held, level=level, draws=DRAWS, seed=seed)
+        best = max(scores, key=lambda name: metrics.auc(scores[name][first], is_member[first]))
+    score, holdout_members = scores[best][~first], is_member[~first]
+    auc = metrics.bootstrap("auc", score, holdout_members, level=level, draws=DRAWS, seed=seed)
     return BestAttack(
         best,
         len(scores) > 1,
         np.flatnonzero(~first),
         auc,
-        judge_rates(score, held, rates, seed, level),
-        auc_p(score, held),
+        judge_rates(score, holdout_members, rates, seed, level),
+        auc_p(score, holdout_members),
     )
 
 
 def judge_rates(
-    score: np.ndarray, inside: np.ndarray, rates: Sequence[float], seed: int, level: float = 0.95
+    score: np.ndarray, is_member: np.ndarray, rates: Sequence[float], seed: int, level: float = 0.95
 ) -> tuple[Rate, ...]:
     """True positive rates at false positive rates, each with the hull of two intervals: of resampled records, which covers
     where the threshold lies, and the exact binomial one of Clopper and Pearson, which has a width also where no member was
     found, or all, and resamples have no spread.
     """
-    members, tail, results = int(inside.sum()), (1 - level) / 2, []
+    members, tail, results = int(is_member.sum()), (1 - level) / 2, []
     names = [f"conformal_tpr_at_fpr={float(rate)!r}" for rate in rates]
-    resampled = metrics.intervals(names, score, inside, level=level, draws=DRAWS, seed=seed)
+    resampled = metrics.intervals(names, score, is_member, level=level, draws=DRAWS, seed=seed)
     for rate, drawn in zip(rates, map(resampled.get, names), strict=True):
         count = drawn.value * members
         low = betaincinv(count, members - count + 1, tail) if count > 0 else 0.0
@@ -461,21 +465,23 @@ def judge_rates(
             level,
             drawn.covers,
         )
-        results.append(Rate(float(rate), tpr, metrics.resolves(inside, rate)))
+        results.append(Rate(float(rate), tpr, metrics.resolves(is_member, rate)))
     return tuple(results)
 
 
 def _judge_attack(
     inputs, name: str, score: np.ndarray, p: float | None, attacks: int
 ) -> AttackResult:
-    inside, options, epsilon = inputs.inside, inputs.options, None
+    is_member, options, epsilon = inputs.is_member, inputs.options, None
     if p is not None:
         together = 1 - (1 - options.confidence) / attacks
-        epsilon = metrics.epsilon_lower_bound(score, inside, options.delta, together, options.seed)
-    grid = np.geomspace(1 / (~inside).sum(), 0.999, POINTS)
-    rates = judge_rates(score, inside, (*options.rates, *grid), options.seed, options.confidence)
+        epsilon = metrics.epsilon_lower_bound(
+            score, is_member, options.delta, together, options.seed
+        )
+    grid = np.geomspace(1 / (~is_member).sum(), 0.999, POINTS)
+    rates = judge_rates(score, is_member, (*options.rates, *grid), options.seed, options.confidence)
     auc = metrics.bootstrap(
-        "auc", score, inside, draws=DRAWS, level=options.confidence, seed=options.seed
+        "auc", score, is_member, draws=DRAWS, level=options.confidence, seed=options.seed
     )
     source = ATTACKS[name].citation if name in ATTACKS else ""
     curve = rates[-POINTS:]
@@ -483,7 +489,7 @@ def _judge_attack(
 
 
 def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[GroupResult, ...]:
-    results, inside, options = [], inputs.inside, inputs.options
+    results, is_member, options = [], inputs.is_member, inputs.options
     for kind, names in (("class", inputs.class_names), ("group", inputs.groups)):
         parts = (
             {}
@@ -491,11 +497,11 @@ def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[Gro
             else {name: judged_on[names[judged_on] == name] for name in np.unique(names)}
         )
         counts = {
-            name: (int(inside[rows].sum()), int((~inside[rows]).sum()))
+            name: (int(is_member[rows].sum()), int((~is_member[rows]).sum()))
             for name, rows in parts.items()
         }
         able = {name: rows for name, rows in parts.items() if min(counts[name]) >= MIN_GROUP}
-        p = dict(zip(able, groups_p(score, inside, able.values()), strict=True))
+        p = dict(zip(able, groups_p(score, is_member, able.values()), strict=True))
         for name, rows in parts.items():
             auc = (
                 None
@@ -503,7 +509,7 @@ def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[Gro
                 else metrics.bootstrap(
                     "auc",
                     score[rows],
-                    inside[rows],
+                    is_member[rows],
                     draws=DRAWS,
                     seed=options.seed,
                     level=1 - (1 - options.confidence) / len(able),
@@ -513,27 +519,27 @@ def _judge_groups(inputs, score: np.ndarray, judged_on: np.ndarray) -> tuple[Gro
     return tuple(results)
 
 
-def groups_p(score: np.ndarray, inside: np.ndarray, groups: Iterable[np.ndarray]) -> list[float]:
-    """p-values of no leak in each group of records, of which the rows are given, by `rank_p` (score [N], inside bool [N]),
+def groups_p(score: np.ndarray, is_member: np.ndarray, groups: Iterable[np.ndarray]) -> list[float]:
+    """p-values of no leak in each group of records, of which the rows are given, by `rank_p` (score [N], is_member bool [N]),
     corrected by Holm's method for all."""
-    alone = [rank_p(score[rows], inside[rows]) for rows in groups]
+    alone = [rank_p(score[rows], is_member[rows]) for rows in groups]
     return metrics.holm(alone).tolist() if alone else []
 
 
-def p_values(score: np.ndarray, inside: np.ndarray) -> np.ndarray:
+def p_values(score: np.ndarray, is_member: np.ndarray) -> np.ndarray:
     """p-value of each record, [N]: the share of the non-members that score as high, counting one
     more. Without a leak, that of a member is at most alpha with a probability of at most alpha."""
-    outside = np.sort(score[~inside])
+    outside = np.sort(score[~is_member])
     return (len(outside) - np.searchsorted(outside, score, side="left") + 1) / (len(outside) + 1)
 
 
 def _find_exposed(inputs, score: np.ndarray) -> ExposedRecords:
-    members, others = int(inputs.inside.sum()), int((~inputs.inside).sum())
+    members, others = int(inputs.is_member.sum()), int((~inputs.is_member).sum())
     # the lowest rate of those looked at that ten non-members make, or one in ten
     level = next(
         (rate for rate in (*reversed(inputs.options.rates), 0.05) if rate * others >= 10), 0.1
     )
-    rate = p_values(score, inputs.inside)[:members]
+    rate = p_values(score, inputs.is_member)[:members]
     order = np.argsort(-score[:members], kind="stable")[:SHOWN]
     chance = math.floor(level * (others + 1) + 1e-9) / (others + 1)
     last = score[:members] == score[order[-1]]

@@ -97,9 +97,9 @@ class Target:
         return "network" if self.kind == "network" else "trees" if trees else ""
 
     @property
-    def fed(self) -> str | tuple:
+    def input_scaling(self) -> str | tuple:
         """Scaling with which images are fed to a network."""
-        return self.scaling or architectures.fed(self.model) or "-1 to 1"
+        return self.scaling or architectures.input_scaling(self.model) or "-1 to 1"
 
     @cached_property
     def folder(self) -> Path:
@@ -515,7 +515,7 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
         and not (
             target.kind == "network"
             and (
-                architectures.fed(target.model) is not None
+                architectures.input_scaling(target.model) is not None
                 or any(isinstance(part, architectures.Network) for part in target.model.modules())
             )
         )
@@ -551,7 +551,7 @@ def check_outputs(target: Target, x: np.ndarray, *more: np.ndarray) -> None:
         with torch.no_grad():
             answer = target.model(
                 evaluation.inputs(
-                    x, 0, 1, evaluation.device_of(target.model), torch.float32, target.fed
+                    x, 0, 1, evaluation.device_of(target.model), torch.float32, target.input_scaling
                 )
             )
         if take_logits(answer) is not answer:

@@ -120,9 +120,9 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
     chosen = RecordOptions(**options)
     first = _first_occurrences(of_members, of_others, chosen.deduplicate)
     kept = np.concatenate([*first.values()])
-    inside = np.arange(len(of_members) + len(of_others)) < len(of_members)
+    is_member = np.arange(len(of_members) + len(of_others)) < len(of_members)
     scores = _scores(of_members, of_others)
-    table = check_scores(scores, inside, chosen, kept)
+    table = check_scores(scores, is_member, chosen, kept)
     table = replace(
         table,
         attacker=ATTACKER,
@@ -134,7 +134,7 @@ def audit_tokens(members: Mapping, non_members: Mapping, **options) -> Report:
     texts = None if of_members.texts is None else of_members.texts + of_others.texts
     if texts is not None:
         texts = [texts[row] for row in table.rows]
-    control = score_texts(lengths[table.rows], texts, table.inside, table.options.seed)
+    control = score_texts(lengths[table.rows], texts, table.is_member, table.options.seed)
     return Report(
         table,
         None,
@@ -408,27 +408,27 @@ def _scores(members: TokenAnswers, others: TokenAnswers) -> dict[str, np.ndarray
     if members.reference_loss is not None:
         references = both(lambda of: of.reference_loss)
         values = np.concatenate([loss[None], references])
-        inside = np.zeros(references.shape, bool)
+        reference_members = np.zeros(references.shape, bool)
         if members.reference_members is not None:
-            inside = both(lambda of: of.reference_members)
-        if inside.all(0).any():
+            reference_members = both(lambda of: of.reference_members)
+        if reference_members.all(0).any():
             raise MiaError(
-                f"reference_members: {int(inside.all(0).sum())} records are in the training set of every reference: one that "
-                "was not trained on it is needed for each."
+                f"reference_members: {int(reference_members.all(0).sum())} records are in the training set of every "
+                "reference: one that was not trained on it is needed for each."
             )
-        check_counts("reference_members", inside, np.arange(len(loss)) < len(members))
-        view = ArraySignals({"loss": values, LOG_ODDS: -values}, inside)
+        check_counts("reference_members", reference_members, np.arange(len(loss)) < len(members))
+        view = ArraySignals({"loss": values, LOG_ODDS: -values}, reference_members)
         scores["calibrated loss"] = registry.score("calibrated loss", view)
-        if inside.any(0).all() and len(references) >= 4:
+        if reference_members.any(0).all() and len(references) >= 4:
             scores |= {name: registry.score(name, view) for name in WITH_REFERENCES}
     return scores
 
 
-def score_halves(features, inside: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def score_halves(features, is_member: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Scores of records by features that know no model: each half is judged by a logistic regression on the other.
 
     Args:
-        features: [N, W], sparse or dense. inside: bool [N], who is a member. seed: of the halves.
+        features: [N, W], sparse or dense. is_member: bool [N], who is a member. seed: of the halves.
 
     Returns:
         scores [N], and which half each is in, bool [N].
@@ -436,12 +436,12 @@ def score_halves(features, inside: np.ndarray, seed: int) -> tuple[np.ndarray, n
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold
 
-    score, second = np.zeros(len(inside)), np.zeros(len(inside), bool)
+    score, second = np.zeros(len(is_member)), np.zeros(len(is_member), bool)
     folds = StratifiedKFold(2, shuffle=True, random_state=seed % 2**32)
-    for fitted, judged in folds.split(inside, inside):
-        second = np.isin(np.arange(len(inside)), judged)
+    for fitted, judged in folds.split(is_member, is_member):
+        second = np.isin(np.arange(len(is_member)), judged)
         classifier = LogisticRegression(C=10, max_iter=500, class_weight="balanced")
-        classifier.fit(features[fitted], inside[fitted])
+        classifier.fit(features[fitted], is_member[fitted])
         score[judged] = classifier.decision_function(features[judged])
     return score, second
 
@@ -454,12 +454,12 @@ def bag_of_words(texts: Sequence[str]):
 
 
 def score_texts(
-    lengths: np.ndarray, texts: Sequence[str] | None, inside: np.ndarray, seed: int
+    lengths: np.ndarray, texts: Sequence[str] | None, is_member: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores of records by their words and their number of tokens alone, see `score_halves`.
 
     Args:
-        lengths: int [N]. texts: [N], or None. inside, seed: as for `score_halves`.
+        lengths: int [N]. texts: [N], or None. is_member, seed: as for `score_halves`.
 
     Returns:
         all rows, int [N], their scores [N], and which half each is in, bool [N], as `inputs.score_inputs`.
@@ -473,4 +473,4 @@ def score_texts(
             features = sparse.hstack([bag_of_words(texts), features / 10]).tocsr()
         except ValueError:  # no words
             pass
-    return np.arange(len(inside)), *score_halves(features, inside, seed)
+    return np.arange(len(is_member)), *score_halves(features, is_member, seed)

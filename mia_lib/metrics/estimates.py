@@ -200,30 +200,42 @@ def by_target(
     checked = {
         attack: ranking.check_scores(of_attack, members) for attack, of_attack in scores.items()
     }
-    inside = next(iter(checked.values()))[1]
-    targets = np.arange(len(inside))
-    unit = resampling.units_of_chance(None, inside)[0] if check_flag("shared", shared) else targets
-    positions = resampling.record_positions(records, inside, np.zeros(len(inside), int))
+    checked_members = next(iter(checked.values()))[1]
+    targets = np.arange(len(checked_members))
+    unit = (
+        resampling.units_of_chance(None, checked_members)[0]
+        if check_flag("shared", shared)
+        else targets
+    )
+    positions = resampling.record_positions(
+        records, checked_members, np.zeros(len(checked_members), int)
+    )
     cores = [ranking.look_up_metric(metric)[1] for metric in metrics]
     drawn = (
         resampling.draw_unit_means(
-            cores, [one for one, _, _ in checked.values()], inside, positions, targets, draws, seed
+            cores,
+            [one for one, _, _ in checked.values()],
+            checked_members,
+            positions,
+            targets,
+            draws,
+            seed,
         )
         if shared
         else None
     )  # [S, K, T, B]
     resolved = [
-        ranking.resolves(inside, float(metric.partition("_at_fpr=")[2] or 0.5))
+        ranking.resolves(checked_members, float(metric.partition("_at_fpr=")[2] or 0.5))
         for metric in metrics
     ]
     rows = []
     for s, (attack, (score, _, _)) in enumerate(checked.items()):
         values = ranking.per_target(
-            lambda tp, fp: [core(tp, fp) for core in cores], score, inside
+            lambda tp, fp: [core(tp, fp) for core in cores], score, checked_members
         ).T
         for k, metric in enumerate(metrics):
             of_metric = values[k] if resolved[k] else np.full(len(targets), np.nan)
-            trials = int(inside[0].sum()) if "tpr_at" in metric else 0
+            trials = int(checked_members[0].sum()) if "tpr_at" in metric else 0
             number = Estimate(of_metric, None if drawn is None else drawn[s, k], unit, trials)
             rows.append(columns | {"attack": attack, "metric": metric, "estimate": number})
     return _with_values(rows)

@@ -321,12 +321,12 @@ def _bound_of_split(
     tp, fp, thresholds = tally(scores[first], members[first])
     some = np.unique(np.linspace(0, len(tp) - 1, 1000).astype(int))  # enough, and quick on any size
     direction, best = divmod(int(np.argmax(both(tp[some], fp[some], tp[-1], fp[-1]))), len(some))
-    threshold, inside = thresholds[some[best]], members[~first]
+    threshold, holdout_members = thresholds[some[best]], members[~first]
     called = scores[~first] >= threshold
-    hit = (called & inside).sum()
-    miss = (called & ~inside).sum()
-    total = inside.sum()
-    other = (~inside).sum()
+    hit = (called & holdout_members).sum()
+    miss = (called & ~holdout_members).sum()
+    total = holdout_members.sum()
+    other = (~holdout_members).sum()
     bound = float(both(hit, miss, total, other)[direction])
     return (
         max(0.0, bound),

@@ -86,7 +86,8 @@ def rank(scores: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Records from the highest score to the lowest.
 
     Returns:
-        order: int [N], the records. inside: bool [N], which of them are members. last: int [U], where each tie ends.
+        order: int [N], the records. ranked_members: bool [N], which of them are members, in this order. last: int [U], where
+            each tie ends.
     """
     order = np.argsort(scores)[::-1]
     ranked = scores[order]
@@ -107,8 +108,8 @@ def tally(scores, members) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         tp, fp: [U + 1], from nobody called a member to everybody, for U distinct scores; and the thresholds [U + 1], falling
         from infinity. A record is called a member when score >= threshold.
     """
-    order, inside, last = rank(scores, members)
-    tp = np.append(0, np.cumsum(inside)[last])
+    order, ranked_members, last = rank(scores, members)
+    tp = np.append(0, np.cumsum(ranked_members)[last])
     return tp, np.append(0, last + 1) - tp, np.append(np.inf, scores[order[last]])
 
 

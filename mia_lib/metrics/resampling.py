@@ -55,9 +55,9 @@ def rank_records(scores: np.ndarray, members: np.ndarray, records: np.ndarray) -
     """A target's ranking by falling score: the record in each place, int [N]; whether it is a
     member, bool [N]; and how many places each threshold calls members, int [U + 1], or None where
     no scores tie."""
-    order, inside, last = rank(scores, members)
+    order, ranked_members, last = rank(scores, members)
     ends = np.append(0, last + 1).astype(np.int32) if len(last) < len(order) else None
-    return records[order].astype(np.int32), inside, ends
+    return records[order].astype(np.int32), ranked_members, ends
 
 
 def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarray:
@@ -68,7 +68,7 @@ def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarr
         weights: whole numbers [records, B], how often each record counts. Fastest in one byte each.
         work: keeps the arrays of one call for the next, which writes over them: fresh memory costs more than the sums in it.
     """
-    (places, inside, ends), draws = ranking, weights.shape[1]
+    (places, ranked_members, ends), draws = ranking, weights.shape[1]
     layout = (draws, len(places)), weights.dtype
     if work.get("layout") != layout:
         work |= {
@@ -82,7 +82,7 @@ def tally_resamples(ranking: tuple, weights: np.ndarray, work: dict) -> np.ndarr
     weights.take(places, axis=0, out=by_record, mode="clip")
     by_score[:] = by_record.T
     by_score.cumsum(axis=1, dtype=np.int32, out=counts[1, :, 1:])
-    by_score *= inside
+    by_score *= ranked_members
     by_score.cumsum(axis=1, dtype=np.int32, out=counts[0, :, 1:])
     counts[1] -= counts[0]
     return counts if ends is None else counts.take(ends, axis=2)
@@ -239,7 +239,7 @@ def intervals(
         )
     draws, seed = check_count("draws", draws, 10), check_whole("seed", seed, 0)
     full, cores, ranges = zip(*(look_up_metric(name) for name in names), strict=True)
-    attacks, inside = zip(
+    attacks, masks = zip(
         *(
             check_scores(score, members)[:2]
             for score in ((scores,) if minus is None else (scores, minus))
@@ -251,15 +251,15 @@ def intervals(
             f"scores of {' and '.join(str(score.shape) for score in attacks)} differ in shape: a paired difference "
             "needs the same targets and records."
         )
-    unit, kind = units_of_chance(groups, inside[0])
+    unit, kind = units_of_chance(groups, masks[0])
     targets, count = len(unit), np.bincount(unit)
     places = record_positions(
-        records, inside[0], unit if kind == "banks" else np.zeros(targets, int)
+        records, masks[0], unit if kind == "banks" else np.zeros(targets, int)
     )
-    drawn = draw_unit_means(cores, attacks, inside[0], places, unit, draws, seed)
+    drawn = draw_unit_means(cores, attacks, masks[0], places, unit, draws, seed)
     values = np.array(
         [
-            per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, inside[0]).T
+            per_target(lambda tp, fp: [core(tp, fp) for core in cores], score, masks[0]).T
             for score in attacks
         ]
     )
@@ -404,8 +404,8 @@ def evaluate(
     names = check_metrics(metrics)
     rows = []
     for attack, of_attack in scores.items():
-        checked, inside, _ = check_scores(of_attack, members)
-        resolution = 1 / (~inside).sum(1).min()
+        checked, checked_members, _ = check_scores(of_attack, members)
+        resolution = 1 / (~checked_members).sum(1).min()
         for name, i in intervals(
             names, of_attack, members, None, groups, level, draws, seed
         ).items():

@@ -277,8 +277,8 @@ def _between_task(networks, x, labels, loss):
         )
         [jacobian] = grad(logits, inputs, units, is_grads_batched=True)
         jacobian = jacobian.flatten(2).transpose(0, 1)  # [B, K, D]
-        apart = p.sqrt()[..., None] * (jacobian - (p[:, None] @ jacobian))
-        gram = apart @ apart.mT
+        root = p.sqrt()[..., None] * (jacobian - (p[:, None] @ jacobian))
+        gram = root @ root.mT
         return (
             torch.stack([gram.diagonal(dim1=1, dim2=2).sum(1), torch.linalg.matrix_norm(gram)])
             .cpu()
@@ -431,10 +431,10 @@ def _difference(
     losses: Callable, x: torch.Tensor, u: torch.Tensor, v: torch.Tensor, h: float
 ) -> torch.Tensor:
     """The four-point difference of the losses of x [B, ...] along u and v [k, B, ...]: [k, B]."""
-    together, apart = h * (u + v), h * (u - v)
-    a, b, c, d = losses(torch.cat([x + together, x + apart, x - apart, x - together])).unflatten(
-        0, (4, -1)
-    )
+    together, difference = h * (u + v), h * (u - v)
+    a, b, c, d = losses(
+        torch.cat([x + together, x + difference, x - difference, x - together])
+    ).unflatten(0, (4, -1))
     return (a - b) - (c - d)  # differences of numbers so close are exact
 
 

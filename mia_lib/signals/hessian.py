@@ -452,7 +452,7 @@ def _checked(matrix: np.ndarray) -> np.ndarray:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise MiaError(f"matrix has shape {matrix.shape}: a square one [P, P] is needed.")
     matrix = np.ascontiguousarray(matrix, np.float32 if matrix.dtype == np.float32 else np.float64)
-    apart, largest = 0.0, 0.0
+    asymmetry, largest = 0.0, 0.0
     # in blocks of rows, for a large matrix must not be copied
     for k in range(0, len(matrix), 1024):
         rows = matrix[k : k + 1024]
@@ -462,10 +462,10 @@ def _checked(matrix: np.ndarray) -> np.ndarray:
                 "diverge?"
             )
         largest = max(largest, float(np.abs(rows).max()))
-        apart = max(apart, float(np.abs(rows - matrix[:, k : k + 1024].T).max()))
-    if apart > np.sqrt(np.finfo(matrix.dtype).eps) * largest:
+        asymmetry = max(asymmetry, float(np.abs(rows - matrix[:, k : k + 1024].T).max()))
+    if asymmetry > np.sqrt(np.finfo(matrix.dtype).eps) * largest:
         raise MiaError(
-            f"matrix is not symmetric: it differs from its transpose by up to {apart:.3g}, its largest entry is "
+            f"matrix is not symmetric: it differs from its transpose by up to {asymmetry:.3g}, its largest entry is "
             f"{largest:.3g}. Give a Hessian, or the mean of the matrix and its transpose."
         )
     return matrix

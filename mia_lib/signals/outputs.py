@@ -83,8 +83,10 @@ def inputs(
     part = (
         x[start:stop] if isinstance(x, torch.Tensor) else torch.from_numpy(np.array(x[start:stop]))
     )
-    fed = architectures.to_input(part.to(device), scaling)
-    return fed.to(dtype) if fed.is_floating_point() else fed  # token ids
+    network_input = architectures.to_input(part.to(device), scaling)
+    return (
+        network_input.to(dtype) if network_input.is_floating_point() else network_input
+    )  # token ids
 
 
 def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
@@ -96,8 +98,8 @@ def scaling_of(model: nn.Module, x, scaling: str | tuple | None) -> str | tuple:
     bytes_in = len(np.shape(x)) == 4 and "uint8" in str(getattr(x, "dtype", ""))
     if scaling is None and (feeding := architectures.feeding(model, x)) == architectures.TOKENS:
         return feeding
-    if scaling is None and bytes_in and architectures.fed(model) is not None:
-        return architectures.fed(model)
+    if scaling is None and bytes_in and architectures.input_scaling(model) is not None:
+        return architectures.input_scaling(model)
     if (
         scaling is None
         and bytes_in

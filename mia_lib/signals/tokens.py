@@ -100,18 +100,18 @@ def _check_ids(x) -> torch.Tensor:
 def _check_model(model: nn.Module, x: torch.Tensor, where: torch.device) -> None:
     """Refuse a model that, asked about the longest record, gives no logits of the token that follows each place."""
     name = f"model = {type(model).__name__}"
-    fed = x[lengths(x).argmax()]
-    fed = fed[fed >= 0][None, :-1]
+    longest = x[lengths(x).argmax()]
+    longest = longest[longest >= 0][None, :-1]
     try:
-        logits = architectures.logits_of(model, model(fed.to(where))).float()
+        logits = architectures.logits_of(model, model(longest.to(where))).float()
     except IndexError as problem:  # of an embedding
         raise MiaError(
             f"{name} does not know all token ids of x, which reach {int(x.max())} ({first_line(problem)}): are they of its "
             "own tokenizer, and texts no longer than its context?"
         ) from problem
-    if logits.shape[:-1] != fed.shape:
+    if logits.shape[:-1] != longest.shape:
         raise MiaError(
-            f"{name} gives outputs of shape {tuple(logits.shape)} for token ids {tuple(fed.shape)}: logits [B, T, V] are "
+            f"{name} gives outputs of shape {tuple(logits.shape)} for token ids {tuple(longest.shape)}: logits [B, T, V] are "
             "needed, of the token that follows each."
         )
     if x.max() >= logits.shape[-1]:
@@ -121,7 +121,7 @@ def _check_model(model: nn.Module, x: torch.Tensor, where: torch.device) -> None
         )
     if are_probabilities(as_array(logits)):
         raise MiaError(f"{name} gives probabilities: logits are needed, which have no softmax yet.")
-    some = fed[:, : (fed.shape[1] + 1) // 2]
+    some = longest[:, : (longest.shape[1] + 1) // 2]
     alone = architectures.logits_of(model, model(some.to(where))).float()
     if (alone - logits[:, : some.shape[1]]).abs().mean() > PEEKS * logits.std():
         raise MiaError(
@@ -141,7 +141,7 @@ def _ask(
     parameters = check_type("model", model, nn.Module, "Wrap a function in one.").parameters()
     where = next((weight.device for weight in parameters), torch.device("cpu"))
     model.eval()
-    fed, labels = NextToken.inputs_and_labels(x, None)
+    token_ids, labels = NextToken.inputs_and_labels(x, None)
     count = lengths(labels)
     context = _context_of(model)
     if context is not None and count.max() > context:
@@ -157,7 +157,7 @@ def _ask(
     values = None
     with devices.plain_float32():
         for rows in count.argsort(stable=True).split(at_once):  # little is computed of padding
-            inputs, wanted = NextToken.trim(fed[rows], labels[rows])
+            inputs, wanted = NextToken.trim(token_ids[rows], labels[rows])
             logits = architectures.logits_of(model, model(inputs.to(where)))
             part = reduce(logits, wanted.clamp_min(0).to(where)).cpu().numpy()
             if values is None:

@@ -71,7 +71,7 @@ def rebuilt(
     model.load_state_dict(
         {name: torch.from_numpy(np.array(a)) for name, a in weights_among(arrays).items()}
     )
-    return architectures.feed(model, config.scaling).eval()
+    return architectures.set_input_scaling(model, config.scaling).eval()
 
 
 def weights_among(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -374,7 +374,7 @@ class Ensemble:
         network = architectures.build(
             self.config.architecture, self.records.shape, len(self.records.classes), seed=0
         )
-        return architectures.feed(network, self.config.scaling)
+        return architectures.set_input_scaling(network, self.config.scaling)
 
     def model(self, index: int) -> nn.Module:
         """Model `index`, trained, in evaluation mode."""

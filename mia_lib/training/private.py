@@ -83,7 +83,7 @@ def _calm():
         yield
 
 
-def lacking() -> str:
+def missing_dependency() -> str:
     """Why nothing can be trained privately here, or an empty string."""
     try:
         import opacus  # noqa: F401
@@ -97,8 +97,8 @@ def noise_multiplier(privacy: Privacy, size: int, config: TrainConfig) -> float:
     """Sigma with which training on so many records spends at most `privacy.epsilon`, and at least 99 % of it, by Opacus' RDP
     accountant; an epoch has n / batch size steps, rounded up. That Opacus is not installed or no noise suffices is an
     error."""
-    if lacking():
-        raise MiaError(f"{lacking()}.")
+    if missing_dependency():
+        raise MiaError(f"{missing_dependency()}.")
     from opacus.accountants.utils import get_noise_multiplier
 
     steps = config.epochs_trained * math.ceil(size / config.batch_size)
@@ -288,9 +288,9 @@ def fit(
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 if len(canaries):
-                    inside = canaries[torch.rand(len(canaries), generator=generator) < rate]
+                    batch_canaries = canaries[torch.rand(len(canaries), generator=generator) < rate]
                     optimizer.canary_sum = (
-                        torch.bincount(inside, minlength=parameters) * privacy.clip
+                        torch.bincount(batch_canaries, minlength=parameters) * privacy.clip
                     )
                 optimizer.step()
                 total += torch.stack([loss.detach(), (outputs.argmax(-1) == labels[picked]).sum()])
@@ -357,8 +357,8 @@ class PrivateEnsemble(Ensemble):
         return {**super().spec(index), "privacy": asdict(self.privacy)}
 
     def _fit_in_pool(self, where: torch.device, todo: list[int]) -> list[str]:
-        if lacking():
-            raise MiaError(f"{lacking()}.")
+        if missing_dependency():
+            raise MiaError(f"{missing_dependency()}.")
         # most records: hardest to reach
         noise_multiplier(self.privacy, int(self.members.sum(1).max()), self.config)
         diverged, path = [], ensemble.records_file(self.records)
@@ -430,6 +430,6 @@ def train(
     models = PrivateEnsemble(
         **{f.name: getattr(plain, f.name) for f in fields(plain)}, privacy=privacy
     )
-    if not lacking():
+    if not missing_dependency():
         _check_layers(models)
     return models

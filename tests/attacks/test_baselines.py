@@ -334,9 +334,11 @@ def test_rmia_offline_tells_tiny_means_apart():
 
 
 def test_rmia_without_a_population_is_refused():
-    inside = np.array([[True, False], [False, True]])
+    reference_members = np.array([[True, False], [False, True]])
     with pytest.raises(MiaError, match="population_probability has no record"):
-        baselines.rmia([0.5, 0.4], np.full((2, 2), 0.3), inside, np.empty(0), np.empty((2, 0)))
+        baselines.rmia(
+            [0.5, 0.4], np.full((2, 2), 0.3), reference_members, np.empty(0), np.empty((2, 0))
+        )
 
 
 def test_rmia_is_finite_where_every_probability_is_zero():
@@ -348,15 +350,15 @@ def test_rmia_is_finite_where_every_probability_is_zero():
 # Blocks and errors
 
 
-def lacking(inside):
+def members_with_few_references(of_members):
     """Members where two records have no reference of a kind and three more have a single one."""
     members = MEMBERS.copy()
-    members[:, :2] = not inside
-    members[:, 2:5] = np.arange(R)[:, None] == 0 if inside else np.arange(R)[:, None] != 0
+    members[:, :2] = not of_members
+    members[:, 2:5] = np.arange(R)[:, None] == 0 if of_members else np.arange(R)[:, None] != 0
     return members
 
 
-OUTSIDE, INSIDE = lacking(False), lacking(True)
+OUTSIDE, INSIDE = members_with_few_references(False), members_with_few_references(True)
 
 
 @pytest.mark.parametrize(

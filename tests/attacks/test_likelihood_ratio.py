@@ -171,7 +171,7 @@ def test_signals_that_cannot_be_squared_are_refused(name):
 # Records with too few references of a kind
 
 
-def with_lacking():
+def with_few_references():
     members = MEMBERS.copy()
     members[:, :2] = True  # nothing left out
     members[:, 2] = np.arange(R) != 0  # one left out
@@ -183,7 +183,7 @@ def with_lacking():
 def test_records_with_too_few_references_are_refused_or_nan_and_the_others_scored_as_without_them(
     score,
 ):
-    signal, references, members = with_lacking()
+    signal, references, members = with_few_references()
     with pytest.raises(
         MiaError,
         match="5 of 50 records cannot .* 2 have at most one reference that was trained on it and 3 "

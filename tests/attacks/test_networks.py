@@ -22,8 +22,8 @@ TARGET = TABLE[:, 0] + LABELS + RNG.normal(size=N)
 MLP = NetworkConfig("mlp:16", hidden=(8,), epochs=3, batch_size=64, learning_rate=1e-2)
 CNN = NetworkConfig("strided_cnn:4,4,8", hidden=(), epochs=2, batch_size=16)
 LITE = NetworkConfig("efficientnet_lite0", image_size=32, hidden=(8,), epochs=1, batch_size=12)
-LACKING = networks.lacking("efficientnet_lite0")
-needs_lite = pytest.mark.skipif(LACKING != "", reason=LACKING)
+MISSING_DEPENDENCY = networks.missing_dependency("efficientnet_lite0")
+needs_lite = pytest.mark.skipif(MISSING_DEPENDENCY != "", reason=MISSING_DEPENDENCY)
 
 
 def weights(model):
@@ -126,8 +126,8 @@ def test_a_seed_settles_every_bit_and_leaves_the_global_generator(x, config):
 
 def test_validation_keeps_the_epoch_with_the_lowest_loss():
     config = replace(MLP, epochs=8, batch_size=8, learning_rate=3e-2)
-    fitted, held = slice(0, 40), slice(40, N)
-    validation = TABLE[held], TARGET[held], None
+    fitted, holdout = slice(0, 40), slice(40, N)
+    validation = TABLE[holdout], TARGET[holdout], None
 
     def loss_after(epochs):  # epochs of a longer training are those of a shorter one
         model = networks.fit(
@@ -135,8 +135,8 @@ def test_validation_keeps_the_epoch_with_the_lowest_loss():
         )
         return model, float(
             networks.gaussian_loss(
-                torch.tensor(networks.predict(model, TABLE[held])),
-                torch.tensor(TARGET[held], dtype=torch.float32),
+                torch.tensor(networks.predict(model, TABLE[holdout])),
+                torch.tensor(TARGET[holdout], dtype=torch.float32),
             )
         )
 
@@ -273,15 +273,15 @@ def test_convnext_gives_what_its_classifier_sees(vision, monkeypatch):
 
 
 def test_packages_that_are_lacking_are_named(monkeypatch):
-    assert networks.lacking("mlp:3") == networks.lacking("strided_cnn") == ""
+    assert networks.missing_dependency("mlp:3") == networks.missing_dependency("strided_cnn") == ""
     monkeypatch.setattr(networks, "is_installed", lambda name: False)
-    assert networks.lacking("mlp:3") == ""
-    assert ".[pretrained]" in networks.lacking("efficientnet_lite0")
-    assert "torchvision is not installed" in networks.lacking("convnext_tiny")
+    assert networks.missing_dependency("mlp:3") == ""
+    assert ".[pretrained]" in networks.missing_dependency("efficientnet_lite0")
+    assert "torchvision is not installed" in networks.missing_dependency("convnext_tiny")
     with pytest.raises(MiaError, match="extra pretrained"):
         networks.features(LITE, np.zeros((1, 32, 32, 3), np.uint8))
     with pytest.raises(MiaError, match="backbone = 'alexnet'"):
-        networks.lacking("alexnet")
+        networks.missing_dependency("alexnet")
 
 
 # Errors

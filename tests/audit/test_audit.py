@@ -61,7 +61,9 @@ def report(sets, memorised):
     members, others, public = sets
     groups = tuple(np.where(one.x[:, 0] > 0, "high", "low") for one in (members, others))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans.private, "lacking", lambda: "DP-SGD is tested where it is made")
+        patch.setattr(
+            plans.private, "missing_dependency", lambda: "DP-SGD is tested where it is made"
+        )
         return audit.audit(
             memorised,
             members,
@@ -153,8 +155,8 @@ def test_records_that_differ_by_themselves_are_found(sets, memorised):
     members, others, _ = sets
     shifted = replace(others, x=others.x + np.float32(0.7))
     pools = [check(memorised, members, one).pool for one in (others, shifted)]
-    same, apart = (inputs.score_inputs(pool, np.arange(600) < 300, 0) for pool in pools)
-    rows, found, _ = apart
+    same, differing = (inputs.score_inputs(pool, np.arange(600) < 300, 0) for pool in pools)
+    rows, found, _ = differing
     assert (
         statistics.auc_p(found, rows < 300)
         < statistics.ALONE
@@ -241,9 +243,9 @@ def test_sets_that_were_exchanged_are_asked_about(sets, memorised, report):
 )
 def test_the_control_keeps_the_rarer_side(members, others, kept):
     """Of more records than it looks at, half of each side, or all of one that has fewer."""
-    inside = np.arange(members + others) < members
-    rows = inputs.draw_rows(inside, np.random.default_rng(0))
-    assert (inside[rows].sum(), (~inside[rows]).sum()) == kept
+    is_member = np.arange(members + others) < members
+    rows = inputs.draw_rows(is_member, np.random.default_rng(0))
+    assert (is_member[rows].sum(), (~is_member[rows]).sum()) == kept
     assert (np.diff(rows) > 0).all()
 
 

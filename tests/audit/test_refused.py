@@ -69,7 +69,7 @@ def probabilities(x: np.ndarray) -> np.ndarray:
 def of_pixels(scaling: str | None = None) -> dict:
     """Images and a network of them."""
     made = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
-    made = made if scaling is None else models.feed(made, scaling)
+    made = made if scaling is None else models.set_input_scaling(made, scaling)
     return {"members": IMAGES[0], "non_members": IMAGES[1], "model": made.eval()}
 
 

@@ -76,9 +76,9 @@ def test_a_table_of_a_spreadsheet_has_semicolons_and_decimal_commas(tmp_path):
     pd.DataFrame({"a": SCORES, "b": -SCORES, "member": MEMBERS.astype(int)}).to_csv(
         path, sep=";", decimal=",", index=False
     )
-    scores, inside, _ = files.score_table(str(path), "a,b", "member")
+    scores, is_member, _ = files.score_table(str(path), "a,b", "member")
     np.testing.assert_allclose(scores["a"], SCORES)
-    np.testing.assert_array_equal(inside, MEMBERS)
+    np.testing.assert_array_equal(is_member, MEMBERS)
 
 
 def test_names_of_records_stay_as_they_are_written(tmp_path):

@@ -23,25 +23,25 @@ RNG = np.random.default_rng(0)
 def test_low_rate_test_is_exact():
     """The share of all ways to deal out membership with as many members above the bar."""
     score = np.arange(9.0)
-    inside = np.isin(score, [8, 7, 5, 2])
+    is_member = np.isin(score, [8, 7, 5, 2])
     for fpr in (0.0, 0.2, 0.4):
         allowed = int(fpr * 5 + 1e-9)
 
-        def above(held, allowed=allowed):
-            return (score[held] > np.sort(score[~held])[::-1][allowed]).sum()
+        def above(members, allowed=allowed):
+            return (score[members] > np.sort(score[~members])[::-1][allowed]).sum()
 
-        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), 4)]
-        twin = np.mean([above(held) >= above(inside) for held in deals])
-        assert statistics.low_p(score, inside, fpr) == pytest.approx(twin)
-    assert statistics.low_p(np.ones(9), inside, 0.2) == 1, "ties count against the attack"
+        deals = [np.isin(np.arange(9), chosen) for chosen in combinations(range(9), 4)]
+        twin = np.mean([above(deal) >= above(is_member) for deal in deals])
+        assert statistics.low_p(score, is_member, fpr) == pytest.approx(twin)
+    assert statistics.low_p(np.ones(9), is_member, 0.2) == 1, "ties count against the attack"
 
 
 def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
     """Gaussian scores with that AUC, by the rank test at the level that is left to one of eight tests."""
-    auc, inside = statistics.detectable_auc(150, 300, 4), np.arange(450) < 150
+    auc, is_member = statistics.detectable_auc(150, 300, 4), np.arange(450) < 150
     lead = np.sqrt(2) * stats.norm.ppf(auc)
     found = [
-        statistics.auc_p(RNG.standard_normal(450) + lead * inside, inside) < 0.05 / 8
+        statistics.auc_p(RNG.standard_normal(450) + lead * is_member, is_member) < 0.05 / 8
         for _ in range(500)
     ]
     # 3.9 standard errors
@@ -50,10 +50,10 @@ def test_an_auc_that_can_be_detected_is_found_in_four_audits_of_five():
 
 def test_a_rate_that_can_be_detected_is_found_in_four_audits_of_five():
     """Gaussian scores with that rate at 1 %, by the exact test; and of few non-members nothing is said."""
-    rate, inside = statistics.detectable_tpr(400, 300, 4, 0.01), np.arange(700) < 400
+    rate, is_member = statistics.detectable_tpr(400, 300, 4, 0.01), np.arange(700) < 400
     lead = stats.norm.ppf(rate) - stats.norm.ppf(0.01)
     found = [
-        statistics.low_p(RNG.standard_normal(700) + lead * inside, inside, 0.01) < 0.05 / 8
+        statistics.low_p(RNG.standard_normal(700) + lead * is_member, is_member, 0.01) < 0.05 / 8
         for _ in range(500)
     ]
     assert 0.73 < np.mean(found) < 0.87
@@ -65,16 +65,16 @@ def test_a_rate_that_can_be_detected_is_found_in_four_audits_of_five():
 def test_rank_test_of_few_records_is_exact(members):
     """The share of all ways to deal out membership whose AUC is as high, with ties, for few members and for few others."""
     for _ in range(4):
-        score, inside = RNG.integers(0, 5, 9).astype(float), np.arange(9) < members
-        deals = [np.isin(np.arange(9), held) for held in combinations(range(9), members)]
+        score, is_member = RNG.integers(0, 5, 9).astype(float), np.arange(9) < members
+        deals = [np.isin(np.arange(9), chosen) for chosen in combinations(range(9), members)]
         twin = np.mean(
-            [metrics.auc(score, held) >= metrics.auc(score, inside) - 1e-12 for held in deals]
+            [metrics.auc(score, deal) >= metrics.auc(score, is_member) - 1e-12 for deal in deals]
         )
-        assert statistics.rank_p(score, inside) == pytest.approx(twin)
+        assert statistics.rank_p(score, is_member) == pytest.approx(twin)
     assert statistics.auc_p(np.ones(10), np.arange(10) < 5) == 1.0
-    score, inside = RNG.standard_normal(60), np.arange(60) < 25
-    assert statistics.rank_p(score, inside) == pytest.approx(
-        statistics.auc_p(score, inside), abs=0.01
+    score, is_member = RNG.standard_normal(60), np.arange(60) < 25
+    assert statistics.rank_p(score, is_member) == pytest.approx(
+        statistics.auc_p(score, is_member), abs=0.01
     )
 
 
@@ -82,29 +82,33 @@ def test_rank_test_of_few_records_is_exact(members):
 def test_groups_without_a_leak_are_not_called_and_one_that_leaks_is(groups, side):
     """Of 150 audits no more call a group than one test in ten thousand would make of 5 %."""
     chance = np.random.default_rng([groups, side])
-    inside = np.arange(2 * side * groups) % 2 == 0
+    is_member = np.arange(2 * side * groups) % 2 == 0
     rows = np.arange(2 * side * groups).reshape(groups, -1)
     alarms = sum(
-        min(statistics.groups_p(chance.standard_normal(len(inside)).round(1), inside, rows)) < 0.05
+        min(statistics.groups_p(chance.standard_normal(len(is_member)).round(1), is_member, rows))
+        < 0.05
         for _ in range(150)
     )
     assert alarms <= stats.binom.ppf(0.9999, 150, 0.05)
-    score = np.arange(float(len(inside)))
-    score[rows[0]] += 1000 * inside[rows[0]]
-    leaks, *others = statistics.groups_p(score, inside, rows)
+    score = np.arange(float(len(is_member)))
+    score[rows[0]] += 1000 * is_member[rows[0]]
+    leaks, *others = statistics.groups_p(score, is_member, rows)
     assert leaks < 1e-3 < 0.05 < min(others)
 
 
 def test_p_values_of_members_are_conformal_and_rates_those_of_the_metric_within_their_intervals():
     """(g + 1) / (n + 1) with g of n non-members as high; ties count. Of 50 members none was found: up to seven in a hundred
     are not excluded, so nothing is below chance."""
-    score, inside = np.array([3.0, 1.0, 2.0, 3.0, 0.0]), np.array([True, True, False, False, False])
-    np.testing.assert_allclose(statistics.p_values(score, inside)[:2], [2 / 4, 3 / 4])
-    score, inside = RNG.standard_normal(300), RNG.random(300) < 0.5
-    for rate in statistics.judge_rates(score, inside, (0.001, 0.02, 0.3), 0):
-        assert rate.tpr.value == metrics.conformal_tpr_at_fpr(score, inside, rate.fpr)
+    score, is_member = (
+        np.array([3.0, 1.0, 2.0, 3.0, 0.0]),
+        np.array([True, True, False, False, False]),
+    )
+    np.testing.assert_allclose(statistics.p_values(score, is_member)[:2], [2 / 4, 3 / 4])
+    score, is_member = RNG.standard_normal(300), RNG.random(300) < 0.5
+    for rate in statistics.judge_rates(score, is_member, (0.001, 0.02, 0.3), 0):
+        assert rate.tpr.value == metrics.conformal_tpr_at_fpr(score, is_member, rate.fpr)
         assert rate.tpr.low <= rate.tpr.value <= rate.tpr.high
-        assert rate.resolved == (rate.fpr * (~inside).sum() >= 1)
+        assert rate.resolved == (rate.fpr * (~is_member).sum() >= 1)
     [rate] = statistics.judge_rates(
         np.r_[np.zeros(50), np.linspace(0.1, 1, 300)], np.arange(350) < 50, (0.01,), 0
     )
@@ -117,17 +121,17 @@ def test_the_interval_of_a_rate_holds_the_truth_as_often_as_it_says(level, monke
     """Scores of one standard deviation's lead, whose curve is known: at a few rates, over many sets of records."""
     monkeypatch.setattr(statistics, "DRAWS", 300)
     rng = np.random.default_rng(0)
-    held = []
-    inside = np.arange(400) % 2 == 0
+    covered = []
+    is_member = np.arange(400) % 2 == 0
     rates = (0.05, 0.2, 0.5)
     for _ in range(60):
         for found in statistics.judge_rates(
-            rng.standard_normal(400) + inside, inside, rates, 0, level
+            rng.standard_normal(400) + is_member, is_member, rates, 0, level
         ):
-            held.append(
+            covered.append(
                 found.tpr.low <= stats.norm.sf(stats.norm.isf(found.fpr) - 1) <= found.tpr.high
             )
-    assert level - 0.1 < np.mean(held) < level + 0.1
+    assert level - 0.1 < np.mean(covered) < level + 0.1
 
 
 @pytest.mark.parametrize("members, others", [(100, 600), (60, 60)])
@@ -136,20 +140,22 @@ def test_null_audits_say_nothing_more_often_than_they_may(members, others):
     above or below chance, no leak found, no members called lower, in more audits than one test in ten thousand would make of
     the level."""
     chance = np.random.default_rng([members, others])
-    inside = np.arange(members + others) < members
+    is_member = np.arange(members + others) < members
     audits = 30
     said = dict.fromkeys(("above", "below", "leak", "lower", "alone"), 0)
     for game in range(audits):
-        loss = chance.exponential(size=len(inside))
-        half = chance.random((4, len(inside))) < 0.5
-        odds = chance.standard_normal((9, len(inside)))
+        loss = chance.exponential(size=len(is_member))
+        half = chance.random((4, len(is_member))) < 0.5
+        odds = chance.standard_normal((9, len(is_member)))
         scores = {
             "MALT": -loss,
             "modified entropy": -loss.round(1),
             "0-1": (loss < 1).astype(float),
             "LiRA": baselines.lira_online(odds[0], odds[1:], np.concatenate([half, ~half]), True),
         }
-        table = ScoreTable(-loss, inside, np.arange(len(inside)), None, AuditOptions(seed=game))
+        table = ScoreTable(
+            -loss, is_member, np.arange(len(is_member)), None, AuditOptions(seed=game)
+        )
         found = statistics.judge(table, scores)
         rates = [rate for part in (found.best, *found.attacks) for rate in part.rates[:1]]
         said["above"] += any(rate.tpr.low > rate.fpr for rate in rates[:1])
@@ -167,16 +173,16 @@ def test_null_audits_say_nothing_more_often_than_they_may(members, others):
 def test_the_control_says_no_more_often_than_it_may_that_records_of_one_kind_differ():
     """Of thirty studies at one in twenty more than four are seen two times in a hundred; a test of all scores together says so
     three times as often as it may."""
-    found, inside = [], np.arange(300) < 150
+    found, is_member = [], np.arange(300) < 150
     for game in range(30):
         x = np.random.default_rng(game).normal(size=(300, 6)).astype(np.float32)
         rows, score, second = score_inputs(
-            Dataset("one kind", x, (x[:, 0] > 0).astype(int), 300, ("0", "1")), inside, game
+            Dataset("one kind", x, (x[:, 0] > 0).astype(int), 300, ("0", "1")), is_member, game
         )
         found.append(
             (
-                statistics.halves_p(score, inside[rows], second),
-                statistics.auc_p(score, inside[rows]),
+                statistics.halves_p(score, is_member[rows], second),
+                statistics.auc_p(score, is_member[rows]),
             )
         )
     halves, pooled = (np.array(found) < 0.05).sum(0)
@@ -185,12 +191,12 @@ def test_the_control_says_no_more_often_than_it_may_that_records_of_one_kind_dif
 
 def test_the_choice_does_not_look_at_what_it_is_judged_on():
     """Scores of the judging half may be anything: the same attack is chosen."""
-    inside = np.arange(200) < 100
-    scores = {"MALT": RNG.standard_normal(200) + inside, "curvature": RNG.standard_normal(200)}
-    first = statistics.choose_best(scores, inside, (0.05,), 0)
-    scores["curvature"][first.judged_on] = 10.0 * inside[first.judged_on]
-    assert statistics.choose_best(scores, inside, (0.05,), 0).attack == first.attack == "MALT"
-    assert first.chosen and inside[first.judged_on].sum() == 50
+    is_member = np.arange(200) < 100
+    scores = {"MALT": RNG.standard_normal(200) + is_member, "curvature": RNG.standard_normal(200)}
+    first = statistics.choose_best(scores, is_member, (0.05,), 0)
+    scores["curvature"][first.judged_on] = 10.0 * is_member[first.judged_on]
+    assert statistics.choose_best(scores, is_member, (0.05,), 0).attack == first.attack == "MALT"
+    assert first.chosen and is_member[first.judged_on].sum() == 50
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ def test_the_control_codes_words_dates_and_holes_and_finds_records_that_differ()
         later = data.from_frame(OUTSIDE.assign(**{column: value}), "outcome", "later")
         pool = frames.join([MEMBERS.x[[column]], later.x[[column]]])
         records = data.from_frame(pool, np.r_[MEMBERS.y, later.y], "pool")
-        inside = np.arange(220) < 110
-        rows, score, second = inputs.score_inputs(records, inside, 0)
-        assert statistics.halves_p(score, inside[rows], second) < statistics.ALONE
+        is_member = np.arange(220) < 110
+        rows, score, second = inputs.score_inputs(records, is_member, 0)
+        assert statistics.halves_p(score, is_member[rows], second) < statistics.ALONE
 
 
 # ------------------------------------------------------------------------------------------------------------- the audit

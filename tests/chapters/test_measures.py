@@ -256,7 +256,7 @@ def test_of_a_record_that_a_network_is_sure_of_the_released_curvature_is_zero_as
     )
     with torch.no_grad():
         network[3].weight.copy_(torch.tensor([[30.0, 0.0], [-30.0, 0.0]]))
-    network = models.feed(network, "-1 to 1").eval()
+    network = models.set_input_scaling(network, "-1 to 1").eval()
     labels = network(models.to_input(torch.from_numpy(x))).argmax(1).numpy()
     how = {"variant": "released_code", "iterations": 2, "h": 1e-3, "seed": 0}
     released, precise = (
@@ -284,11 +284,11 @@ def test_a_regression_is_fitted_to_the_half_that_did_not_train_the_target():
         np.tile(margin, 2).astype(float),
         np.tile(labels, 2),
     )
-    held = (pool.x[part.held], bank.margin[2][part.held], pool.y[part.held])
-    asked = np.r_[part.judged, part.held]
+    validation = (pool.x[part.holdout], bank.margin[2][part.holdout], pool.y[part.holdout])
+    asked = np.r_[part.judged, part.holdout]
     mean, spread = (
         quantile.GaussianQuantile(config, 10)
-        .fit(*mirrored, validation=held)
+        .fit(*mirrored, validation=validation)
         .predict(pool.x[asked], pool.y[asked])
     )
     assert np.abs(mean - told["mean"][0]).max() < 2e-2

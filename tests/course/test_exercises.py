@@ -226,10 +226,10 @@ def test_an_export_has_all_that_a_student_needs_and_otter_reads(exported):
             assert f"**{'Right' if answer.right else 'Wrong'}: {answer.title}**" in shown
             assert all(remark in shown for remark in said_of(one, answer))
             assert answer.code.strip() not in (student / f"{one.name}.py").read_text()
-        held = {}
-        exec((student / "tests" / f"{one.name}.py").read_text(), held)
-        cases = held["test"]["suites"][0]["cases"]
-        assert held["OK_FORMAT"] is True and held["test"]["name"] == one.name
+        namespace = {}
+        exec((student / "tests" / f"{one.name}.py").read_text(), namespace)
+        cases = namespace["test"]["suites"][0]["cases"]
+        assert namespace["OK_FORMAT"] is True and namespace["test"]["name"] == one.name
         with exercises.importable(ROOT / "course") as checks:
             assert len(cases) == len(checks.titles(one.name))
             for case in cases if one is MALT else ():
@@ -358,16 +358,19 @@ def test_signals_say_what_is_in_them(exported):
     assert path.stat().st_size == card["bytes"] < bank.LARGEST
     assert "MIT" in card["licence"]
     assert bank.NAME in card["what"]
-    with np.load(path, allow_pickle=False) as held:
-        assert set(held) == set(card["arrays"]) == set(bank.WHAT)
+    with np.load(path, allow_pickle=False) as signals:
+        assert set(signals) == set(card["arrays"]) == set(bank.WHAT)
         for name, one in card["arrays"].items():
-            assert list(held[name].shape) == one["shape"] and str(held[name].dtype) == one["dtype"]
-        hidden = np.maximum(held["x"] / 255 @ held["w1"] + held["b1"], 0)
-        logits = hidden @ held["w2"] + held["b2"]
-        loss = np.log(np.exp(logits).sum(1)) - logits[np.arange(len(logits)), held["y"]]
+            assert (
+                list(signals[name].shape) == one["shape"]
+                and str(signals[name].dtype) == one["dtype"]
+            )
+        hidden = np.maximum(signals["x"] / 255 @ signals["w1"] + signals["b1"], 0)
+        logits = hidden @ signals["w2"] + signals["b2"]
+        loss = np.log(np.exp(logits).sum(1)) - logits[np.arange(len(logits)), signals["y"]]
         # weights of model 0, in half precision
-        np.testing.assert_allclose(loss, held["loss"][0], atol=0.03)
-        assert (held["members"][::2] ^ held["members"][1::2]).all()
+        np.testing.assert_allclose(loss, signals["loss"][0], atol=0.03)
+        assert (signals["members"][::2] ^ signals["members"][1::2]).all()
     with pytest.raises(MiaError, match="is there already"):
         bank.write(path)
     with pytest.raises(MiaError, match="can be mailed"):

@@ -107,8 +107,8 @@ def test_it_says_and_draws_what_arithmetic_gives(spec, case, first, second, powe
     assert lines[-1].startswith(f"{first if came[0][-1] > came[1][-1] else second} gains ")
     right = sum(round(one[0]) for one in came)
     wrong = sum(round(one[1]) for one in came)
-    held = 10 * share
-    assert list(squares.values()) == [2 * held - right, right, wrong, 2000 - 2 * held - wrong]
+    members = 10 * share
+    assert list(squares.values()) == [2 * members - right, right, wrong, 2000 - 2 * members - wrong]
 
 
 def test_a_rate_below_resolution_has_no_counts_few_are_no_number_and_what_a_case_lacks_is_said(

@@ -47,11 +47,11 @@ def test_half_of_the_records_are_members_and_each_is_shown_as_it_is():
 
 def test_places_order_the_records_as_the_scores_do():
     game = game_cards.deal(**GIVEN)
-    drawn, held = index(game), [one["member"] for one in game["records"]]
+    drawn, members = index(game), [one["member"] for one in game["records"]]
     for name, scores in GIVEN["scores"].items():
-        assert metrics.auc([one["places"][name] for one in game["records"]], held) == metrics.auc(
-            scores[drawn], held
-        )
+        assert metrics.auc(
+            [one["places"][name] for one in game["records"]], members
+        ) == metrics.auc(scores[drawn], members)
         (attack,) = (one for one in game["attacks"] if one["name"] == name)
         assert attack["auc"] == pytest.approx(metrics.auc(scores, GIVEN["members"]), rel=1e-3)
 

@@ -62,9 +62,9 @@ def test_repetitions_with_records_of_their_own_have_students_interval():
     assert ends(metrics.estimate(OWN, "a", "x", n=400).interval()) == ends(
         metrics.t_interval(OWN["estimate"].iloc[0].values)
     )
-    apart = metrics.by_target(SCORES, MEMBERS, ("auc",), shared=False)
+    unshared = metrics.by_target(SCORES, MEMBERS, ("auc",), shared=False)
     expected = metrics.t_interval(metrics.auc(SCORES["weak"], MEMBERS))
-    assert metrics.estimate(apart, "weak", "auc").interval().low == expected.low
+    assert metrics.estimate(unshared, "weak", "auc").interval().low == expected.low
 
 
 def test_a_rate_without_spread_has_its_exact_binomial_interval():

@@ -190,7 +190,7 @@ def test_record_numbers_say_what_targets_share():
     )
     assert moved == shared and moved.se == pytest.approx(shared.se)
     uneven = scores + np.linspace(-0.6, 0.6, 7)[:, None] * members
-    apart = metrics.bootstrap(
+    unshared = metrics.bootstrap(
         "auc", uneven, members, records=np.arange(560).reshape(7, 80), draws=2000
     )
     of_records = sum(
@@ -199,7 +199,7 @@ def test_record_numbers_say_what_targets_share():
     )
     of_targets = metrics.auc(uneven, members).var(ddof=1) / 7
     assert of_records / 49 < of_targets < of_records / 7
-    assert apart.se**2 == pytest.approx(of_targets, rel=0.1)
+    assert unshared.se**2 == pytest.approx(of_targets, rel=0.1)
     with pytest.raises(MiaError, match="number of the record in each place"):
         metrics.bootstrap("auc", scores, members, records=order[:2])
 
@@ -331,8 +331,8 @@ def test_two_units_have_no_interval_and_say_so():
     assert one.sign == 1
     assert metrics.bootstrap("auc", scores, members, groups=[7, 7]) == alone
     assert alone.sign == 0 and np.isnan(alone.at(0.5).low) and np.isnan((100 * alone).high)
-    twice, inside = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
-    banks = metrics.compare("auc", twice, -twice, inside, groups=list("aabb"))
+    twice, twice_members = np.tile(scores, (2, 1)), np.tile(members, (2, 1))
+    banks = metrics.compare("auc", twice, -twice, twice_members, groups=list("aabb"))
     assert banks.sign == 0 and banks.covers == "2 banks: too few for an interval"
     same = metrics.compare("auc", scores, scores, members)
     assert (same.low, same.high) == (0, 0)  # an attack less itself is no matter of chance

@@ -42,8 +42,8 @@ def test_a_difference_a_failure_and_what_is_no_number_are_told_apart(there, good
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a graphics card with CUDA")
 @pytest.mark.parametrize("way", ways.WAYS, ids=lambda way: way.what)
 def test_a_graphics_card_agrees_with_the_processor(way):
-    if way.lacking():
-        pytest.skip(way.lacking())
+    if way.missing_dependency():
+        pytest.skip(way.missing_dependency())
     row = ways.compare(way, "cuda")
     assert row.good, row
 

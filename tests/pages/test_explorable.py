@@ -388,7 +388,7 @@ def test_a_whole_game_is_played_by_keyboard_judged_as_the_metrics_judge_and_acce
     browser, html
 ):
     game, answers = game_cards.deal(**DEALT), [[3] * COUNT, [1, 5, 5, 1, 2, 5]]
-    held = np.array([one["member"] for one in game["records"]])
+    members = np.array([one["member"] for one in game["records"]])
 
     def look(number):
         one, words = game["records"][number % COUNT], page.locator("#mia-play-seen").text_content()
@@ -425,25 +425,25 @@ def test_a_whole_game_is_played_by_keyboard_judged_as_the_metrics_judge_and_acce
             "as the page promises"
         )
     assert list(found) == ["You, round 1", "You, round 2", "MALT", "LiRA"]
-    wrong = sum(sure > 3 and not member for sure, member in zip(answers[1], held, strict=True))
+    wrong = sum(sure > 3 and not member for sure, member in zip(answers[1], members, strict=True))
     for k, given in enumerate(answers, 1):
         called = np.array(given) > 3
         assert found[f"You, round {k}"] == [
-            f"{metrics.auc(given, held):.2f}",
-            f"{(called & held).sum()} of 3",
-            f"{(called & ~held).sum()} of 3",
+            f"{metrics.auc(given, members):.2f}",
+            f"{(called & members).sum()} of 3",
+            f"{(called & ~members).sum()} of 3",
             "–",
         ]
     for name in ("MALT", "LiRA"):
         places = np.array([one["places"][name] for one in game["records"]])
-        fpr, tpr, _ = metrics.roc_curve(places, held)
+        fpr, tpr, _ = metrics.roc_curve(places, members)
         most = max(
             int(round(3 * t)) for f, t in zip(fpr, tpr, strict=True) if round(3 * f) <= wrong
         )
-        assert found[name][:2] == [f"{metrics.auc(places, held):.2f}", f"{most} of 3"]
+        assert found[name][:2] == [f"{metrics.auc(places, members):.2f}", f"{most} of 3"]
         assert found[name][3] == f"{metrics.auc(DEALT['scores'][name], GAME_MEMBERS):.2f}"
     # What chance would do, against every way to name three of the six.
-    last, reached = np.array(answers[1]), metrics.auc(answers[1], held)
+    last, reached = np.array(answers[1]), metrics.auc(answers[1], members)
     law = sorted(
         metrics.auc(last, np.isin(np.arange(COUNT), named))
         for named in itertools.combinations(range(COUNT), 3)
@@ -454,7 +454,7 @@ def test_a_whole_game_is_played_by_keyboard_judged_as_the_metrics_judge_and_acce
         f"reach an AUC of {reached:.2f} in {beyond} % of all draws, and one from {low:.2f} to {high:.2f}"
         in said
     )
-    assert [("no member" not in row) for row in solutions] == held.tolist()
+    assert [("no member" not in row) for row in solutions] == members.tolist()
 
 
 @pytest.mark.browser

@@ -27,9 +27,9 @@ def limited(monkeypatch, tmp_path):
 def test_the_published_run_measures_nothing_and_other_presets_have_all_that_their_plan_needs(
     name, limited
 ):
-    assert plans.lacking(name, parameters.validate(name, {})) == []
+    assert plans.missing_measurements(name, parameters.validate(name, {})) == []
     for preset in parameters.presets(name)[1:]:
-        for measurement, models, values in plans.lacking(
+        for measurement, models, values in plans.missing_measurements(
             name, parameters.validate(name, {}, preset)
         ):
             assert models > 0
@@ -37,7 +37,7 @@ def test_the_published_run_measures_nothing_and_other_presets_have_all_that_thei
 
 
 def test_a_chapter_without_a_plan_measures_nothing(limited):
-    assert plans.lacking("compare", {}) == []
+    assert plans.missing_measurements("compare", {}) == []
 
 
 @pytest.mark.parametrize("values", [{"epochs": 5}, {"architecture": "tanh_cnn:16,32,64"}])
@@ -55,7 +55,7 @@ def test_a_plan_reads_a_data_set_once_and_keeps_none(limited, monkeypatch):
     monkeypatch.setattr(plans.data, "load", lambda name: read.append(name) or load(name))
     values = {"dataset": "fashion_mnist_20k", "shadow_records": 1000, "records": 2000}
     for times in (1, 2):
-        plans.lacking("bayes", parameters.validate("bayes", values))
+        plans.missing_measurements("bayes", parameters.validate("bayes", values))
         assert read == ["fashion_mnist_20k"] * times
 
 
@@ -64,7 +64,9 @@ def test_of_a_grid_the_longest_measurement_counts_and_the_same_one_once(limited,
         lambda index, epochs=1: {"margin": np.zeros((len(index), 1))}
     )
     monkeypatch.setattr(
-        plans, "lacking", lambda name, values: [(measured, 2, {"epochs": values["epochs"]})]
+        plans,
+        "missing_measurements",
+        lambda name, values: [(measured, 2, {"epochs": values["epochs"]})],
     )
     monkeypatch.setattr(
         type(measured), "estimate", lambda self, models, p: (models * 80.0 * p["epochs"], "")
@@ -81,10 +83,10 @@ def test_sizes_that_do_not_fit_are_refused_with_one_that_does(limited):
     of_own = {"dataset": "mine.npz", "records": 200, "shadow_records": 200, "classes": "0,1"}
     values = parameters.validate("bayes", of_own, "quick")
     with pytest.raises(MiaError, match="sizes = .* has 200 records .* `-p sizes 66,132`"):
-        plans.lacking("bayes", values)
-    assert plans.lacking("bayes", values | {"sizes": [66, 132]})
+        plans.missing_measurements("bayes", values)
+    assert plans.missing_measurements("bayes", values | {"sizes": [66, 132]})
     with pytest.raises(MiaError, match="records asks for 1000 records, and .*mine.npz has 300"):
-        plans.lacking("bayes", values | {"records": 1000})
+        plans.missing_measurements("bayes", values | {"records": 1000})
 
 
 def test_another_network_is_timed_and_one_that_cannot_be_trained_refused(limited, monkeypatch):

@@ -168,10 +168,10 @@ def test_conjugate_gradient_solves_and_says_what_it_did_not():
         assert (found.residuals <= 1e-10).all()
         assert (found.iterations <= 9).all()
     found = hessian.conjugate_gradient(MIXED, VECTORS, 0.5, iterations=2)
-    apart = np.linalg.norm(VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1) / np.linalg.norm(
-        VECTORS, axis=1
-    )
-    assert_allclose(found.residuals, apart, rtol=1e-8)
+    residuals = np.linalg.norm(
+        VECTORS - found.x @ (MIXED + 0.5 * np.eye(7)), axis=1
+    ) / np.linalg.norm(VECTORS, axis=1)
+    assert_allclose(found.residuals, residuals, rtol=1e-8)
     assert not found.converged.any() and (found.iterations == 2).all()
     with pytest.raises(
         MiaError,

@@ -48,8 +48,8 @@ def waits(run, card: cards.Fake) -> int:
 
 @pytest.mark.parametrize("way", ways.WAYS, ids=lambda way: way.what)
 def test_each_way_onto_a_card_gives_the_numbers_of_the_processor(way, monkeypatch):
-    if way.lacking():
-        pytest.skip(way.lacking())
+    if way.missing_dependency():
+        pytest.skip(way.missing_dependency())
     with cards.fake(monkeypatch) as card:
         row = ways.compare(way, "cuda")
     assert row.good, row
@@ -148,7 +148,7 @@ def test_a_private_epoch_and_a_regressor_wait_no_more_with_more_steps(monkeypatc
                 ),
                 card,
             )
-            if not private.lacking():
+            if not private.missing_dependency():
                 config = replace(CONFIG, epochs=1, batch_size=size)
                 found["private", size] = waits(
                     lambda config=config: private.fit(

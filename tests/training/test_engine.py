@@ -249,9 +249,9 @@ def test_a_model_that_diverges_leaves_the_others_alone():
 )
 def test_validated_models_keep_the_weights_of_their_best_epoch(records, config, stacked):
     rows, numbers = (halves(records, 4)[::2], [0, 1]) if stacked else (halves(records, 2)[:1], [0])
-    held = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]
-    found = fitted(records, config, rows, numbers, stacked=stacked, validation=held)
-    for m, (outcome, own) in enumerate(zip(found, held, strict=True)):
+    holdouts = [np.setdiff1d(np.arange(len(records)), r)[:29] for r in rows]
+    found = fitted(records, config, rows, numbers, stacked=stacked, validation=holdouts)
+    for m, (outcome, own) in enumerate(zip(found, holdouts, strict=True)):
         accuracy = outcome.arrays["validation"]
         best = int(np.argmax(accuracy))
         [stopped] = fitted(

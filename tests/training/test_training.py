@@ -95,21 +95,21 @@ def test_models_with_the_weights_of_trained_ones_say_the_same_and_are_never_trai
     monkeypatch.setattr(
         training.Ensemble, "_fit_in_pool", lambda *_: pytest.fail("a model was trained")
     )
-    held = with_weights(ensemble(), weights)
+    copies = with_weights(ensemble(), weights)
     part = with_weights(ensemble().part([2, 1]), [weights[2], weights[1]])
-    for models, rows in ((held, [0, 1, 2, 3]), (part, [2, 1]), (held.part([3]), [3])):
+    for models, rows in ((copies, [0, 1, 2, 3]), (part, [2, 1]), (copies.part([3]), [3])):
         assert np.array_equal(signals.loss(models, IMAGES), expected[rows])
     other = with_weights(
         ensemble(), [{name: array + 1e-3 for name, array in one.items()} for one in weights]
     )
-    assert other.spec(0) != held.spec(0)
+    assert other.spec(0) != copies.spec(0)
     assert not np.array_equal(signals.loss(other, IMAGES), expected)
-    lacking = [
+    incomplete = [
         {name: array for name, array in one.items() if "head" not in name} for one in weights
     ]
     for given, said in (
         (weights[:3], "weights of 3 models"),
-        (lacking, "do not fit batchnorm_cnn:3,4,4: head"),
+        (incomplete, "do not fit batchnorm_cnn:3,4,4: head"),
     ):
         with pytest.raises(MiaError, match=said):
             with_weights(ensemble(), given)

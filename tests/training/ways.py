@@ -22,12 +22,17 @@ TRAINED, SHORT, COMPUTED, WALKED = 2e-3, 5e-3, 1e-4, 2e-2
 
 @dataclass(frozen=True)
 class Way:
-    """From a device's name to arrays by name; `allowed`, the largest difference; `lacking`, why it cannot run here, or ""."""
+    """A computation by a device's name, which gives arrays by name.
+
+    Attributes:
+        allowed: the largest difference.
+        missing_dependency: why it cannot run here, or "".
+    """
 
     what: str
     run: Callable[[str], dict[str, np.ndarray]]
     allowed: float
-    lacking: Callable[[], str] = lambda: ""
+    missing_dependency: Callable[[], str] = lambda: ""
 
 
 def compare(way: Way, device: str) -> doctor.Finding:
@@ -181,6 +186,6 @@ WAYS = (
         "regressors on a backbone from ImageNet",
         _regressors,
         WALKED,
-        lambda: networks.lacking("efficientnet_lite0"),
+        lambda: networks.missing_dependency("efficientnet_lite0"),
     ),
 )

@@ -44,22 +44,22 @@ class Records:
     """Records that are dealt anew to each of M models."""
 
     pool: Dataset  # N, half of which trains each
-    apart: Dataset  # members of none
+    holdout: Dataset  # members of none
     members: np.ndarray  # who trains which, bool [M, N]
 
     def sides(self, model: int = 0) -> tuple[Dataset, Dataset]:
         """Members and non-members of a model."""
-        inside = self.members[model]
-        return self.pool.take(np.flatnonzero(inside)), self.pool.take(np.flatnonzero(~inside))
+        is_member = self.members[model]
+        return self.pool.take(np.flatnonzero(is_member)), self.pool.take(np.flatnonzero(~is_member))
 
 
 def records(
-    dataset: str | Dataset, members: int, apart: int, models: int, seed: int = 0
+    dataset: str | Dataset, members: int, holdout: int, models: int, seed: int = 0
 ) -> Records:
     """Deal records of a data set, each content once, as audits demand.
 
     Args:
-        dataset: itself, or by name. members: of a model, half of the pool. apart: records besides. models: M.
+        dataset: itself, or by name. members: of a model, half of the pool. holdout: records besides. models: M.
         seed: of the order.
 
     Raises:
@@ -70,12 +70,12 @@ def records(
 
     whole = data.load(dataset) if isinstance(dataset, str) else dataset
     once = np.unique(digests(whole), return_index=True)[1]
-    check_range("members", 2 * members + apart, 100, len(once))
+    check_range("members", 2 * members + holdout, 100, len(once))
     order = np.random.default_rng([61, seed]).permutation(len(whole))
     order = order[np.isin(order, once)]
     return Records(
         whole.take(order[: 2 * members]),
-        whole.take(order[2 * members : 2 * members + apart]),
+        whole.take(order[2 * members : 2 * members + holdout]),
         membership.balanced_halves(2 * members, models + models % 2, seed),
     )
 
@@ -151,13 +151,13 @@ def _answers(kinds: list, dealt: Records, index: range) -> dict[str, np.ndarray]
     right, the share of the non-members that each is right about, [M, L]; members, bool [M, N]."""
     from mia_lib import signals
 
-    some, inside = [models.part(index) for models in kinds], dealt.members[list(index)]
+    some, members = [models.part(index) for models in kinds], dealt.members[list(index)]
     margin = np.stack([signals.logit_scaled_confidence(one, dealt.pool) for one in some], 1)
     right = np.stack([signals.correctness(one, dealt.pool) for one in some], 1)
     return {
         "margin": margin.astype(np.float16),
-        "right": right.mean(2, where=~inside[:, None]).astype(np.float32),
-        "members": inside,
+        "right": right.mean(2, where=~members[:, None]).astype(np.float32),
+        "members": members,
     }
 
 
@@ -185,7 +185,7 @@ def tested(
     games: int = 100,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """Audits, by outputs alone, of models that were trained on records apart and never saw the "members".
+    """Audits, by outputs alone, of models that were trained on other records and never saw the "members".
 
     Args:
         kind: "forest", or "network", by the recipe `STRANGERS`. share: of the members whom a leak makes surer.
@@ -200,12 +200,13 @@ def tested(
     dealt = records(dataset, members, apart, index.stop, seed)
     if check_choice("kind", kind, ("forest", "network")) == "forest":
         answers = [
-            forest(dealt.apart, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x) for k in index
+            forest(dealt.holdout, 100, seed=seed + 100 + k).predict_proba(dealt.pool.x)
+            for k in index
         ]
     else:
         config = config_of({**STRANGERS, "seed": seed}, **PLAIN_SGD)
-        everyone = np.ones((index.stop, len(dealt.apart)), bool)
-        strangers = training.train(dealt.apart, everyone, config, label="strangers").part(index)
+        everyone = np.ones((index.stop, len(dealt.holdout)), bool)
+        strangers = training.train(dealt.holdout, everyone, config, label="strangers").part(index)
         answers = list(signals.probabilities(strangers, dealt.pool))
     alarms = [
         [count_alarms(p, dealt.pool.y, games, seed + k, leak) / games for leak in (0.0, share)]
@@ -259,10 +260,10 @@ def canaries(
         start = models.build(config.architecture, whole.shape, classes, seed=seed_of(config, k))
         before = torch.nn.utils.parameters_to_vector(start.parameters()).detach().numpy()
         at = np.random.default_rng([64, seed]).choice(len(before), gradients, replace=False)
-        inside = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
+        member_rows = np.flatnonzero(np.r_[np.ones(records, bool), coins[:count]])
         outcome = private.fit(
-            x[inside],
-            y[inside],
+            x[member_rows],
+            y[member_rows],
             classes,
             config,
             private.Privacy(epsilon, delta),

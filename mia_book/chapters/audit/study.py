@@ -81,12 +81,12 @@ def alarms(bank: Bank, place: int, tests: int = 1) -> int:
     return sum(statistics.auc_p(odds, members) < level for odds, members in pairs)
 
 
-def tested(held: Bank, kind: str) -> pd.DataFrame:
+def tested(bank: Bank, kind: str) -> pd.DataFrame:
     """Study "tested": the share of audits that raise an alarm, by `data`, the kind of model, and `leak`, none or planted."""
     return pd.concat(
         [
             by_repetition(
-                {"audit": {"alarms": held.alarms[:, place]}}, study="tested", data=kind, leak=leak
+                {"audit": {"alarms": bank.alarms[:, place]}}, study="tested", data=kind, leak=leak
             )
             for place, leak in enumerate(("none", "planted"))
         ],
@@ -97,15 +97,15 @@ def tested(held: Bank, kind: str) -> pd.DataFrame:
 # ---------------------------------------------------------------------------------------------- epsilon from one training run
 
 
-def canary_scores(held: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def canary_scores(bank: Bank) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Scores and coins for each kind of canaries, both [M, canaries of that kind]. Scores are how
     far training moved the parameters of Dirac canaries, and by how much it lowered the losses of
     canaries that are records."""
-    natural, records = held.parameters["natural"], held.gain.shape[1]
+    natural, records = bank.parameters["natural"], bank.gain.shape[1]
     return {
-        "gradients": (held.moved, held.coins[:, records:]),
-        "mislabelled": (held.gain[:, natural:], held.coins[:, natural:records]),
-        "natural": (held.gain[:, :natural], held.coins[:, :natural]),
+        "gradients": (bank.moved, bank.coins[:, records:]),
+        "mislabelled": (bank.gain[:, natural:], bank.coins[:, natural:records]),
+        "natural": (bank.gain[:, :natural], bank.coins[:, :natural]),
     }
 
 
@@ -135,17 +135,17 @@ def gaussian_bound(score: np.ndarray, coins: np.ndarray, delta: float) -> float:
     return float(optimize.brentq(_excess, 0, 1e3, args=(1 / mu, delta)))
 
 
-def canary_bounds(held: Bank, many: bool = False) -> pd.DataFrame:
+def canary_bounds(bank: Bank, many: bool = False) -> pd.DataFrame:
     """Study "canaries", or "no noise": both bounds on epsilon for each kind of canaries, by `bound` and what was `promised`.
 
     Of "one run" a row for each run, from all of its canaries; with `many` a row for each canary, from all runs: "gradients,
     many runs". Attack "model" has the accuracy of each run and "accountant" the epsilon that it spent.
     """
-    delta, promised = held.parameters["delta"], held.parameters["epsilon"]
+    delta, promised = bank.parameters["delta"], bank.parameters["epsilon"]
     study = "no noise" if promised == EPSILONS[-1] else "canaries"
     where = {"study": study, "promised": promised}
     frames = []
-    for kind, (scores, coins) in canary_scores(held).items():
+    for kind, (scores, coins) in canary_scores(bank).items():
         pairs = zip(scores.T, coins.T, strict=True) if many else zip(scores, coins, strict=True)
         bounds = pd.DataFrame([bound_epsilon(*one, delta) for one in pairs if len(one[0])])
         name = f"{kind}, many runs" if many else kind
@@ -154,7 +154,7 @@ def canary_bounds(held: Bank, many: bool = False) -> pd.DataFrame:
             for bound in bounds
         ]
     if not many:
-        of_runs = {"model": {"accuracy": held.right}, "accountant": {"epsilon": held.spent}}
+        of_runs = {"model": {"accuracy": bank.right}, "accountant": {"epsilon": bank.spent}}
         frames.append(by_repetition(of_runs, **where))
     return pd.concat(frames, ignore_index=True)
 

@@ -57,8 +57,8 @@ def call_members(scores: np.ndarray, members: np.ndarray) -> np.ndarray:
     bool [T, N]."""
     return np.stack(
         [
-            row > np.quantile(row[~inside], 1 - FPR, method="higher")
-            for row, inside in zip(scores, members, strict=True)
+            row > np.quantile(row[~is_member], 1 - FPR, method="higher")
+            for row, is_member in zip(scores, members, strict=True)
         ]
     )
 
@@ -105,10 +105,10 @@ def by_ranking(banks: Mapping[str, Bank], records: int, draws: int) -> pd.DataFr
             where = {"study": "exposed", "data": title, "ranking": by}
             tenths = np.array_split(ranking, TENTHS)
             for tenth, part in enumerate(tenths, 1):
-                of_part, inside = calls[:, part], members[:, part]
+                of_part, part_members = calls[:, part], members[:, part]
                 rates = {
                     metric: [row[side].mean() for row, side in zip(of_part, sides, strict=True)]
-                    for metric, sides in (("found", inside), ("accused", ~inside))
+                    for metric, sides in (("found", part_members), ("accused", ~part_members))
                 }
                 frames.append(by_repetition({name: rates}, tenth=tenth, **where))
             frames += [

@@ -79,10 +79,12 @@ def fashion_onion(
     ranking = exposure.rank_records(exposure.call_members(scores["LiRA"], members), members)
     if taken == "random":
         ranking = np.random.default_rng([31, recipe["seed"]]).permutation(rows)
-    inside = ensemble.members.copy()
-    inside[:, ranking[: round(share * len(rows))]] = False
-    margin = signals.logit_scaled_confidence(replace(ensemble, members=inside), pool.take(rows))
-    return {"margin": margin.astype(np.float16), "members": inside[:, : pool.n_train]}
+    reduced_members = ensemble.members.copy()
+    reduced_members[:, ranking[: round(share * len(rows))]] = False
+    margin = signals.logit_scaled_confidence(
+        replace(ensemble, members=reduced_members), pool.take(rows)
+    )
+    return {"margin": margin.astype(np.float16), "members": reduced_members[:, : pool.n_train]}
 
 
 TENSORS = {"probe": PROBE, "suffix": ".safetensors"}
@@ -116,5 +118,5 @@ def networks(bank: str, models: int, **parameters) -> list:
             for name, array in weights.arrays.items()
         }
         network.load_state_dict(network.state_dict() | state)
-        answers.append(architectures.feed(network, "-1 to 1").eval())
+        answers.append(architectures.set_input_scaling(network, "-1 to 1").eval())
     return answers

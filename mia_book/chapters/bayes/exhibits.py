@@ -23,7 +23,7 @@ AUGMENTATIONS = {
 }
 
 
-def told_apart(mean_losses: pd.DataFrame, threshold: float) -> pd.Series:
+def is_separated(mean_losses: pd.DataFrame, threshold: float) -> pd.Series:
     """True for each record whose mean loss lies below one threshold with training on it and above
     it without, bool [N]."""
     return (mean_losses["inside"] < threshold) & (mean_losses["outside"] > threshold)
@@ -44,10 +44,10 @@ def idea(mean_losses: pd.DataFrame, threshold: float) -> Figure:
         drawn[["inside", "outside"]].min().min() / 2,
         2 * drawn[["inside", "outside"]].max().max(),
     )
-    apart = told_apart(mean_losses, threshold)
+    separated = is_separated(mean_losses, threshold)
     for which, style, label in (
-        (~apart, "non-members", "not told apart"),
-        (apart, "members", "told apart by it"),
+        (~separated, "non-members", "not told apart"),
+        (separated, "members", "told apart by it"),
     ):
         axis.plot(
             drawn["outside"][which],

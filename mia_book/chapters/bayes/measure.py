@@ -155,10 +155,10 @@ def choose_c(x: np.ndarray, y: np.ndarray, n: int) -> float:
     """
     accuracy = np.zeros(len(C_GRID))
     for split in range(VALIDATION_SPLITS):
-        inside, outside, _, _ = three_way_split(len(y), n, 10_000_000 + split)
+        member_rows, other_rows, _, _ = three_way_split(len(y), n, 10_000_000 + split)
         for k, c in enumerate(C_GRID):
             accuracy[k] += np.mean(
-                (x[outside] @ logistic(x[inside], y[inside], c) > 0) == y[outside]
+                (x[other_rows] @ logistic(x[member_rows], y[member_rows], c) > 0) == y[other_rows]
             )
     return C_GRID[int(np.argmax(accuracy))]
 
@@ -182,9 +182,9 @@ def logistic_regressions(
     strength = choose_c(x, y, n) if c is None else c
     theta, theta0 = [], []
     for split in index:
-        inside, _, apart, _ = three_way_split(len(y), n, recipe["seed"] + split)
-        theta.append(logistic(x[inside], y[inside], strength))
-        theta0.append(logistic(x[apart], y[apart], strength))
+        member_rows, _, reference_rows, _ = three_way_split(len(y), n, recipe["seed"] + split)
+        theta.append(logistic(x[member_rows], y[member_rows], strength))
+        theta0.append(logistic(x[reference_rows], y[reference_rows], strength))
     return {
         "theta": np.array(theta, np.float32),
         "theta0": np.array(theta0, np.float32),
@@ -212,16 +212,16 @@ def shadow_models(
 
     models = max(index.stop * 2, shadows + 2)
     answered = table2(models + models % 2, outputs=outputs, **recipe)
-    labels, inside = data.load(recipe["dataset"]).y[:outputs], answered.members[:, :outputs]
+    labels, members = data.load(recipe["dataset"]).y[:outputs], answered.members[:, :outputs]
     probabilities = softmax(answered.logits.astype(np.float64), -1)
     tasks = []
     for pair in index:
         others = membership.references_of(2 * pair, len(answered.members))[:shadows]
         tasks.append(
-            (probabilities[2 * pair], labels, probabilities[others], labels, inside[others])
+            (probabilities[2 * pair], labels, probabilities[others], labels, members[others])
         )
     scores = np.stack(in_processes(baselines.shadow_models, tasks, "shadow-model attacks"))
-    return {"score": scores.astype(np.float32), "members": inside[[2 * pair for pair in index]]}
+    return {"score": scores.astype(np.float32), "members": members[[2 * pair for pair in index]]}
 
 
 table1_features = measurement(

@@ -88,8 +88,11 @@ def _play(
     for split, (theta, theta0, c) in enumerate(
         zip(fit.theta.astype(float), fit.theta0.astype(float), fit.c, strict=True)
     ):
-        inside, outside, apart, left = three_way_split(len(y), n, seed + split)
-        judged, held_out = np.concatenate([inside, outside]), left if len(left) else outside
+        member_rows, other_rows, reference_rows, left = three_way_split(len(y), n, seed + split)
+        judged, held_out = (
+            np.concatenate([member_rows, other_rows]),
+            left if len(left) else other_rows,
+        )
         own = x[judged], y[judged]
         loss, loss0 = (logistic_loss(t, *own) for t in (theta, theta0))
         gradients = logistic_gradients(theta0, *own)
@@ -102,7 +105,7 @@ def _play(
             "calibrated loss": calibration.calibrate(-loss, -loss0),
         }
         if both_terms:
-            hessian = logistic_hessian(theta0, x[apart], float(c))
+            hessian = logistic_hessian(theta0, x[reference_rows], float(c))
             row["Eq. 39"] = row["MATT"] + bayes.matt_second_term(gradients, hessian)
         rows.append(row)
         accuracy.append((right[: n // 2].mean(), correct[held_out].mean()))
@@ -187,17 +190,21 @@ def attack_bank(
         MiaError: more targets than pairs, or more references than models of other pairs.
     """
     game = Game.of(bank, targets, references, order="first")
-    correct, members, inside = bank.correct[:, bank.trained], game.members, game.target_members
+    correct, members, target_members = (
+        bank.correct[:, bank.trained],
+        game.members,
+        game.target_members,
+    )
     scores, called = game.scores(ATTACKS), {"0-1": correct[list(game.targets)]}
     for name, attack in ATTACKS.items():
         called[name] = scores[name] >= thresholds(game, attack)[:, None]
     gap = {"0-1": baselines.gap(called["0-1"])}
     frames = [
-        by_target(scores, inside, METRICS, draws=draws, study="table 2"),
-        by_target(gap, inside, ("auc",), draws=draws, study="table 2"),
+        by_target(scores, target_members, METRICS, draws=draws, study="table 2"),
+        by_target(gap, target_members, ("auc",), draws=draws, study="table 2"),
         by_target(
             {name: calls.astype(float) for name, calls in called.items()},
-            inside,
+            target_members,
             ("auc",),
             draws=draws,
             study="table 2",
@@ -324,8 +331,10 @@ def table_3(banks: Mapping[tuple[str, str], Bank], draws: int = 100) -> pd.DataF
         game = Game.on(bank, bank.trained, bank.untrained, range(len(bank)), len(bank) - 2)
         members, correct, called = game.members, bank.correct[:, bank.trained], []
         for view in game:
-            reference_loss, inside = view.references("loss")
-            threshold = metrics.best_threshold(bayes.malt(reference_loss).ravel(), inside.ravel())
+            reference_loss, reference_members = view.references("loss")
+            threshold = metrics.best_threshold(
+                bayes.malt(reference_loss).ravel(), reference_members.ravel()
+            )
             called.append(bayes.malt(view.own("loss")) >= threshold)
         scores = {"MALT": np.array(called, float), "0-1": baselines.gap(correct)}
         where = {"study": "table 3", "network": network, "augmentation": augmentation}

@@ -322,10 +322,10 @@ def _play(
             )
         )
     rows = list(index)
-    judged, inside, targets = judged[rows], members[rows], targets.part(rows)
+    judged, target_members, targets = judged[rows], members[rows], targets.part(rows)
     first = kinds["scratch"][0].part(rows)
     kept = {
-        "members": _of(inside, judged),
+        "members": _of(target_members, judged),
         "correct": _of(signals.correctness(targets, pool, judged), judged),
         **{
             f"target_{name}": array
@@ -342,8 +342,8 @@ def _play(
             for name in SIGNALS
         }
     if queries:
-        walked = at_most(judged, inside, WALKED, seed=11)
-        kept["walked_members"] = _of(inside, walked)
+        walked = at_most(judged, target_members, WALKED, seed=11)
+        kept["walked_members"] = _of(target_members, walked)
         for kind, models in (
             ("target", targets),
             *((kind, ensembles[0].part(rows)) for kind, ensembles in kinds.items()),
@@ -389,7 +389,7 @@ def _of(values: np.ndarray, judged: np.ndarray | None) -> np.ndarray:
     each row; all of them if it is None."""
     if judged is None:
         return values
-    return np.stack([row[inside] for row, inside in zip(values, judged, strict=True)])
+    return np.stack([row[mask] for row, mask in zip(values, judged, strict=True)])
 
 
 def _halved(array: np.ndarray) -> np.ndarray:

@@ -215,8 +215,8 @@ def precision_at_recall(
     """Precision at the highest threshold that finds a share `recall` of the members, with `ratio`
     non-members to each member; [T], or [T, Q] for Q recalls."""
     rows = []
-    for row, inside in zip(scores, members, strict=True):
-        fpr, tpr, _ = metrics.roc_curve(row, inside)
+    for row, is_member in zip(scores, members, strict=True):
+        fpr, tpr, _ = metrics.roc_curve(row, is_member)
         place = np.searchsorted(tpr, recall)
         rows.append(metrics.precision(tpr[place], fpr[place], 1 / (1 + ratio)))
     return np.array(rows, float)

@@ -237,14 +237,18 @@ def left_out(
     models, pool, rows = targets(index, recipe)
     config, kept = replace(models.config, seed=models.config.seed + 21), []
     margin = signals.logit_scaled_confidence(models, pool.take(rows))
-    for inside, own in zip(models.members, margin, strict=True):
-        half = min(count // 2, inside[rows].sum(), (~inside[rows]).sum())
+    for is_member, own in zip(models.members, margin, strict=True):
+        half = min(count // 2, is_member[rows].sum(), (~is_member[rows]).sum())
         place = np.sort(
-            np.concatenate([np.flatnonzero(side)[:half] for side in (inside[rows], ~inside[rows])])
+            np.concatenate(
+                [np.flatnonzero(side)[:half] for side in (is_member[rows], ~is_member[rows])]
+            )
         )
-        chosen, members = rows[place], inside[rows[place]]
+        chosen, members = rows[place], is_member[rows[place]]
         sets = np.repeat(
-            np.vstack([membership.leave_one_out(inside, chosen[members]), inside]), references, 0
+            np.vstack([membership.leave_one_out(is_member, chosen[members]), is_member]),
+            references,
+            0,
         )
         others = training.train(pool, sets, config, label="leave-one-out references")
         log_odds = signals.logit_scaled_confidence(others, pool.take(chosen)).reshape(
@@ -297,7 +301,7 @@ def _audit(
     from mia_lib.attacks import iha
     from mia_lib.signals import hessian
 
-    inside, alpha = np.flatnonzero(known), rates["weight_decay"]
+    known_rows, alpha = np.flatnonzero(known), rates["weight_decay"]
     theta = (
         torch.nn.utils.parameters_to_vector(network.parameters())
         .detach()
@@ -305,12 +309,14 @@ def _audit(
         .numpy()
         .astype(np.float64)
     )
-    matrix = hessian.exact(network, x[inside], labels[inside], loss, "float64")
+    matrix = hessian.exact(network, x[known_rows], labels[known_rows], loss, "float64")
     mean = sum(
         block.sum(0)
-        for block in signals.record_gradients(network, x[inside], labels[inside], loss, "float64")
+        for block in signals.record_gradients(
+            network, x[known_rows], labels[known_rows], loss, "float64"
+        )
     )
-    mean = mean / len(inside)
+    mean = mean / len(known_rows)
     left = mean + alpha * theta
 
     def gradients(chosen: np.ndarray):
@@ -380,7 +386,7 @@ def _audit(
             )
         },
     }
-    share = own / max(known[rows].sum(), 1) / len(inside) ** 2
+    share = own / max(known[rows].sum(), 1) / len(known_rows) ** 2
     return {
         **{name: root(array) for name, array in arrays.items()},
         "directions": count.astype(np.float32),

@@ -336,8 +336,8 @@ def agreement(
         called = {
             name: np.stack(
                 [
-                    row > np.sort(row[~inside])[::-1][int(rate * (~inside).sum() + 1e-9)]
-                    for row, inside in zip(attacks[name], members, strict=True)
+                    row > np.sort(row[~is_member])[::-1][int(rate * (~is_member).sum() + 1e-9)]
+                    for row, is_member in zip(attacks[name], members, strict=True)
                 ]
             )
             for name in (lira, *others, IHA)

@@ -43,14 +43,14 @@ class Split:
     """Numbers of a target's records, int.
 
     Attributes:
-        judged: some of its members, then the records after the pool, which no model was trained on. inside: bool, which of
-            `judged` are members. held: of the pool's other half, the records that a regression is not fitted to; they choose
-            its epoch, and thresholds can be set on them. fitted: the rest of that half.
+        judged: some of its members, then the records after the pool, which no model was trained on. is_member: bool, which of
+            `judged` are members. holdout: of the pool's other half, the records that a regression is not fitted to; they
+            choose its epoch, and thresholds can be set on them. fitted: the rest of that half.
     """
 
     judged: np.ndarray
-    inside: np.ndarray
-    held: np.ndarray
+    is_member: np.ndarray
+    holdout: np.ndarray
     fitted: np.ndarray
 
 
@@ -64,10 +64,10 @@ def split(
         pool: number of records that models are trained on, the first ones.
         judged: so many of its members, the first ones, at most. held: records of the other half that are set aside.
     """
-    inside = np.flatnonzero(members[:pool])[: min(judged, pool // 2)]
+    member_rows = np.flatnonzero(members[:pool])[: min(judged, pool // 2)]
     other = np.random.default_rng([29, seed, number]).permutation(np.flatnonzero(~members[:pool]))
     check_whole("held", held, 2, len(other) - 20)
-    rows = np.r_[inside, pool : len(members)]
+    rows = np.r_[member_rows, pool : len(members)]
     return Split(rows, rows < pool, np.sort(other[:held]), np.sort(other[held:]))
 
 
@@ -120,7 +120,9 @@ def regressions(
     from mia_lib.training import devices
 
     check_whole("seed", seed, 0)
-    if missing := networks.lacking(regression["backbone"]):  # before the bank is measured
+    if missing := networks.missing_dependency(
+        regression["backbone"]
+    ):  # before the bank is measured
         raise MiaError(missing)
     numbers, targets = targets_of(index, bank, **(recipe or {}))
     records, pool = data.load(targets.parameters["dataset"]), targets.parameters["records"]
@@ -138,13 +140,13 @@ def regressions(
             np.tile(margin[rows], len(views)),
             np.tile(records.y[rows], len(views)),
         )
-        asked = np.r_[part.judged, part.held]
+        asked = np.r_[part.judged, part.holdout]
         tasks.append(
             (
                 replace(config, seed=10_000 * seed + number),
                 fitted,
                 (records.x[asked], margin[asked], records.y[asked]),
-                len(part.held),
+                len(part.holdout),
                 len(records.classes) if label else None,
             )
         )
@@ -156,13 +158,13 @@ def regressions(
 
 
 def _fit_and_predict(
-    config, fitted: tuple, asked: tuple, held: int, classes: int | None
+    config, fitted: tuple, asked: tuple, holdout_size: int, classes: int | None
 ) -> dict[str, np.ndarray]:
     """Mean and log spread of the records `asked` (x, margin, labels), by a regression fitted to
-    `fitted`; the last `held` of `asked` choose its epoch."""
+    `fitted`; the last `holdout_size` of `asked` choose its epoch."""
     from mia_lib.attacks.quantile import GaussianQuantile
 
-    last = slice(len(asked[0]) - held, None)
+    last = slice(len(asked[0]) - holdout_size, None)
     (x, margin, labels), chosen = (
         fitted,
         tuple(array[last] for array in asked[: 2 if classes is None else 3]),
@@ -250,10 +252,10 @@ def table_of(recipe: dict):
         MiaError: images, or too few records.
     """
     from mia_lib import data
-    from mia_lib.attacks.quantile.trees import lacking
+    from mia_lib.attacks.quantile.trees import missing_dependency
 
-    if lacking():
-        raise MiaError(lacking())
+    if missing_dependency():
+        raise MiaError(missing_dependency())
     table = data.load(recipe["dataset"])
     records, unused = recipe["records"], recipe["unused"]
     if table.is_image:
@@ -315,14 +317,14 @@ def tabular(
         part = split(members, pool, number, judged, held, seed)
         fitted, asked = (
             (table.x[rows], margin[rows], table.y[rows])
-            for rows in (part.fitted, np.r_[part.judged, part.held])
+            for rows in (part.fitted, np.r_[part.judged, part.holdout])
         )
         tasks.append(
             (
                 replace(config, seed=10_000 * seed + number),
                 fitted,
                 asked,
-                len(part.held),
+                len(part.holdout),
                 len(table.classes) if label else None,
             )
         )

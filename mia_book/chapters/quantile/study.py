@@ -60,7 +60,7 @@ class Case:
         regressions: name -> mean and log_spread [T, n + h] of the judged and the held records of each target; those that are
             measured.
         public: margins [T, C, n] of references on the regression's records besides the target's complement, or None.
-        judged, held, seed: as for `measure.split`.
+        judged, holdout_size, seed: `judged`, `held` and `seed` of `measure.split`.
     """
 
     data: str
@@ -71,7 +71,7 @@ class Case:
     regressions: Mapping[str, Bank]
     public: np.ndarray | None
     judged: int
-    held: int
+    holdout_size: int
     seed: int = 0
 
     @cached_property
@@ -101,7 +101,7 @@ class Case:
     def split(self, target: int) -> Split:
         """The `Split` of the target's records, by how they are used."""
         return split(
-            self.bank.members[target], self.pool, target, self.judged, self.held, self.seed
+            self.bank.members[target], self.pool, target, self.judged, self.holdout_size, self.seed
         )
 
     @cached_property
@@ -110,10 +110,10 @@ class Case:
         return Game(self.dealt, {LOG_ODDS: self.margin}, {}, self.targets, len(self.margin) - 2)
 
     def predicted(
-        self, name: str, target: int, held: bool = False
+        self, name: str, target: int, holdout: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread that the regression `name` gives the judged records, or the held ones."""
-        rows = slice(-self.held, None) if held else slice(None, -self.held)
+        rows = slice(-self.holdout_size, None) if holdout else slice(None, -self.holdout_size)
         of_target = self.regressions[name]
         mean, log_spread = (
             array[target // 2, rows].astype(float)
@@ -222,7 +222,7 @@ class Usual(NamedTuple):
 
 
 def expected(
-    case: Case, target: int, counts: Sequence[int], held: bool = False
+    case: Case, target: int, counts: Sequence[int], holdout: bool = False
 ) -> dict[tuple[str, int], Usual]:
     """(attack, number of models that the attacker trains) -> what it supposes of the judged records, or of the held ones.
 
@@ -230,21 +230,21 @@ def expected(
     on the held ones, of which they are not asked.
     """
     part = case.split(target)
-    rows = part.held if held else part.judged
+    rows = part.holdout if holdout else part.judged
     fitted, same = case.margin[target, part.fitted].astype(float), np.ones(len(rows))
     usual = {(MARGINAL, 0): Usual(fitted.mean() * same, fitted.std() * same, same)}
     for name in case.regressions:
-        mean, spread = case.predicted(name, target, held)
+        mean, spread = case.predicted(name, target, holdout)
         usual[name, 1] = Usual(mean, spread, loss_of(mean))
-    public = [] if held else [case.margin[target + 1, rows]]
-    if case.public is not None and not held:
+    public = [] if holdout else [case.margin[target + 1, rows]]
+    if case.public is not None and not holdout:
         public += list(case.public[target // 2])
     for n in range(1, len(public) + 1):
         usual[ONE, n] = Usual(np.mean(public[:n], 0), same, loss_of(np.array(public[:n])).mean(0))
     for n in counts:
         others = case.game.references_of(target, n)
         margin = case.margin[others][:, rows]
-        members = (case.bank.members if held else case.dealt)[others][:, rows]
+        members = (case.bank.members if holdout else case.dealt)[others][:, rows]
         middle, above = baselines.lira_threshold(margin, members, [0.5, 0.99], n < OWN_SPREADS)
         loss = np.average(loss_of(margin), 0, ~members)
         usual[LIRA, n] = Usual(middle, (above - middle) / ndtri(0.99), loss)
@@ -267,7 +267,7 @@ def scores_of(
             scores[*key, DIFFERENCE] = own - mean
             scores[*key, CALIBRATED] = loss - loss_of(own)
         if key[0] == XY:
-            easy = mean >= np.quantile(case.predicted(XY, target, held=True)[0], 0.25)
+            easy = mean >= np.quantile(case.predicted(XY, target, holdout=True)[0], 0.25)
             scores[*key, HARDEST] = scores[*key, POSITION] - FAR * easy
             scores[*key, AS_IT_IS] = own - FAR * easy
     return scores
@@ -300,7 +300,7 @@ def attacks(
     parts = [case.split(target) for target in case.targets]
     rows = [scores_of(case, target, expected(case, target, counts)) for target in case.targets]
     scores = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
-    members = np.stack([part.inside for part in parts])
+    members = np.stack([part.is_member for part in parts])
     records = np.stack([part.judged for part in parts])
     where = {"data": case.data, "kind": case.kind}
     groups: dict[tuple, dict] = {}
@@ -355,7 +355,7 @@ def mismatched(
         raise MiaError(f"{own.data} and {other.data} have models of other halves of the records.")
     parts = [own.split(target) for target in own.targets]
     records, members = (
-        np.stack([getattr(part, of) for part in parts]) for of in ("judged", "inside")
+        np.stack([getattr(part, of) for part in parts]) for of in ("judged", "is_member")
     )
     frames = []
     for which, case, n in (
@@ -400,19 +400,22 @@ def thresholds(case: Case, counts: Sequence[int], draws: int = 60) -> pd.DataFra
     for target in case.targets:
         part = case.split(target)
         own = case.margin[target].astype(float)
-        fresh = own[part.judged[~part.inside]]
-        judged, held = expected(case, target, counts), expected(case, target, counts, held=True)
-        for key, rate in product(held, RATES):
-            bars, at_held = (
-                of.mean + ndtri(1 - rate) * of.spread for of in (judged[key], held[key])
+        fresh = own[part.judged[~part.is_member]]
+        judged, on_holdout = (
+            expected(case, target, counts),
+            expected(case, target, counts, holdout=True),
+        )
+        for key, rate in product(on_holdout, RATES):
+            bars, at_holdout = (
+                of.mean + ndtri(1 - rate) * of.spread for of in (judged[key], on_holdout[key])
             )
-            fitted = bars[~part.inside]
+            fitted = bars[~part.is_member]
             if key[0] == MARGINAL:  # the quantile itself
-                fitted, at_held = (
+                fitted, at_holdout = (
                     np.full(len(of), np.quantile(own[part.fitted], 1 - rate))
-                    for of in (fresh, at_held)
+                    for of in (fresh, at_holdout)
                 )
-            moved = fitted + np.quantile(own[part.held] - at_held, 1 - rate)
+            moved = fitted + np.quantile(own[part.holdout] - at_holdout, 1 - rate)
             for protocol, bar in (("as fitted", fitted), ("moved", moved)):
                 of_loss = metrics.pinball_loss(bar, fresh, 1 - rate)
                 loss.setdefault((*key, protocol, rate), []).append(of_loss)
@@ -480,12 +483,12 @@ def quarters(case: Case, scores: Mapping[tuple, np.ndarray], members: np.ndarray
     """
     rows: dict[tuple, dict] = {}
     for t, target in enumerate(case.targets if XY in case.regressions else ()):
-        mean, inside = case.predicted(XY, target)[0], members[t]
-        quarter = np.digitize(mean, np.quantile(mean[~inside], [0.25, 0.5, 0.75]))
+        mean, is_member = case.predicted(XY, target)[0], members[t]
+        quarter = np.digitize(mean, np.quantile(mean[~is_member], [0.25, 0.5, 0.75]))
         for score, q in product((POSITION, CALIBRATED), range(4)):
             own = scores[XY, 1, score][t]
-            bar = np.quantile(own[~inside], 0.99, method="higher")
-            for metric, side in (("tpr", inside), ("fpr", ~inside)):
+            bar = np.quantile(own[~is_member], 0.99, method="higher")
+            for metric, side in (("tpr", is_member), ("fpr", ~is_member)):
                 share = (own[side & (quarter == q)] > bar).mean()
                 rows.setdefault((score, q + 1), {}).setdefault(metric, []).append(share)
     frames = [

@@ -111,8 +111,8 @@ def _own(signal: str):
 
 def one_model(view: View) -> np.ndarray:
     """The loss minus that of one other model, which was not trained on the verse: the first pair's."""
-    loss, inside = view.references("loss")
-    return np.where(inside[0], loss[1], loss[0]) - view.own("loss")
+    loss, reference_members = view.references("loss")
+    return np.where(reference_members[0], loss[1], loss[0]) - view.own("loss")
 
 
 ATTACKS = {
@@ -269,11 +269,13 @@ def blind(
     }
     frames = []
     for split, of_split in rows.items():
-        inside = np.stack([of[judged] for of, judged in zip(members, of_split, strict=True)])
+        judged_members = np.stack(
+            [of[judged] for of, judged in zip(members, of_split, strict=True)]
+        )
         without_model = np.stack(
             [
                 score_halves(words[judged], of, seed=0)[0]
-                for of, judged in zip(inside, of_split, strict=True)
+                for of, judged in zip(judged_members, of_split, strict=True)
             ]
         )
         for passes, game in played:
@@ -285,7 +287,7 @@ def blind(
             frames.append(
                 by_target(
                     scores | {"bag of words": without_model},
-                    inside,
+                    judged_members,
                     ("auc",),
                     draws=draws,
                     shared=False,
@@ -377,11 +379,11 @@ def records_needed(scores: np.ndarray, members: np.ndarray) -> float:
     """
     from scipy.stats import norm
 
-    inside, outside = scores[members], scores[~members]
-    lead = inside.mean() - outside.mean()
+    member_scores, other_scores = scores[members], scores[~members]
+    lead = member_scores.mean() - other_scores.mean()
     if lead <= 0:
         return np.inf
-    spread = norm.isf(FALSE_ALARMS) * outside.std() + norm.ppf(POWER) * inside.std()
+    spread = norm.isf(FALSE_ALARMS) * other_scores.std() + norm.ppf(POWER) * member_scores.std()
     return float((spread / lead) ** 2)
 
 
@@ -404,13 +406,13 @@ def share_error(
     best = np.argmax(tpr - fpr)
     called = score >= thresholds[best]
     rng = np.random.default_rng([seed, 74])
-    inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
-    size = min(COLLECTION, len(inside), len(outside))
+    member_rows, other_rows = np.flatnonzero(members), np.flatnonzero(~members)
+    size = min(COLLECTION, len(member_rows), len(other_rows))
     errors = {"share": [], "calls": []}
     for share in SHARES:
         many = round(share * size)
         rows = np.concatenate(
-            [rng.permutation(inside)[:many], rng.permutation(outside)[: size - many]]
+            [rng.permutation(member_rows)[:many], rng.permutation(other_rows)[: size - many]]
         )
         guess = called[rows].mean()
         errors["calls"].append(abs(guess - share))

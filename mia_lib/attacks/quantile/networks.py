@@ -98,7 +98,7 @@ class NetworkConfig:
                 )
 
 
-def lacking(backbone: str) -> str:
+def missing_dependency(backbone: str) -> str:
     """The reason why a backbone cannot be used here; "" if it can. Whether its weights can be
     downloaded shows only when they are."""
     check_choice("backbone", str(backbone).partition(":")[0], [*models.names(), *PRETRAINED])
@@ -175,8 +175,8 @@ def body_of(config: NetworkConfig, shape: tuple) -> nn.Module:
     """The backbone, which takes records in the form of `Dataset.x` as tensors, in training mode."""
     if config.backbone not in PRETRAINED:
         return nn.Sequential(_Input(), models.build(config.backbone, shape, 2, config.seed).body)
-    if lacking(config.backbone):
-        raise MiaError(lacking(config.backbone))
+    if missing_dependency(config.backbone):
+        raise MiaError(missing_dependency(config.backbone))
     if len(shape) != 3 or shape[2] not in (1, 3):
         raise MiaError(
             f"backbone = {config.backbone!r} takes images of 1 or 3 channels; records have shape {tuple(shape)}."

@@ -207,7 +207,7 @@ class _Regression:
 
     def __init__(self, model: Regressor, classes: int | None = None):
         if isinstance(model, trees.TreeConfig):
-            missing = trees.lacking()
+            missing = trees.missing_dependency()
         else:
             from mia_lib.attacks.quantile import networks
 
@@ -215,7 +215,7 @@ class _Regression:
                 raise MiaError(
                     f"model = {brief(model)}: a networks.NetworkConfig or a trees.TreeConfig is needed."
                 )
-            missing = "" if model.frozen else networks.lacking(model.backbone)
+            missing = "" if model.frozen else networks.missing_dependency(model.backbone)
         if missing:
             raise MiaError(missing)
         if classes is not None:

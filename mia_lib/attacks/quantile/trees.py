@@ -27,7 +27,7 @@ def is_installed(package: str) -> bool:
         return False
 
 
-def lacking() -> str:
+def missing_dependency() -> str:
     """The reason why boosted trees cannot be fitted here; "" if they can."""
     missing = "CatBoost is not installed: the extra tabular brings it, pip install -e '.[tabular]'"
     return "" if is_installed("catboost") else missing
@@ -82,8 +82,8 @@ def _arguments(config: TreeConfig) -> dict:
 
 
 def _catboost():
-    if lacking():
-        raise MiaError(lacking())
+    if missing_dependency():
+        raise MiaError(missing_dependency())
     import catboost
 
     return catboost

@@ -34,7 +34,9 @@ def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(
     assert_array_equal(dealt.members[0], ~dealt.members[1])
     inside, outside = dealt.sides(2)
     assert len(inside) == len(outside) == 120
-    assert not content(inside) & content(outside) and not content(dealt.apart) & content(dealt.pool)
+    assert not content(inside) & content(outside) and not content(dealt.holdout) & content(
+        dealt.pool
+    )
     # more models change none
     assert_array_equal(measure.records("german_credit", 120, 120, 2).members, dealt.members[:2])
     with pytest.raises(MiaError, match="members"):
@@ -42,7 +44,7 @@ def test_records_are_dealt_once_to_complementary_halves_and_a_part_of_their_own(
     twice = data.load("german_credit").take(np.tile(np.arange(200), 3))
     monkeypatch.setattr(data, "load", lambda name: twice)
     found = measure.records("twice", 60, 60, 2)
-    assert len(content(found.pool) | content(found.apart)) == 180
+    assert len(content(found.pool) | content(found.holdout)) == 180
     with pytest.raises(MiaError, match="200"):
         measure.records("twice", 80, 60, 2)
 
@@ -95,10 +97,10 @@ def test_networks_are_attacked_by_the_others_of_their_recipe_without_their_partn
 
 def test_a_recipe_is_changed_in_one_thing():
     kinds = {change: measure.changed(measure.NETWORK, change) for change in measure.CHANGES}
-    apart = [
+    changes = [
         sum(measure.NETWORK[name] != value for name, value in one.items()) for one in kinds.values()
     ]
-    assert apart == [0, 1, 1, 1] and kinds["a third of the epochs"]["epochs"] == 6
+    assert changes == [0, 1, 1, 1] and kinds["a third of the epochs"]["epochs"] == 6
 
 
 # One run
@@ -146,9 +148,9 @@ def test_canaries_are_in_by_coins_of_their_own_and_without_noise_those_that_are_
 
 def test_published_bounds_stay_below_what_the_accountant_says_and_both_sides_are_judged_alike():
     for promised in study.EPSILONS[:-1]:
-        held = measure.one_run(8, epsilon=promised)
-        assert (held.spent <= promised).all()
-        frame = study.canary_bounds(held)
+        bank = measure.one_run(8, epsilon=promised)
+        assert (bank.spent <= promised).all()
+        frame = study.canary_bounds(bank)
         many = measure.many_runs(1000, epsilon=promised)
         frame = pd.concat([frame, study.canary_bounds(many, many=True)])
         for bound, rows in frame.groupby("bound"):

@@ -71,20 +71,20 @@ def test_half_precision_of_weights_moves_no_rate():
     }
     ensemble, pool = banks.models_of(range(6), recipe)
     exact = signals.logit_scaled_confidence(ensemble, pool)
-    held = banks.weights(range(6), recipe)
+    bank = banks.weights(range(6), recipe)
     rounded = np.empty_like(exact)
     for row in range(6):
         network = models.build(recipe["architecture"], pool.shape, 10, seed=0)
         state = {
-            name: torch.from_numpy(array[row].astype(np.float32)) for name, array in held.items()
+            name: torch.from_numpy(array[row].astype(np.float32)) for name, array in bank.items()
         }
         network.load_state_dict(network.state_dict() | state)
         rounded[row] = signals.scalars(signals.model_outputs(network.eval(), pool.x), pool.y)[
             "logit_scaled_confidence"
         ]
     assert not np.array_equal(exact, rounded)
-    apart = np.abs(rates(exact, ensemble.members) - rates(rounded, ensemble.members)).max(0)
-    assert (apart[:2] <= [2e-3, 1e-2]).all()  # one in a thousand is not resolved here
+    gap = np.abs(rates(exact, ensemble.members) - rates(rounded, ensemble.members)).max(0)
+    assert (gap[:2] <= [2e-3, 1e-2]).all()  # one in a thousand is not resolved here
 
 
 def test_published_weights_give_the_published_answers():
@@ -98,11 +98,11 @@ def test_published_weights_give_the_published_answers():
     train = bank.trained
     again = bank.margin.copy()
     again[0] = answers["logit_scaled_confidence"]
-    apart = np.abs(
+    gap = np.abs(
         rates(bank.margin[:, train], bank.members[:, train])
         - rates(again[:, train], bank.members[:, train])
     )
-    assert (apart[:2].max(0) <= [2e-4, 1e-3, 1e-3]).all()
+    assert (gap[:2].max(0) <= [2e-4, 1e-3, 1e-3]).all()
     assert np.mean(bank.correct[0] != (answers["correctness"] > 0.5)) < 1e-3
 
 

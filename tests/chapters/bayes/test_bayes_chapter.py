@@ -82,9 +82,9 @@ def toy_games(n=100, splits=10, records=300, c=10.0):
     y = x[:, 0] + 0.3 * RNG.normal(size=records) > 0
     fits = {"theta": [], "theta0": [], "c": np.full(splits, c)}
     for split in range(splits):
-        inside, _, apart, _ = measure.three_way_split(records, n, split)
-        fits["theta"].append(measure.logistic(x[inside], y[inside], c))
-        fits["theta0"].append(measure.logistic(x[apart], y[apart], c))
+        member_rows, _, reference_rows, _ = measure.three_way_split(records, n, split)
+        fits["theta"].append(measure.logistic(x[member_rows], y[member_rows], c))
+        fits["theta0"].append(measure.logistic(x[reference_rows], y[reference_rows], c))
     return x[:, :-1], y, bank_of(**{name: np.array(array) for name, array in fits.items()})
 
 
@@ -256,8 +256,10 @@ def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
     bank = toy_bank(2.0)
     losses = study.mean_losses(bank)
     assert len(losses) == 400 and (losses["inside"] < losses["outside"]).mean() > 0.95
-    apart = exhibits.told_apart(losses, 0.5)
-    assert (apart == ((losses["inside"] < 0.5) & (losses["outside"] > 0.5))).all() and apart.any()
+    separated = exhibits.is_separated(losses, 0.5)
+    assert (
+        separated == ((losses["inside"] < 0.5) & (losses["outside"] > 0.5))
+    ).all() and separated.any()
 
 
 def test_theorems_hold_to_rounding_and_the_remark_on_heat_is_no_theorem():

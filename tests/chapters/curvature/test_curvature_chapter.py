@@ -215,12 +215,12 @@ def test_a_probe_reads_the_hessian_at_small_steps_whatever_the_label():
         layers.Flatten(), layers.Linear(784, 8), layers.Tanh(), layers.Linear(8, 10)
     )
     linear = layers.Sequential(layers.Flatten(), layers.Linear(784, 10))
-    probed = study.probe(models.feed(smooth, "-1 to 1").eval(), images.x[0], [3, 4])
+    probed = study.probe(models.set_input_scaling(smooth, "-1 to 1").eval(), images.x[0], [3, 4])
     assert len(probed) == 2 * len(study.STEP_SIZES)
     small = probed[(probed["h"] > 9e-5) & (probed["h"] < 2e-4)]
     assert_allclose(small["q"], small["product"], rtol=0.02)
     (_, one), (_, other) = study.probe(
-        models.feed(linear, "-1 to 1").eval(), images.x[0], [3, 4]
+        models.set_input_scaling(linear, "-1 to 1").eval(), images.x[0], [3, 4]
     ).groupby("label")
     # logits are linear: no label at any step
     assert_allclose(one["q"].to_numpy()[10:], other["q"].to_numpy()[10:], atol=1e-6)
@@ -252,7 +252,7 @@ def test_the_four_losses_of_the_picture_are_those_of_the_probe():
     smooth = layers.Sequential(
         layers.Flatten(), layers.Linear(784, 8), layers.Tanh(), layers.Linear(8, 10)
     )
-    network = models.feed(smooth, "-1 to 1").eval()
+    network = models.set_input_scaling(smooth, "-1 to 1").eval()
     points, losses = study.four_points(network, images.x[0], 3, 0.1)
     assert points.shape == (5, 28, 28)
     q = (losses[1] - losses[2] - losses[3] + losses[4]) / (4 * 0.1**2)

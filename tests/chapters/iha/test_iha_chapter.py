@@ -92,13 +92,13 @@ class Matrices:
 
     def __init__(self, target, known=None):
         models, pool, rows = measure.targets(range(target, target + 1), RECIPE)
-        network, inside = models.model(0), models.members[0] if known is None else known
-        self.inside, self.rows, self.n = models.members[0], rows, inside.sum()
-        self.hessian = hessian.exact(network, pool.x[inside], pool.y[inside], dtype="float64")
+        network, is_member = models.model(0), models.members[0] if known is None else known
+        self.is_member, self.rows, self.n = models.members[0], rows, is_member.sum()
+        self.hessian = hessian.exact(network, pool.x[is_member], pool.y[is_member], dtype="float64")
         self.gradients = np.concatenate(
             list(signals.record_gradients(network, pool.x, pool.y, dtype="float64"))
         )
-        self.mean = self.gradients[inside].mean(0)
+        self.mean = self.gradients[is_member].mean(0)
         self.loss = signals.loss(models, pool)[0].astype(float)
         self.theta = np.concatenate(
             [p.detach().numpy().ravel() for p in network.parameters()]
@@ -134,16 +134,16 @@ def near(found, wanted):
 def test_the_audit_is_what_matrices_say(case):
     for t in range(TARGETS):
         by_hand, members = matrices(t), case.audit.members
-        inside = by_hand.inside[by_hand.rows]
-        assert (members[t] == inside).all()
+        is_member = by_hand.is_member[by_hand.rows]
+        assert (members[t] == is_member).all()
         inverse = damped(by_hand, 2.0)
-        near(study.scores(case, members, few=True)[t], by_hand.score(inside, inverse))
+        near(study.scores(case, members, few=True)[t], by_hand.score(is_member, inverse))
         near(study.scores(case, 0, few=True)[t], by_hand.score(0, inverse))
         flags = study.random_flags(members)
         near(study.scores(case, flags, few=True)[t], by_hand.score(flags[t], inverse))
         own, left = by_hand.gradients[by_hand.rows], by_hand.mean + 0.01 * by_hand.theta
         near(square(case.audit.influence[t]), ((own @ inverse) * own).sum(1))
-        rest = left - inside[:, None] * own / by_hand.n
+        rest = left - is_member[:, None] * own / by_hand.n
         near(
             study.gradient_alone(case)[t], (rest**2).sum(1) - ((rest + own / by_hand.n) ** 2).sum(1)
         )
@@ -193,7 +193,7 @@ def test_conditionings_are_those_of_matrices_and_none_where_the_hessian_is_indef
         found = metrics.estimate(
             swept, "IHA", "auc", way=way, epsilon=epsilon, loss="left out"
         ).values[1]
-        by_matrix = by_hand.score(by_hand.inside[by_hand.rows], inverse, loss=False)[:90]
+        by_matrix = by_hand.score(by_hand.is_member[by_hand.rows], inverse, loss=False)[:90]
         assert found == pytest.approx(metrics.auc(by_matrix, members[1]), abs=0.01)
 
 
@@ -206,7 +206,10 @@ def test_who_knows_a_part_has_hessian_and_gradient_of_that_part(case, less, part
     known = np.isin(np.arange(len(pool)), order)
     assert (known[rows] == less.known[0, 0]).all()
     by_hand = Matrices(0, known)
-    for rule, flags in (("honest", known[rows]), ("as released", by_hand.inside[rows] * 30 / 60)):
+    for rule, flags in (
+        ("honest", known[rows]),
+        ("as released", by_hand.is_member[rows] * 30 / 60),
+    ):
         wanted = metrics.auc(by_hand.score(flags, damped(by_hand, 2.0)), less.members[0])
         assert metrics.estimate(partial, "IHA", "auc", fraction=0.5, rule=rule).values[
             0
@@ -240,7 +243,7 @@ def test_references_know_all_records_but_one(case, monkeypatch):
     )
     found = bank_of("iha/fashion-left-out", 1, **GAME, judged=100, count=6, references=2)
     sets = next(members for members, how in seen if how["label"].startswith("leave"))
-    inside = matrices(0).inside
+    is_member = matrices(0).is_member
     chosen = matrices(0).rows[found.place[0]]
     assert len(sets) == 2 * (3 + 1)
     assert found.members[0].sum() == 3
@@ -248,9 +251,9 @@ def test_references_know_all_records_but_one(case, monkeypatch):
     # the members' own, and then one for all others
     for k, record in enumerate(chosen[found.members[0]]):
         assert all(
-            np.flatnonzero(one != inside).tolist() == [record] for one in sets[2 * k : 2 * k + 2]
+            np.flatnonzero(one != is_member).tolist() == [record] for one in sets[2 * k : 2 * k + 2]
         )
-    assert (sets[-2:] == inside).all()
+    assert (sets[-2:] == is_member).all()
     frame = study.left_out(case, found)
     areas = frame[frame["study"] == "left out"]
     assert set(areas["attack"]) == {"LiRA", "L-attack", "LiRA-L", "IHA"}

@@ -34,7 +34,7 @@ def toy_case(gap, spread=1.0, count=24, targets=8, seed=0, name="toy"):
     kind, own = rng.normal(size=(2, POOL + FRESH))
     margin = kind + own + gap * members + 0.5 * rng.normal(size=members.shape)
     parts = [measure.split(members[t], POOL, t, JUDGED, HELD) for t in range(0, 2 * targets, 2)]
-    rows = np.stack([np.r_[part.judged, part.held] for part in parts])
+    rows = np.stack([np.r_[part.judged, part.holdout] for part in parts])
     told = {"mean": kind[rows], "log_spread": np.full(rows.shape, np.log(spread * np.sqrt(1.25)))}
     blind = {"mean": np.zeros(rows.shape), "log_spread": np.full(rows.shape, np.log(1.5))}
     return study.Case(
@@ -68,11 +68,13 @@ def test_records_are_dealt_as_the_paper_deals_them():
     members = membership.balanced_halves(1000, 2, 0)
     whole = np.hstack([members, np.zeros((2, 300), bool)])
     part = measure.split(whole[0], 1000, 0, 10_000, 100)
-    assert (part.judged[part.inside] == np.flatnonzero(members[0])).all()  # its members
-    assert (part.judged[~part.inside] == np.arange(1000, 1300)).all()  # the records after the pool
-    assert len(part.held) == 100 and not members[0][np.r_[part.held, part.fitted]].any()
+    assert (part.judged[part.is_member] == np.flatnonzero(members[0])).all()  # its members
+    assert (
+        part.judged[~part.is_member] == np.arange(1000, 1300)
+    ).all()  # the records after the pool
+    assert len(part.holdout) == 100 and not members[0][np.r_[part.holdout, part.fitted]].any()
     # the other half, once each
-    assert sorted(np.r_[part.held, part.fitted]) == list(np.flatnonzero(~members[0]))
+    assert sorted(np.r_[part.holdout, part.fitted]) == list(np.flatnonzero(~members[0]))
     assert (measure.split(whole[0], 1000, 0, 50, 100).judged[:50] == part.judged[:50]).all()
     with pytest.raises(MiaError, match="held"):
         measure.split(whole[0], 1000, 0, 50, 490)
@@ -92,7 +94,7 @@ def test_scores_are_those_of_a_plain_loop():
     loss = signals.loss_of
     for t, target in enumerate(CASE.targets):
         part = CASE.split(target)
-        assert (MEMBERS[t] == part.inside).all()
+        assert (MEMBERS[t] == part.is_member).all()
         for i in range(0, len(part.judged), 97):
             record, fitted = part.judged[i], CASE.regressions[XY]
             own, mean = CASE.margin[target, record], fitted.mean[t, i]
@@ -154,8 +156,8 @@ def test_loss_and_rate_of_a_threshold_by_hand():
     part, level = CASE.split(6), ndtri(0.99)
     fitted = CASE.regressions[XY]
     bar = fitted.mean[3] + level * np.exp(fitted.log_spread[3])
-    score = np.r_[CASE.margin[6, part.judged], CASE.margin[6, part.held]]
-    fresh = ~part.inside
+    score = np.r_[CASE.margin[6, part.judged], CASE.margin[6, part.holdout]]
+    fresh = ~part.is_member
     pairs = zip(bar[:-HELD][fresh], score[:-HELD][fresh], strict=True)
     loss = np.mean([max(0.01 * (q - s), 0.99 * (s - q)) for q, s in pairs])
     found = of(BEHIND, XY, "pinball", protocol="as fitted").values[3]

@@ -82,8 +82,8 @@ def test_verses_are_described_by_what_they_say(about):
 def test_one_other_model_is_the_one_that_did_not_read_the_verse(bank, about):
     [*_, (_, game)] = study.games(bank, about, 2, 4)
     view = game.view(2)
-    loss, inside = view.references("loss")
-    by_hand = [loss[0 if not inside[0, i] else 1, i] for i in range(VERSES)]
+    loss, reference_members = view.references("loss")
+    by_hand = [loss[0 if not reference_members[0, i] else 1, i] for i in range(VERSES)]
     np.testing.assert_allclose(study.one_model(view), by_hand - view.own("loss"))
 
 
