@@ -54,7 +54,7 @@ MEMORISED = "memorised"  # networks that know their members by heart, `measure.m
 WIDE = "25,000 by heart"  # networks that know as many as the paper's
 SMALL = "small networks"  # that attack targets of other sizes, trained as they were
 EIGHT = 8  # targets of each size in Figures 6 and 7
-SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 45_000)
+SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 45_000)  # those that are published
 CROSSINGS = {NLL: 10_000, LR: 20_000}  # sizes beyond which the paper has them ahead
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
