@@ -503,8 +503,8 @@ results.show_table(exhibits.signals_table(frame), name="curvature-signals")
 # and its non-members hard ones, so an order of records by ease alone tells them apart without any target. References are always trained on half of the
 # records, as in the released code.
 #
-# The paper trains 300 epochs at every size. The networks of {numref}`curvature-figure-6` ({ours}`figure-6-networks`) are right on at least {ours}`figure-6-known` of their
-# members, and their epochs stand below each size. Those of {numref}`curvature-figure-7` are small ones, trained for at least a thousand steps: of these only the two largest
+# The paper trains 300 epochs at every size. The networks of {numref}`curvature-figure-6` are right on at least {ours}`figure-6-known` of their members, as
+# their references are ({ours}`figure-6-networks`), and their epochs stand below each size. Those of {numref}`curvature-figure-7` are small ones, trained for at least a thousand steps: of these only the two largest
 # sizes have the same number of epochs, and claims about size are judged on these.
 
 # %%
@@ -544,9 +544,9 @@ results.name({f"{short}-{word}": at_size(name, coreset_sizes[k], study.SMALL, "c
 # :alt: Four panels, an attack each, AUC against the number of training records, the authors' values as hollow marks.
 #
 # **Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100, with the epochs of each; the
-# image alone, eight networks of each size ({ours}`figure-6-networks`), {ours}`figure-6-references` references. Hollow: what
-# the authors' notebooks hold, for ResNet-18; the paper prints no numbers. Upright lines: where NLL and LR get ahead in
-# the paper.
+# image alone, eight networks of each size and {ours}`figure-6-references` references ({ours}`figure-6-networks`). Hollow:
+# what the authors' notebooks hold, for ResNet-18; the paper prints no numbers. Upright lines: where NLL and LR get
+# ahead in the paper.
 # :::
 #
 # :::{caption} curvature-figure-7
@@ -634,7 +634,7 @@ claims.show("curvature", rules.judge_all("curvature", frame, by_exhibit))
 # | data and networks | CIFAR-10, CIFAR-100, ImageNet; ResNet-18 and ResNet-50, 300 epochs, crops and mirroring | 4,000 images of CIFAR-100: `strided_cnn:8,16,64`, {ours}`heart-epochs` epochs, mirroring; other sets: {param}`architecture`, {param}`epochs` epochs, no augmentation | half an hour of a graphics card for 18 ResNets of 30 epochs, or two hours of two cores for 20 more small networks that know 25,000 images; ImageNet weeks |
 # | references, targets | 64 and 3 of other halves | {param}`references` against each of {param}`targets` | `-p models 64 -p references 62` |
 # | Figure 5 | {term}`DP-SGD` at 14 epsilons, 20 epochs of CIFAR-100; the fitted curve is flat where ten of the fourteen points lie, and the released notebook plots the *negated* LR and adds $0.015$ to the curve | not run | six hours of two cores |
-# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size, 300 epochs | eight networks a size: random sets of {ours}`figure-6-sizes` records ({ours}`figure-6-networks`), coresets of {param}`coreset_sizes` with small networks, a thousand steps or more | coresets by heart, two hours of two cores |
+# | Figures 6 and 7 | 14 sizes, 2 and 6 networks a size, 300 epochs | eight networks a size: random sets of {ours}`figure-6-sizes` records, coresets of {param}`coreset_sizes` with small networks, a thousand steps or more | coresets by heart, two hours of two cores |
 #
 # All targets come from one bank: they share records and references, and the two of a pair count as one. Intervals cover the choice of target and of records, not that of the bank.
 #
