@@ -255,10 +255,10 @@ rules.show_settings(
 # **Curvature helps where networks know their members by heart.** There it finds {ours}`curvature-tpr:value` of the members, where the plain loss finds {ours}`loss-tpr:value` and MAST
 # {ours}`mast-tpr:value`. On {ours}`second` it finds {ours}`curvature-second-tpr:value`, more than the plain loss and less than MAST, {ours}`mast-second-tpr:value`, which asks once.
 #
-# **LiRA finds more than curvature**, but for {ours}`known-set` at the lower of two rates, where they are level: it reads the label directly, which curvature sees through kinks.
+# **LiRA finds more than curvature**, but for {ours}`known-set`, where most rates leave it open: it reads the label directly, which curvature sees through kinks.
 #
-# **Added to LiRA, curvature changes next to nothing.** By heart LiRA finds {ours}`lira-tpr:value` of the members at one false alarm in a
-# hundred and {ours}`both-tpr:value` with curvature, which these networks do not tell apart; on {ours}`second` {ours}`left-out` of the attackers leave it out.
+# **That curvature adds to LiRA cannot be told.** By heart LiRA finds {ours}`lira-tpr:value` of the members at one false alarm in a
+# hundred and {ours}`both-tpr:value` with curvature, which these networks do not tell apart; on {ours}`second` {ours}`left-out` of the attackers leave it out for AUC.
 # :::
 #
 # ## What the paper concludes: NLL and LR
@@ -293,7 +293,7 @@ rules.show_settings(
 # :claims: C3 depends, C4 depends, C5 reproduced, C6 depends, A1 contradicted
 # **NLL has the best AUC of the eight where as many members are known as in the paper**, and from two views: of {ours}`known-set` it has {ours}`nll-known:value`, the plain loss {ours}`plain-known:value`. With few members by heart the loss is ahead or level, elsewhere MAST, Watson and Attack R.
 #
-# **LR finds most members at one false alarm in a thousand where networks know them by heart, and there alone.** Of {ours}`known-set` it finds, from two views, {ours}`lr-known:value`, MAST {ours}`mast-known:value`. On networks that generalise MAST finds more in every setting. At one in a hundred it needs many references even by heart: with {param}`few` LR finds {ours}`lr-hundred:value`
+# **Of the eight LR finds most at one false alarm in a thousand, from two views, where networks know members by heart, and there alone.** Of {ours}`known-set` it finds {ours}`lr-known:value`, MAST {ours}`mast-known:value`. On networks that generalise MAST finds more in every setting. At one in a hundred it needs many references, from one view: with {param}`few` LR finds {ours}`lr-hundred:value`
 # and NLL {ours}`nll-hundred:value`. LiRA as in its own paper has a higher AUC than NLL everywhere.
 #
 # **The mirror image helps to attack networks that were trained with it**, those that know their members. On the small networks of CIFAR-10, trained without, it costs NLL and LR AUC.
@@ -305,9 +305,9 @@ rules.show_settings(
 # :claims: C1 reproduced, C5 reproduced, C13 checked, A2 reproduced, C3 depends, C4 depends, C6 depends, A3 reproduced
 # **What held.** The loss curves more around images that the network was not trained on, in every set. Where NLL and LR can be told apart, NLL has the better AUC and LR finds more members at one false alarm in a thousand.
 #
-# **What depends.** LR leads at one false alarm in a thousand, and the mirror image helps, on networks that know their members by heart, few or as many as the paper's. On those that generalise neither is so.
+# **What depends.** From two views LR leads at one false alarm in a thousand, and the mirror image helps, on networks that know their members by heart, few or as many as the paper's. On those that generalise neither is so.
 #
-# **What did not.** LiRA as in its own paper finds more from one query than curvature from {ours}`asks`. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`).
+# **What did not.** LiRA as in its own paper finds more from one query than curvature from {ours}`asks`, but for {ours}`known-set`. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`).
 #
 # **What stays open.** {ours}`known-set` are {ours}`known-models` networks. ResNets become a setting once they are published. Figure 5 was not run.
 # :::
@@ -379,8 +379,8 @@ results.show_table(exhibits.table_five(frame, first), name="curvature-table-5")
 # :::
 
 # %% [markdown]
-# **As many members as the paper's, known by heart, have nearly the paper's AUCs** by NLL and by LR, though each of these networks is compared with a few others. The loss, MAST and the modified entropy
-# of Song and Mittal tell more than there. Our networks are wrong on more of the other images, which have high losses.
+# **As many members as the paper's, known by heart, have the paper's AUC** by NLL, and nearly that by LR, though each of these networks is compared with a few others. The loss, MAST, Watson and the modified entropy
+# of Song and Mittal tell more than there, LiRA as released less. Our networks are wrong on more of the other images, which have high losses.
 #
 # ### Count the queries
 #
@@ -395,8 +395,8 @@ results.show_table(exhibits.queries_table(frame), name="curvature-queries")
 # %% [markdown]
 # :::{caption} curvature-queries
 # Members found at two rates of false alarms, in percent, by the number of queries of an image, with 95 % intervals over
-# networks and images; {param}`references` references. LiRA has a Gaussian for each view, curvature for the image and
-# for its mirror image.
+# networks and images; {param}`references` references, or all there are. LiRA has a Gaussian for each view, curvature for
+# the image and for its mirror image.
 # :::
 
 # %% [markdown]
@@ -468,7 +468,7 @@ figures.show(exhibits.figure_3(curved[first]), name="curvature-figure-3")
 # {ours}`nll-float64:value` to {ours}`nll-float32:value` of the members. LR goes the other way, from {ours}`lr-float64:value` to {ours}`lr-float32:value`.
 #
 # With {param}`few` references and two views LR finds {ours}`lr-few:value` of the members at one false alarm in a thousand, where LiRA as released finds {ours}`released-few:value` with {param}`references`. The economy is not one of curvature:
-# with {param}`few` MAST finds {ours}`mast-few:value`, and LiRA as in its own paper {ours}`lira-few:value`. On the other sets all of these find next to nothing at that rate, and nothing is decided.
+# with {param}`few` MAST finds {ours}`mast-few:value`, and LiRA as in its own paper {ours}`lira-few:value`. It stands for {ours}`known-set`, too, where {param}`few` are nearly all there are. Where networks generalise nothing is decided.
 # :::
 #
 # (curvature-what)=
@@ -503,9 +503,9 @@ results.show_table(exhibits.signals_table(frame), name="curvature-signals")
 # and its non-members hard ones, so an order of records by ease alone tells them apart without any target. References are always trained on half of the
 # records, as in the released code.
 #
-# The paper trains 300 epochs at every size. The networks of {numref}`curvature-figure-6` are right on at least {ours}`figure-6-known` of their members, as
-# their references are ({ours}`figure-6-networks`), and their epochs stand below each size. Those of {numref}`curvature-figure-7` are small ones, trained for at least a thousand steps: of these only the two largest
-# sizes have the same number of epochs, and claims about size are judged on these.
+# The paper trains 300 epochs at every size. The networks of {numref}`curvature-figure-6` are right on at least {ours}`figure-6-known` of their members, all after the same epochs,
+# which stand below each size. Small ones ({numref}`curvature-figure-7`) were trained for at least a thousand steps: of these only the two largest sizes have equal epochs. So
+# C9 and C10 compare these two. The references match targets of their own size alone, half of the records.
 
 # %%
 of_half, half, of_sizes = study.of_other_sizes(sizes, coreset_sizes, models)
@@ -531,7 +531,7 @@ def at_size(name, size, networks=known_by_heart, kind="random"):
 its_sizes = sorted({half, *(size for kind, size in its_targets if kind == "random")})
 best = max(its_sizes, key=lambda size: at_size(study.NLL, size).value)
 fit = min(bank.accuracy.mean() for (kind, _), bank in its_targets.items() if kind == "random")
-results.name({"figure-6-sizes": ", ".join(map("{:,}".format, its_sizes)), "figure-6-networks": known_by_heart, "figure-6-references": len(its_references), "figure-6-known": fit}, ".1%")
+results.name({"figure-6-sizes": ", ".join(map("{:,}".format, its_sizes)), "figure-6-networks": known_by_heart, "figure-6-references": len(its_references), "figure-6-known": fit}, ".2%")
 before = max((size for size in its_sizes if size < study.CROSSINGS[study.LR]), default=its_sizes[0])
 for place, size in (("few", its_sizes[0]), ("best", best), ("before", before), ("half", half), ("most", its_sizes[-1])):
     results.name({f"size-{place}": f"{size:,}", **{f"{word}-at-{place}": at_size(name, size) for word, name in (
@@ -544,9 +544,10 @@ results.name({f"{short}-{word}": at_size(name, coreset_sizes[k], study.SMALL, "c
 # :alt: Four panels, an attack each, AUC against the number of training records, the authors' values as hollow marks.
 #
 # **Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100, with the epochs of each; the
-# image alone, eight networks of each size and {ours}`figure-6-references` references ({ours}`figure-6-networks`). Hollow:
-# what the authors' notebooks hold, for ResNet-18; the paper prints no numbers. Upright lines: where NLL and LR get
-# ahead in the paper.
+# image alone, eight networks of each size and {ours}`figure-6-references` references ({ours}`figure-6-networks`), two
+# fewer where these are attacked themselves. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no
+# numbers. Upright lines: sizes beyond which its text has NLL and LR ahead of LiRA and the loss. Bars are 95 % intervals;
+# dashed: guessing.
 # :::
 #
 # :::{caption} curvature-figure-7
@@ -554,7 +555,8 @@ results.name({f"{short}-{word}": at_size(name, coreset_sizes[k], study.SMALL, "c
 #   coresets.
 #
 # **Figure 7 of the paper**, size and epochs: NLL on random sets and on coresets of low curvature, AUC and peak balanced
-# accuracy; eight small networks of each size, {param}`models` references.
+# accuracy; eight small networks of each size, {param}`models` references, two fewer where these are attacked themselves.
+# Bars are 95 % intervals; dashed: guessing.
 # :::
 
 # %% [markdown]
@@ -562,14 +564,16 @@ results.name({f"{short}-{word}": at_size(name, coreset_sizes[k], study.SMALL, "c
 # :claims: C9 reproduced, C9n contradicted, C9l contradicted, C10 inconclusive
 # **NLL gets weaker with more records where members are known.** At the same epochs its AUC falls from {ours}`nll-at-half:value` with {ours}`size-half` records to {ours}`nll-at-most:value` with
 # {ours}`size-most`; the authors' notebooks have {printed}`fig6_authors_code | random subset | m = 25000 | Curv ZO NLL | auroc` and
-# {printed}`fig6_authors_code | random subset | m = 45000 | Curv ZO NLL | auroc` %. It is highest with {ours}`size-best`, as theirs is with a few thousand. Eight small networks do not tell the two sizes apart.
+# {printed}`fig6_authors_code | random subset | m = 45000 | Curv ZO NLL | auroc` %. It is highest with {ours}`size-best` or a little fewer, theirs between 3,000 and 7,000. With small networks
+# {ours}`size-half` and {ours}`size-most` are not told apart.
 #
-# **Against LiRA, as released, the crossings are those of the paper.** With {ours}`size-before` records LR has {ours}`lr-at-before:value` and LiRA {ours}`top-at-before:value`, with {ours}`size-half` {ours}`lr-at-half:value` and
-# {ours}`top-at-half:value`. But the plain loss is ahead of both at every size, here with {ours}`plain-at-half:value` and {ours}`plain-at-most:value`. The authors have
-# {printed}`fig6_authors_code | random subset | m = 25000 | Yeom et al. (2018) | auroc` % at the first of these sizes, with networks that are right more often on other images.
+# **LR passes LiRA, as released, where sets get large.** With {ours}`size-before` records LR has {ours}`lr-at-before:value` and LiRA {ours}`top-at-before:value`, with {ours}`size-half` {ours}`lr-at-half:value` and
+# {ours}`top-at-half:value`. The authors' LR passes it near 12,000 records, and falls behind again from 35,000 on. But the plain loss is ahead of LR and LiRA at every size, level with NLL with {ours}`size-half` records, from
+# the image alone, and ahead with {ours}`size-most`, by {ours}`plain-at-most:value` to {ours}`nll-at-most:value`. The authors' has
+# {printed}`fig6_authors_code | random subset | m = 25000 | Yeom et al. (2018) | auroc` % at the first of these sizes; their networks are probably right more often on other images.
 #
-# **Gaussians that are fitted to networks of another size mislead.** A network that was trained on {ours}`size-few` images knows them by heart: its plain loss has an AUC of
-# {ours}`plain-at-few:value`. LR compares its curvature with networks of {ours}`size-half` images and has {ours}`lr-at-few:value`; the loss less its mean under the same references (Watson), which fits no Gaussian, has {ours}`watson-at-few:value`.
+# **LR fails on much smaller sets.** A network that was trained on {ours}`size-few` images knows them by heart: its plain loss has an AUC of
+# {ours}`plain-at-few:value`. From references with {ours}`size-half` images LR has {ours}`lr-at-few:value`, NLL {ours}`nll-at-few:value`, LiRA as released {ours}`top-at-few:value`, and the loss less its mean (Watson), which fits no Gaussian, {ours}`watson-at-few:value`.
 #
 # **Coresets are told apart without a target.** Ranking records by their curvature under the references has {ours}`ease-large:value` on the coreset of half of the records, and {ours}`ease-largest:value` on the largest. NLL on these goes
 # from {ours}`core-large:value` to {ours}`core-largest:value`, which eight networks do not tell apart.

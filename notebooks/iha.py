@@ -338,9 +338,9 @@ results.show_table(exhibits.learned_table(attacked), name="iha-learned")
 # better on all sets, with it on {ours}`table-name` alone ({numref}`iha-table-8`). Learned, the AUC on {ours}`last-name` rises from {ours}`released-last` to {ours}`learned-last`, on
 # {ours}`table-name` from {ours}`released-table` to {ours}`learned-table` ({ours}`choice-table`). On {ours}`first-name` the gain cannot be told from none.
 #
-# **The weight decay belongs into $I_2$, the loss out.** With decay IHA has a higher AUC on every set, and gains more after longer training ({numref}`iha-epochs`). On the image sets it is worth more
-# than learned constants, with {ours}`decay-learned-last` on {ours}`last-name`; on {ours}`table-name`, with {ours}`decay-learned-table`, less. Without
-# the loss it finds {ours}`bare-first` of the members of {ours}`first-name` at 1 %, with it {ours}`with-loss-first`.
+# **The weight decay belongs into $I_2$.** With it IHA has a higher AUC on every set, and gains more after longer training ({numref}`iha-epochs`). On the image sets it is worth more
+# than learned constants, with {ours}`decay-learned-last` on {ours}`last-name`; on {ours}`table-name`, with {ours}`decay-learned-table`, less. Leaving
+# the loss out, too, finds {ours}`bare-first` in place of {ours}`with-loss-first` at 1 % on {ours}`first-name`, and changes little elsewhere.
 #
 # **Is a Hessian needed?** On {ours}`table-name` hardly: the gradient alone has {ours}`alone-table`. On {ours}`last-name` it has
 # {ours}`alone-last`, and every inverse in the table does better.
