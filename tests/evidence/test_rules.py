@@ -237,16 +237,22 @@ def printed_calibration():
 
 
 def printed_curvature():
+    from mia_book.chapters.curvature import study
+
     one, two = exhibits.printed("table1"), exhibits.printed("table2", "table3", "table4")
     low = exhibits.printed("table5")
     printed = [*one.itertuples(), *two[two["views"] == "1 view"].itertuples(), *low.itertuples()]
     where = {"study": "attacks", "references": "64 references"}
     frames = [of_row(row, **where, data=row.data, views=row.views) for row in printed]
     known = exhibits.notebooks().sort_values("size").assign(value=lambda rows: 100 * rows["paper"])
-    large = known[(known["kind"] == "random") & (known["size"] > 20_000)]
-    for study, rows in (("sizes", known), ("large sizes", large)):
+    of_random = known[known["kind"] == "random"]
+    studies = {"sizes": known} | {
+        f"beyond {size:,}": of_random[of_random["size"] > size] for size in study.CROSSINGS.values()
+    }
+    for name, rows in studies.items():
         frames += [
-            of_row(row, study=study, kind=row.kind, size=row.size) for row in rows.itertuples()
+            of_row(row, study=name, networks=study.SMALL, kind=row.kind, size=row.size)
+            for row in rows.itertuples()
         ]
     return frames
 
