@@ -517,21 +517,21 @@ of_size = [study.sizes(name, references_of, half, targets_of, draws)
 frame = pd.concat([frame, *of_size])
 
 # %% tags=["hide-input"]
-known_by_heart, (its_references, its_targets) = list(of_networks.items())[-1]  # in Figure 6
+networks_shown, (its_references, its_targets) = list(of_networks.items())[-1]  # in Figure 6
 of_figure_6, of_figure_7 = (
-    exhibits.sizes_figure(frame, name, figure, study.epochs_by_size(half, *of_networks[name])) for figure, name in ((6, known_by_heart), (7, study.SMALL)))
+    exhibits.sizes_figure(frame, name, figure, study.epochs_by_size(half, *of_networks[name])) for figure, name in ((6, networks_shown), (7, study.SMALL)))
 figures.show(of_figure_6, name="curvature-figure-6")
 figures.show(of_figure_7, name="curvature-figure-7")
 
 
-def at_size(name, size, networks=known_by_heart, kind="random"):
+def at_size(name, size, networks=networks_shown, kind="random"):
     return metrics.estimate(frame, name, "auc", study="sizes", networks=networks, kind=kind, size=size).interval()
 
 
 its_sizes = sorted({half, *(size for kind, size in its_targets if kind == "random")})
 best = max(its_sizes, key=lambda size: at_size(study.NLL, size).value)
 fit = min(bank.accuracy.mean() for (kind, _), bank in its_targets.items() if kind == "random")
-results.name({"figure-6-sizes": ", ".join(map("{:,}".format, its_sizes)), "figure-6-networks": known_by_heart, "figure-6-references": len(its_references), "figure-6-known": fit}, ".2%")
+results.name({"figure-6-sizes": ", ".join(map("{:,}".format, its_sizes)), "figure-6-networks": networks_shown, "figure-6-references": len(its_references), "figure-6-known": fit}, ".2%")
 before = max((size for size in its_sizes if size < study.CROSSINGS[study.LR]), default=its_sizes[0])
 for place, size in (("few", its_sizes[0]), ("best", best), ("before", before), ("half", half), ("most", its_sizes[-1])):
     results.name({f"size-{place}": f"{size:,}", **{f"{word}-at-{place}": at_size(name, size) for word, name in (

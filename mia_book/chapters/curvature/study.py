@@ -53,8 +53,8 @@ ITERATIONS = 10  # differences whose mean is the curvature, each of four losses
 MEMORISED = "memorised"  # networks that know their members by heart, `measure.memorised`
 WIDE = "25,000 by heart"  # networks that know as many as the paper's
 SMALL = "small networks"  # that attack targets of other sizes, trained as they were
-EIGHT = 8  # targets of each size in Figures 6 and 7
-SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 45_000)  # those that are published
+TARGETS_A_SIZE = 8  # in Figures 6 and 7
+SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 45_000)  # shown as far as they are published
 CROSSINGS = {NLL: 10_000, LR: 20_000}  # sizes beyond which the paper has them ahead
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
@@ -115,7 +115,7 @@ def of_other_sizes(
         references,
         half,
         {
-            (kind, size): known["curvature/sizes"](EIGHT, kind=kind, size=size)
+            (kind, size): known["curvature/sizes"](TARGETS_A_SIZE, kind=kind, size=size)
             for kind, sizes in zip(KINDS, (random, coresets), strict=True)
             for size in sizes
         },
@@ -127,7 +127,7 @@ def of_sizes_by_heart() -> dict[tuple[str, int], Bank]:
     they are published. All were trained for the same epochs; the models of `WIDE` attack them."""
     banks = {
         ("random", size): where_measured(
-            "curvature/memorised-sizes", EIGHT, kind="random", size=size
+            "curvature/memorised-sizes", TARGETS_A_SIZE, kind="random", size=size
         )
         for size in SIZES_BY_HEART
     }
@@ -447,7 +447,9 @@ def sizes(
             )
         )
 
-    own = [*range(0, count, 2), *range(1, count, 2)][:EIGHT]  # as many as of each other size
+    own = [*range(0, count, 2), *range(1, count, 2)][
+        :TARGETS_A_SIZE
+    ]  # as many as of each other size
     game = game_of([references], own)
     attack_all(game, game, kind="random", size=half)
     for (kind, size), bank in targets.items():
