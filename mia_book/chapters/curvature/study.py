@@ -447,10 +447,8 @@ def sizes(
             )
         )
 
-    own = [*range(0, count, 2), *range(1, count, 2)][
-        :TARGETS_A_SIZE
-    ]  # as many as of each other size
-    game = game_of([references], own)
+    by_pair = [*range(0, count, 2), *range(1, count, 2)]
+    game = game_of([references], by_pair[:TARGETS_A_SIZE])  # as many as of each other size
     attack_all(game, game, kind="random", size=half)
     for (kind, size), bank in targets.items():
         game = game_of([bank, references], range(len(bank)))
