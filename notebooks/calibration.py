@@ -200,6 +200,11 @@ results.show_source(calibration.calibrate)
 # has the lower loss so often. *Cal.* says the same of the calibrated loss, *Cal.-F* of forgetting. Beside each stands the paper's number.
 
 # %%
+other_images = study.of_other_images(image_plays, image_dataset)
+for name, plays in other_images.items():
+    data_name = exhibits.TITLES[name]
+    frame = pd.concat([frame, study.attack_plays(plays, data_name),
+                       study.in_plays(plays, data_name, False, study.METRICS[1:])])
 for name in tables:
     plays = measure.tables(min(table_plays, measure.PLAYS[name]), dataset=name,
                            forgetting_epochs=forgetting_epochs, seed=seed,

@@ -517,11 +517,13 @@ of_size = [study.sizes(name, references_of, half, targets_of, draws)
 frame = pd.concat([frame, *of_size])
 
 # %% tags=["hide-input"]
-networks_shown, (its_references, its_targets) = list(of_networks.items())[-1]  # in Figure 6
-of_figure_6, of_figure_7 = (
-    exhibits.sizes_figure(frame, name, figure, study.epochs_by_size(half, *of_networks[name])) for figure, name in ((6, networks_shown), (7, study.SMALL)))
-figures.show(of_figure_6, name="curvature-figure-6")
-figures.show(of_figure_7, name="curvature-figure-7")
+networks_shown, (its_references, its_targets) = list(of_networks.items())[-1]
+core_sizes = sorted(size for kind, size in its_targets if kind == "coreset")
+core_networks = networks_shown if core_sizes else study.SMALL
+core_sizes = core_sizes or coreset_sizes
+epochs_of = {name: study.epochs_by_size(half, *known) for name, known in of_networks.items()}
+figures.show(exhibits.figure_6(frame, networks_shown, epochs_of[networks_shown]), name="curvature-figure-6")
+figures.show(exhibits.figure_7(frame, core_networks, epochs_of[core_networks]), name="curvature-figure-7")
 
 
 def at_size(name, size, networks=networks_shown, kind="random"):
@@ -536,18 +538,18 @@ before = max((size for size in its_sizes if size < study.CROSSINGS[study.LR]), d
 for place, size in (("few", its_sizes[0]), ("best", best), ("before", before), ("half", half), ("most", its_sizes[-1])):
     results.name({f"size-{place}": f"{size:,}", **{f"{word}-at-{place}": at_size(name, size) for word, name in (
         ("lr", study.LR), ("nll", study.NLL), ("plain", "Yeom"), ("watson", "Watson"), ("top", study.RELEASED))}}, ".3f")
-results.name({f"{short}-{word}": at_size(name, coreset_sizes[k], study.SMALL, "coreset") for word, k in (("large", -2), ("largest", -1))
+results.name({f"{short}-{word}": at_size(name, core_sizes[k], core_networks, "coreset") for word, k in (("large", -2), ("largest", -1))
               for short, name in (("core", study.NLL), ("ease", "no target"))}, ".3f")
 
 # %% [markdown]
 # :::{caption} curvature-figure-6
-# :alt: Four panels, an attack each, AUC against the number of training records, the authors' values as hollow marks.
+# :alt: Two panels, this run and the authors' notebooks, AUC of four attacks against the number of training records.
 #
 # **Figure 6 of the paper**: AUC against the size of random training sets, on CIFAR-100, with the epochs of each; the
-# image alone, eight networks of each size and {ours}`figure-6-references` references ({ours}`figure-6-networks`), two
-# fewer where these are attacked themselves. Hollow: what the authors' notebooks hold, for ResNet-18; the paper prints no
-# numbers. Upright lines: sizes beyond which its text has NLL and LR ahead of LiRA and the loss. Bars are 95 % intervals;
-# dashed: guessing.
+# image alone. Left: eight networks of each size and {ours}`figure-6-references` references ({ours}`figure-6-networks`), two
+# fewer where these are attacked themselves, with 95 % intervals. Right: what the authors' notebooks hold, for ResNet-18;
+# the paper prints no numbers. Upright lines: sizes beyond which its text has NLL, and LR, ahead of LiRA and the loss.
+# Dashed: guessing.
 # :::
 #
 # :::{caption} curvature-figure-7

@@ -23,7 +23,7 @@ import pandas as pd
 
 from mia_book.evidence import claims, figures
 from mia_book.evidence.claims import NOT_RUN, OWN_DATA, Verdict
-from mia_book.evidence.settings import Setting, count, joint, setting, specification
+from mia_book.evidence.settings import ALIKE, Setting, count, joint, setting, specification
 from mia_lib.errors import MiaError
 from mia_lib.metrics import Interval
 from mia_lib.metrics.estimates import Estimate, estimate, mean
@@ -304,10 +304,13 @@ def show_settings(
         if "printed" in claim and any(one.own for one in settings[title]):
             printed[title] = claim["printed"]
     counts = "; ".join(f"{title}, {count(of_claim)}" for title, of_claim in settings.items())
+    alike = any(one.mark == ALIKE for of_claim in settings.values() for one in of_claim)
+    key = ["Dots: the claim stands", "crosses: it is turned", "diamonds: open"]
+    key += ["squares: no difference"] * alike + ["hollow: the paper"] * bool(printed)
     figures.show(
         specification(settings, printed),
         name=name,
         caption="Differences in percentage points, with intervals that hold together in each panel at 95 %. "
-        f"Dots: the claim stands; crosses: it is turned; grey: open.{' Hollow: the paper.' if printed else ''}",
+        f"{'; '.join(key)}.",
         alt=f"A panel for each claim, a row a setting, the difference with its interval. {counts}.",
     )

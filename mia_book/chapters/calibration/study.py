@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.special import expit
 
 from mia_book.evidence.settings import Attack
+from mia_book.publishing.banks import where_measured
 from mia_lib import metrics
 from mia_lib.attacks import baselines, calibration, registry
 from mia_lib.errors import MiaError
@@ -34,6 +35,19 @@ IN_SETTINGS = {
     "LiRA": Attack("LiRA"),
 }
 BEFORE = {"Orig": Attack("MALT"), "Cal.": IN_SETTINGS["Cal."]}
+
+
+OTHER_IMAGES = ("mnist", "cifar100")  # of Tables 1 to 3, shown as far as they are published
+
+
+def of_other_images(plays: int, dataset: str) -> dict[str, Bank]:
+    """So many plays on each set of `OTHER_IMAGES` but `dataset`, by its name, where they are published."""
+    banks = {
+        name: where_measured(f"calibration/{name}", plays)
+        for name in OTHER_IMAGES
+        if name != dataset
+    }
+    return {name: bank for name, bank in banks.items() if bank is not None}
 
 
 def score(name: str, signal: np.ndarray) -> np.ndarray:

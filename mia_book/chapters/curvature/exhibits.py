@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -211,35 +212,37 @@ def notebooks() -> pd.DataFrame:
     return printed[["kind", "size", "attack", "metric", "paper"]]
 
 
-def sizes_figure(
-    frame: pd.DataFrame, networks: str, figure: int, epochs: Mapping[int, int]
-) -> Figure:
-    """Figure 6, AUC of attacks against the size of random training sets, a panel each, or Figure 7, NLL on random sets and on
-    coresets. Numbers in the authors' notebooks are hollow marks; for sizes that we did not train they stand alone. `epochs` of
-    each size stand below it, and where the paper has NLL and LR get ahead is marked."""
-    key = ["kind", "size", "attack", "metric"]
-    ours = frame[(frame["study"] == "sizes") & (frame["networks"] == networks)]
-    ours = metrics.summary(ours, key).astype({"size": int})
-    rows = ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
-    how = {"paper": "paper", "log": True, "xlabel": "training records, epochs", "chance": 0.5}
-    shown = [study.NLL, study.LR, study.RELEASED, "Yeom"] if figure == 6 else [study.NLL]
-    rows = rows[rows["attack"].isin(shown) & rows["metric"].isin(["auc", "balanced_accuracy"])]
-    if figure == 6:
-        rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc")]
-        rows = rows.sort_values("attack", key=lambda each: each.map(shown.index), kind="stable")
-        rows = rows.assign(panel=rows["attack"])
-        drawn = drawing.lineplot(
-            rows, "size", "value", "attack", panel="panel", ylabel="AUC", rows=2, **how
-        )
-    else:
-        rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
-        drawn = drawing.lineplot(rows, "size", "value", "kind", panel="panel", ylabel="NLL", **how)
+def figure_6(frame: pd.DataFrame, networks: str, epochs: Mapping[int, int]) -> Figure:
+    """Figure 6: AUC of attacks against the size of random training sets; beside it the numbers in the authors' notebooks. The
+    `epochs` of each size stand below it, and where the paper has NLL and LR get ahead is marked."""
+    rows = _by_size(frame, networks)
+    rows = rows[(rows["kind"] == "random") & (rows["metric"] == "auc")]
+    theirs = rows.assign(value=rows["paper"], low=np.nan, high=np.nan)
+    sides = {"these networks": rows, "the authors' notebooks": theirs}
+    rows = pd.concat([side.assign(panel=title) for title, side in sides.items()])
+    shown = [study.NLL, study.LR, study.RELEASED, "Yeom"]
+    rows = rows[rows["attack"].isin(shown) & rows["value"].notna()]
+    rows = rows.sort_values("attack", key=lambda each: each.map(shown.index), kind="stable")
+    drawn = drawing.lineplot(
+        rows, "size", "value", "attack", panel="panel", ylabel="AUC", **_ALONG_SIZES
+    )
+    _mark_sizes(drawn.axes[:1], epochs)
+    _mark_sizes(drawn.axes[1:], dict.fromkeys(epochs, PAPERS_EPOCHS))
     for axis in drawn.axes:
-        drawing.ticks(
-            axis.xaxis, list(epochs), [f"{n // 1000}k\n{count}" for n, count in epochs.items()]
-        )
-        if axis.get_title() in study.CROSSINGS:
-            axis.axvline(study.CROSSINGS[axis.get_title()], color=drawing.FAINT, lw=1)
+        for size in study.CROSSINGS.values():
+            axis.axvline(size, color=drawing.FAINT, lw=1)
+    return drawn
+
+
+def figure_7(frame: pd.DataFrame, networks: str, epochs: Mapping[int, int]) -> Figure:
+    """Figure 7: NLL on random sets and on coresets, with `epochs` below each size. Hollow marks are numbers in the authors'
+    notebooks; for sizes that we did not train they stand alone."""
+    rows = _by_size(frame, networks)
+    rows = rows[(rows["attack"] == study.NLL) & rows["metric"].isin(["auc", "balanced_accuracy"])]
+    rows = rows.assign(panel=rows["metric"].map(TITLE_OF))
+    how = {"paper": "paper", "panel": "panel", "ylabel": "NLL"}
+    drawn = drawing.lineplot(rows, "size", "value", "kind", **how, **_ALONG_SIZES)
+    _mark_sizes(drawn.axes, epochs)
     for text in [
         text
         for legend in drawn.legends
@@ -248,6 +251,24 @@ def sizes_figure(
     ]:
         text.set_text("the authors' notebooks")
     return drawn
+
+
+PAPERS_EPOCHS = 300  # of its networks on CIFAR-100, at every size
+_ALONG_SIZES = {"log": True, "xlabel": "training records, epochs", "chance": 0.5}
+
+
+def _by_size(frame: pd.DataFrame, networks: str) -> pd.DataFrame:
+    """Study "sizes" of some networks, with what the authors' notebooks hold, from small to large."""
+    key = ["kind", "size", "attack", "metric"]
+    ours = frame[(frame["study"] == "sizes") & (frame["networks"] == networks)]
+    ours = metrics.summary(ours, key).astype({"size": int})
+    return ours.merge(notebooks(), "outer", key).sort_values("size", kind="stable")
+
+
+def _mark_sizes(axes: Iterable[Axes], epochs: Mapping[int, int]) -> None:
+    for axis in axes:
+        names = [f"{n // 1000}k\n{count}" for n, count in epochs.items()]
+        drawing.ticks(axis.xaxis, list(epochs), names)
 
 
 # --------------------------------------------------------------------------------------------------------- single records

@@ -252,6 +252,10 @@ QUERIES_PROBE = {
 RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "asked"}
 
 
+def _ranking_cost(parameters) -> float:
+    return evaluations(parameters, 2 * parameters["iterations"] * (parameters["records"] or 50_000))
+
+
 def _query_cost(parameters) -> float:
     """Cost in evaluations of a model: one in float64 takes twice as long as one in float32, and the
     trace of a Hessian as long as 140."""
@@ -339,6 +343,7 @@ ranking = measurement(
     "curvature/everywhere",
     probe=RANKING_PROBE,
     chunk=2,
+    cost=_ranking_cost,
     dataset="cifar100",
     weights="bank/cifar100-small-weights",
 )(everywhere)

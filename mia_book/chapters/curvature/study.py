@@ -54,7 +54,7 @@ MEMORISED = "memorised"  # networks that know their members by heart, `measure.m
 WIDE = "25,000 by heart"  # networks that know as many as the paper's
 SMALL = "small networks"  # that attack targets of other sizes, trained as they were
 TARGETS_A_SIZE = 8  # in Figures 6 and 7
-SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 45_000)  # shown as far as they are published
+SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 25_000, 45_000)  # shown as far as they are published
 CROSSINGS = {NLL: 10_000, LR: 20_000}  # sizes beyond which the paper has them ahead
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
@@ -123,12 +123,13 @@ def of_other_sizes(
 
 
 def of_sizes_by_heart() -> dict[tuple[str, int], Bank]:
-    """Eight targets of each size that know their members by heart, ("random", size) -> of `measure.memorised_sizes`, as far as
+    """Eight targets of each size that know their members by heart, (kind, size) -> of `measure.memorised_sizes`, as far as
     they are published. All were trained for the same epochs; the models of `WIDE` attack them."""
     banks = {
-        ("random", size): where_measured(
-            "curvature/memorised-sizes", TARGETS_A_SIZE, kind="random", size=size
+        (kind, size): where_measured(
+            "curvature/memorised-sizes", TARGETS_A_SIZE, kind=kind, size=size
         )
+        for kind in KINDS
         for size in SIZES_BY_HEART
     }
     return {key: bank for key, bank in banks.items() if bank is not None}
