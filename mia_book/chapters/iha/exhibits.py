@@ -134,6 +134,20 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def section_4_4(frame: pd.DataFrame) -> pd.DataFrame:
+    """AUC of attacks on the same records, of which most know all others; and the paper's on Purchase-100(S)."""
+    rows = frame[frame["study"] == "left out"]
+    theirs = printed("text")
+    theirs = theirs[theirs["setting"].str.startswith("Sec. 4.4") & (theirs["metric"] == "auc")]
+    values = theirs.set_index("attack")["value"]
+    names = [*rows["attack"].unique(), *values.index] if len(rows) else values.index
+    table = pd.DataFrame(index=pd.Index(dict.fromkeys(names), name="attack"))
+    if len(rows):
+        columns = {(name,): name for name in rows["data"].unique()}
+        table = table.join(results.percent_table(rows, "attack", ("data",), columns))
+    return table.assign(**{"Purchase-100(S), paper": results.paper_cells(values, table.index)})
+
+
 def table_5(frame: pd.DataFrame) -> pd.DataFrame:
     """Table 5: by the rate of false alarms, on which share of the members two attacks make the same call beyond chance; on
     Purchase-100(S) chance follows from the true positive rates that the paper prints."""

@@ -18,10 +18,10 @@ import pandas as pd
 from scipy import stats
 
 from mia_book.chapters.iha import theory
-from mia_book.chapters.iha.measure import rates_of, square
+from mia_book.chapters.iha.measure import ODD, rates_of, square
 from mia_book.publishing.banks import config_of, where_measured
 from mia_lib import signals
-from mia_lib.attacks import baselines, iha, registry
+from mia_lib.attacks import baselines, calibration, iha, registry
 from mia_lib.data import sets
 from mia_lib.errors import MiaError
 from mia_lib.game import Game, View, best_trial
@@ -40,6 +40,9 @@ DECAY = "IHA with weight decay in I2"
 BARE = f"{DECAY}, loss left out"
 LEARNED = "IHA, learned"
 BOTH = "IHA and LiRA"
+# with references that know all other records
+L_ATTACK, LIRA_L = "L-attack", "LiRA-L"
+CALIBRATED_L, BOTH_SIDES = "L-attack, calibrated", "LiRA-L, both sides"
 # rows of Table 4
 TERMS = {
     "I1": ("I1",),
@@ -612,34 +615,53 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     return concat_rows([judged, by_repetition(solver, **where)])
 
 
-def left_out(case: Case, references: Bank) -> pd.DataFrame:
-    """Study "left out": attacks that know all other records, on the same records (section 4.4); and by how much they agree,
-    see `agreement`."""
-    whole, game = scores(case, case.audit.members), game_of(case)
-    members, played = references.members, []
+def others_known(case: Case, targets: int, make: bool = True) -> Bank | None:
+    """References that know all other records, of so many targets of a case, at most: `measure.left_out`. Arguments as for
+    `measured`; None for no targets."""
+    known = case.audit.parameters
+    name = f"iha/{kind_of(known['dataset'], known['architecture'])}-left-out"
+    recipe = {name: known[name] for name in ODD}
+    targets = min(targets, len(case.audit.loss))
+    return where_measured(name, targets, make, **recipe) if targets else None
+
+
+def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFrame:
+    """Study "left out": attacks that know all other records, on the same records (section 4.4), and by how much they agree,
+    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record."""
+    if references is None:
+        return pd.DataFrame({"study": []})
+    flags, game, played = case.audit.members, game_of(case), []
+    few = first_records(case, case.audit.inverse.shape[1])
+    audits = {
+        LOSS: -square(case.audit.loss),
+        IHA: scores(case, flags),
+        DECAY: scores(few, flags, few=True, stationary=True),
+    }
     for t, place in enumerate(references.place):
-        own, others = (
-            array[t].astype(float) for array in (references.margin, references.reference_margin)
+        own, without, within = (
+            array[t].astype(float)
+            for array in (references.margin, references.out_margin, references.in_margin)
         )
-        nobody = np.zeros(others.shape, bool)
+        nobody = np.zeros(without.shape, bool)
+        loss, losses = signals.loss_of(own), signals.loss_of(without)
+        both, known = np.vstack([without, within]), np.vstack([nobody, ~nobody])
         played.append(
-            {
+            {name: score[t, place] for name, score in audits.items()}
+            | {
                 LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
-                "L-attack": baselines.attack_r(
-                    signals.loss_of(own), signals.loss_of(others), nobody
-                ),
-                "LiRA-L": baselines.lira_offline(own, others, nobody),
-                IHA: whole[t, place],
+                L_ATTACK: baselines.attack_r(loss, losses, nobody),
+                CALIBRATED_L: calibration.calibrate(-loss, -losses),
+                LIRA_L: baselines.lira_offline(own, without, nobody),
+                BOTH_SIDES: baselines.lira_online(own, both, known),
             }
         )
     each = {name: np.stack([one[name] for one in played]) for name in played[0]}
-    areas = {name: {"auc": auc(score, members)} for name, score in each.items()}
-    return concat_rows(
-        [
-            by_repetition(areas, study="left out", data=case.name),
-            agreement(each, members, LIRA, ("L-attack", "LiRA-L"), RATES[1:], data=case.name),
-        ]
-    )
+    members, where = references.members, {"data": case.name}
+    by = {"draws": draws, "records": references.place, "study": "left out"}
+    areas = by_target(each, members, METRICS[:1], **by, **where)
+    agreed = agreement(each, members, LIRA, (L_ATTACK, LIRA_L), RATES[1:], **where)
+    # of these two `agreement` on all records tells more
+    return concat_rows([areas, agreed[agreed["attack"] != f"{IHA} and {LIRA}"]])
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
