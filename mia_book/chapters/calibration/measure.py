@@ -443,9 +443,7 @@ mnist = measurement(
     chunk=2,
     dataset="mnist",
     architecture="leino_cnn:20,50,500",
-    epochs=20,
     learning_rate=0.05,
-    forgetting_epochs=10,
 )(plays)
 # Figure 3, with smaller networks and without rehearsals; training sets of a quarter of `records`.
 sizes = measurement(
