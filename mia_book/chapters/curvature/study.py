@@ -58,7 +58,7 @@ SIZES_BY_HEART = (1000, 5000, 10_000, 20_000, 25_000, 45_000)  # shown as far as
 CROSSINGS = {NLL: 10_000, LR: 20_000}  # sizes beyond which the paper has them ahead
 # further banks, their models and parameters: settings of claims as soon as they are published
 BANKS = {
-    WIDE: ("curvature/memorised", 12, WIDE_BY_HEART),
+    WIDE: ("curvature/memorised", 16, WIDE_BY_HEART),
     "CIFAR-100": ("curvature/cifar100-small", 32, {}),
     "ResNet-18": ("curvature/cifar100", 18, {}),
 }

@@ -43,6 +43,7 @@ BOTH = "IHA and LiRA"
 # with references that know all other records
 L_ATTACK, LIRA_L = "L-attack", "LiRA-L"
 CALIBRATED_L, BOTH_SIDES = "L-attack, calibrated", "LiRA-L, both sides"
+QUARTER = f"{CALIBRATED_L}, a quarter of them"
 # rows of Table 4
 TERMS = {
     "I1": ("I1",),
@@ -627,7 +628,8 @@ def others_known(case: Case, targets: int, make: bool = True) -> Bank | None:
 
 def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFrame:
     """Study "left out": attacks that know all other records, on the same records (section 4.4), and by how much they agree,
-    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record."""
+    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record.
+    Attack "log odds" has by how much a record shifts its own, and their spread over seeds, medians over records."""
     if references is None:
         return pd.DataFrame({"study": []})
     flags, game, played = case.audit.members, game_of(case), []
@@ -651,6 +653,7 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
                 LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
                 L_ATTACK: baselines.attack_r(loss, losses, nobody),
                 CALIBRATED_L: calibration.calibrate(-loss, -losses),
+                QUARTER: calibration.calibrate(-loss, -losses[: max(1, len(losses) // 4)]),
                 LIRA_L: baselines.lira_offline(own, without, nobody),
                 BOTH_SIDES: baselines.lira_online(own, both, known),
             }
@@ -659,9 +662,17 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
     members, where = references.members, {"data": case.name}
     by = {"draws": draws, "records": references.place, "study": "left out"}
     areas = by_target(each, members, METRICS[:1], **by, **where)
+    without, within = (
+        array.astype(float) for array in (references.out_margin, references.in_margin)
+    )
+    moved = {
+        "shift": np.median(within.mean(1) - without.mean(1), axis=1),
+        "spread": np.median(without.std(1, ddof=1), axis=1),
+    }
+    noise = by_repetition({"log odds": moved}, study="left out", **where)
     agreed = agreement(each, members, LIRA, (L_ATTACK, LIRA_L), RATES[1:], **where)
     # of these two `agreement` on all records tells more
-    return concat_rows([areas, agreed[agreed["attack"] != f"{IHA} and {LIRA}"]])
+    return concat_rows([areas, noise, agreed[agreed["attack"] != f"{IHA} and {LIRA}"]])
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:
