@@ -638,6 +638,7 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
         LOSS: -square(case.audit.loss),
         IHA: scores(case, flags),
         DECAY: scores(few, flags, few=True, stationary=True),
+        ALONE: gradient_alone(few),
     }
     for t, place in enumerate(references.place):
         own, without, within = (
