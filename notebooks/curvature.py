@@ -569,7 +569,7 @@ results.name({f"{short}-{word}": at_size(name, core_sizes[k], core_networks, "co
 # {printed}`fig6_authors_code | random subset | m = 45000 | Curv ZO NLL | auroc` %. It is highest with {ours}`size-best` or a little fewer, theirs between 3,000 and 7,000. With small networks
 # {ours}`size-half` and {ours}`size-most` are not told apart.
 #
-# **LR passes LiRA, as released, where sets get large.** With {ours}`size-before` records LR has {ours}`lr-at-before:value` and LiRA {ours}`top-at-before:value`, with {ours}`size-half` {ours}`lr-at-half:value` and
+# **LR passes LiRA, as released, where sets get large.** Near {ours}`size-before` records, where LR has {ours}`lr-at-before` and LiRA {ours}`top-at-before`; with {ours}`size-half` they have {ours}`lr-at-half:value` and
 # {ours}`top-at-half:value`. The authors' LR passes it near 12,000 records, and falls behind again from 35,000 on. But the plain loss is ahead of LR and LiRA at every size, level with NLL with {ours}`size-half` records, from
 # the image alone, and ahead with {ours}`size-most`, by {ours}`plain-at-most:value` to {ours}`nll-at-most:value`. The authors' has
 # {printed}`fig6_authors_code | random subset | m = 25000 | Yeom et al. (2018) | auroc` % at the first of these sizes; their networks are probably right more often on other images.
