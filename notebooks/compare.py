@@ -17,9 +17,10 @@
 # %% [markdown]
 # # Which attack should I use?
 #
-# **Take RMIA; if your own models are right on all their members, with losses near zero, take BaVarIA. With {param}`compared` references RMIA finds {ours}`rmia-first:value` of the members of
-# small networks on {ours}`first`, if one in a hundred of the others may be accused, and BaVarIA {ours}`bavaria-heart:value` of those of a network that knows
-# its images by heart; a threshold on the loss finds {ours}`loss-first:value` and {ours}`loss-heart:value`.**
+# **With references of which half were trained on the record, take RMIA; from about eight on take BaVarIA if they are right on all their members, with losses near zero.
+# With a single reference it depends on the networks. With {param}`compared` RMIA finds {ours}`rmia-first:value` of the members of small networks on {ours}`first`, if one in a
+# hundred of the others may be accused, and BaVarIA {ours}`bavaria-heart:value` of those of networks that know their images by heart; a threshold on the loss finds
+# {ours}`loss-first:value` and {ours}`loss-heart:value`.**
 
 # %% tags=["parameters", "hide-input"]
 banks: list[str] = ["cifar10", "cifar100", "resnet9", "cifar10_by_heart", "cifar100_by_heart", "fashion_by_heart"]  # published banks [cifar10 | cifar100 | resnet9 | cifar10_by_heart | cifar100_by_heart | fashion_by_heart; not empty; distinct]
@@ -34,6 +35,8 @@ seed: int = 0  # of what is trained here [0..1000000]
 draws: int = 20  # resamples of records behind each interval [10..10000]
 
 # %% tags=["hide-input"]
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -54,7 +57,7 @@ choices = study.guide(frame, compared)
 
 # %% tags=["hide-input"]
 general, heart = ([case for case in cases if case.fit == fit] or cases for fit in (study.GENERALISES, study.BY_HEART))
-shown = {"first": general[0], "second": general[len(general) // 2], "third": general[-1], "heart": heart[0], "heart-2": heart[len(heart) // 2]}
+shown = {"first": general[0], "second": general[len(general) // 2], "third": general[-1], "heart": heart[0], "heart-2": heart[len(heart) // 2], "heart-3": heart[-1]}
 results.name({word: case.name for word, case in shown.items()} | {f"most-{word}": case.game.references for word, case in shown.items()})
 
 
@@ -65,10 +68,13 @@ def rate(attack, word, count):
 
 results.name({name: rate(*key) for name, key in {
     "rmia-first": ("RMIA", "first", compared), "bavaria-heart": ("BaVarIA", "heart", compared),
-    "rmia-heart": ("RMIA", "heart", compared), "loss-first": ("MALT", "first", 0), "loss-heart": ("MALT", "heart", 0), "loss-heart-2": ("MALT", "heart-2", 0),
+    "rmia-heart": ("RMIA", "heart", compared), "lira-heart": ("LiRA", "heart", compared), "rmia-heart-2": ("RMIA", "heart-2", compared),
+    "lira-heart-2": ("LiRA", "heart-2", compared), "one-bavaria": ("BaVarIA, offline", "heart-2", 1), "loss-first": ("MALT", "first", 0), "loss-heart": ("MALT", "heart", 0), "loss-heart-2": ("MALT", "heart-2", 0),
     "one-heart-2": ("calibrated loss", "heart-2", 1), "one-heart": ("calibrated loss", "heart", 1), "two-rmia": ("RMIA", "first", 2), "two-lira": ("LiRA", "first", 2),
     "most-rmia": ("RMIA", "third", "most"), "most-lira": ("LiRA", "third", "most"), "most-own": ("LiRA, own spreads", "third", "most"),
     "two-bavaria": ("BaVarIA", "heart-2", 2), "two-lira-heart": ("LiRA", "heart-2", 2), "tied": ("RMIA, offline", "heart-2", 1)}.items()}, ".1%")
+results.name({f"lead-{few}{word}": 100 * study.lead(frame, "BaVarIA", "RMIA", shown[word].name, count)
+              for few, count in (("two-", 2), ("", compared)) for word in ("heart", "heart-2", "heart-3")}, ".1f")
 of_guide = choices.set_index(["means", "fit"])
 for means in exhibits.HAVE:
     for fit, word, of_banks in ((study.GENERALISES, "fit", ("first", "third")), (study.BY_HEART, "known", ("heart",)), ("either", "either", ())):
@@ -88,17 +94,17 @@ figures.show(exhibits.references_figure(frame), name="compare-references")
 # :::
 
 # %% [markdown]
-# Each chapter before follows one paper, and each paper chooses data, references and queries. Here networks, records and references are the same for
-# all attacks. Run it again: `mia run compare`, or with other settings, `mia run compare -p compared 2` ([how to rerun](../book/rerun.md)).
+# Each paper chooses data, references and queries. Here networks, records and references are the same for all attacks.
+# Run it again: `mia run compare`, or `mia run compare -p compared 2` ([how to rerun](../book/rerun.md)).
 #
 # ## What each attacker has
 #
-# The [game](../book/game.md) is the same for all. Half of the records trained the target, and the attacker gives every record a score. Attacks differ
+# In the [game](../book/game.md) half of the records trained the target, and the attacker gives every record a score. Attacks differ
 # in three things:
 #
 # - **Access**: the predicted label, the loss, or all outputs ({numref}`compare-access`).
 # - **References**: none; models that were trained without the record, as an attacker has who meets it later (*offline*); or models half of them with it.
-# - **Queries**: how often the target is asked about one record. Curvature asks forty times, most others once, or as often as one likes.
+# - **Queries**: how often the target is asked about one record. Curvature asks forty times, most others once.
 #
 # The target's partner, which was trained on the other half, is no reference, for counting those that know a record would then give the answer away.
 #
@@ -148,8 +154,8 @@ by_hand = {"loss": bayes.malt(loss[0]), "ratio": p[0] / usual}
 #
 # ## What to use with what you have
 #
-# One thing about the target decides: whether it knows its members by heart, all right and with losses near zero. An attacker who trains references by its recipe sees it on
-# these.
+# One thing about the target decides: whether it knows its members by heart, all right and with losses near zero. References trained by its
+# recipe show it.
 
 # %% tags=["hide-input"]
 results.show_table(exhibits.guide_table(choices), name="compare-guide")
@@ -164,16 +170,24 @@ results.show_table(exhibits.guide_table(choices), name="compare-guide")
 # %%
 shared = study.sharing(banks, targets, draws)
 unsure = study.right_not_sure()  # networks beside the banks
-of_unsure, _ = study.attack_case(unsure, len(unsure.game.members) // 2, [compared],
+of_unsure, _ = study.attack_case(unsure, len(unsure.game.members) // 2,
+                                 [compared, unsure.game.references],
                                  ["RMIA", "BaVarIA"], draws, step=1)
+zero = replace(shown["heart-2"], share=0.0)  # RMIA's a, with one reference
+of_zero, _ = study.attack_case(zero, targets, [1], ["RMIA, offline"], draws)
+one_spread = study.with_one_spread(heart, targets, compared, draws)
 
 # %% tags=["hide-input"]
 by_rate = pd.concat([study.at_rates(frame), study.with_most(study.at_rates(frame))])
-results.name({f"unsure-{attack.lower()}": metrics.estimate(of_unsure, attack, study.METRICS[1]).interval((0.0, 1.0)) for attack in ("RMIA", "BaVarIA")}
-             | {"unsure-right": unsure.accuracy[:, 0].mean()}, ".1%")
+results.name({f"unsure-{attack.lower()}": metrics.estimate(of_unsure, attack, study.METRICS[1], references=compared).interval((0.0, 1.0)) for attack in ("RMIA", "BaVarIA")}
+             | {"unsure-right": unsure.accuracy[:, 0].mean(), "zero": metrics.estimate(of_zero, "RMIA, offline", study.METRICS[1]).interval((0.0, 1.0))}
+             | {f"one-spread-{word}": metrics.estimate(one_spread, study.ONE_SPREAD, study.METRICS[1], data=shown[word].name).interval((0.0, 1.0))
+                for word in ("heart", "heart-2")}, ".1%")
+results.name({"unsure-most": unsure.game.references, "authors-a": shown["heart-2"].share}, "g")
+results.name({"unsure-lead": 100 * study.lead(of_unsure, "RMIA", "BaVarIA", unsure.name, unsure.game.references)}, ".1f")
 results.name({"unsure-loss": study.member_loss(unsure), "heart-loss": max(study.member_loss(case) for case in heart)}, ".3f")
 rules.show_settings(
-    "compare", {"K1": "RMIA less LiRA, two references", "K3": "LiRA, own spreads, less RMIA, most references",
+    "compare", {"K1": "RMIA less LiRA, one reference of each kind", "K3": "LiRA, own spreads, less RMIA, most references",
                 "K7": "calibrated loss less loss, one reference", "K10": "a reference that shares half less one that shares nothing"},
     pd.concat([by_rate, study.at_rates(shared)]), name="compare-settings")
 
@@ -185,32 +199,36 @@ rules.show_settings(
 
 # %% [markdown]
 # :::{finding}
-# :claims: K1 reproduced, K3 depends, K5 depends, K7 depends, K15 depends
-# **RMIA, unless networks know their members by heart.** With two references it is ahead of LiRA in every setting: on {ours}`first` it finds {ours}`two-rmia`, LiRA
-# {ours}`two-lira`. Where networks err on some members RMIA stays ahead but for ResNet-9 with the most references: {ours}`most-rmia`, LiRA {ours}`most-lira`, and with a spread for
-# each record {ours}`most-own`. Where they are right on all of them RMIA's ratio leaves out what the Gaussians see, that a member's answers hardly vary: with {param}`compared` references
-# on {ours}`heart` it finds {ours}`rmia-heart`, BaVarIA {ours}`bavaria-heart`.
+# :claims: K1 reproduced, K3 depends, K5 depends, K7 depends, K15 depends, K21 depends
+# **RMIA; by heart BaVarIA from about eight references on.** With one reference of each kind RMIA is ahead of LiRA in every setting: on {ours}`first` it finds
+# {ours}`two-rmia`, LiRA {ours}`two-lira`. Where networks err on some members RMIA stays ahead but for ResNet-9 with the most references: {ours}`most-rmia`, LiRA {ours}`most-lira`, and
+# with a spread for each record {ours}`most-own`. Where they know their members by heart BaVarIA less RMIA is, at 1 %, {ours}`lead-two-heart` points on CIFAR-10,
+# {ours}`lead-two-heart-2` on CIFAR-100 and {ours}`lead-two-heart-3` on FashionMNIST with two references, and {ours}`lead-heart`, {ours}`lead-heart-2` and {ours}`lead-heart-3` with
+# {param}`compared`. At 0.1 % it is then ahead for certain on CIFAR-10 alone.
+#
+# LiRA sees that a member's answers vary less, RMIA does not. On {ours}`heart` more than half of LiRA's lead is there without it: RMIA finds {ours}`rmia-heart`, LiRA with one spread for members
+# and others {ours}`one-spread-heart`, with two {ours}`lira-heart`. On {ours}`heart-2` ({ours}`rmia-heart-2`, {ours}`one-spread-heart-2`, {ours}`lira-heart-2`) it needs the two.
 #
 # **BaVarIA is for networks that overfit.** Its paper claims most with few references. Where networks err on some members it is nowhere ahead of LiRA with few, and behind with
 # {param}`compared` on {ours}`first` and ResNet-9. Where they know them by heart it is nowhere behind. Most it gains with two on {ours}`heart-2`, {ours}`two-bavaria` for LiRA's
 # {ours}`two-lira-heart`; on FashionMNIST the two cannot be told apart. We saw this on {ours}`heart-2` first, and asked of the two other sets afterwards.
 #
-# **Right is not enough.** Perceptrons of FashionMNIST beside our banks are right on {ours}`unsure-right` of their members, but not sure: their mean loss there is
-# {ours}`unsure-loss`, that of networks that know them by heart at most {ours}`heart-loss`. RMIA finds {ours}`unsure-rmia` and BaVarIA {ours}`unsure-bavaria`.
+# **Right is not enough.** Perceptrons of FashionMNIST are right on {ours}`unsure-right` of their members, but not sure: their mean loss there is
+# {ours}`unsure-loss`, that of networks that know them by heart at most {ours}`heart-loss`. With {param}`compared` references RMIA finds {ours}`unsure-rmia` and BaVarIA
+# {ours}`unsure-bavaria`; with all {ours}`unsure-most` RMIA's lead is {ours}`unsure-lead` points.
 #
 # **A spread for each record needs many references.** With {param}`compared` it costs LiRA members on every bank, at both rates. It pays with {ours}`most-third`
 # references on ResNet-9, and at 1 % false alarms on {ours}`heart-2`. LiRA's paper advises it from 64 on.
 #
-# **One reference can be worse than none.** On {ours}`heart-2`, whose networks are wrong on most other images, the loss alone finds {ours}`loss-heart-2`, and the calibrated loss
-# {ours}`one-heart-2`: members have a loss of zero there, and a difference adds the noise of the reference. RMIA has no threshold for so few alarms there, for its scores tie. On {ours}`heart` one
-# reference takes the rate from {ours}`loss-heart` to {ours}`one-heart`.
+# **With one reference the calibrated loss can be worse than the loss.** On {ours}`heart-2`, whose networks are wrong on most other images, the loss alone finds {ours}`loss-heart-2`, and the
+# calibrated loss {ours}`one-heart-2`. BaVarIA, offline, finds {ours}`one-bavaria`. RMIA finds {ours}`tied` with its authors' $a =$ {ours}`authors-a`, for its scores tie, and
+# {ours}`zero` with $a = 0$. On {ours}`heart` one reference takes the rate from {ours}`loss-heart` to {ours}`one-heart`.
 # :::
 #
 # ## One more query
 #
-# A record can be asked as it is, mirrored and shifted: LiRA's paper asks 18 times. Networks that were trained on such views may say more by them. We join the answers by
-# the mean of their log odds, for all attacks alike; three recipes of one small network on 1,000 images, which stand beside the banks, also have a Gaussian for each view,
-# as in LiRA's paper.
+# A record can be asked as it is, mirrored and shifted: LiRA's paper asks 18 times. We join the answers by the mean of their log odds, for all attacks alike; three recipes of one
+# small network on 1,000 images, which stand beside the banks, also have a Gaussian for each view, as in LiRA's paper.
 
 # %%
 of_recipes, recipes = study.recipes(draws)
@@ -258,9 +276,8 @@ figures.show(
 #
 # ## Where references come from
 #
-# These references have something that an attacker may lack: they were trained on halves of the very pool that the target's training data come from.
-# Even if a reference does not know the record that is judged, it shares about half of the target's other records. What is that worth? The target's
-# partner shares none of them. Here are both, each as the only reference.
+# These references have something that an attacker may lack: they were trained on halves of the pool that the target's training data come from.
+# Even if a reference does not know the record that is judged, it shares about half of the target's other records. The target's partner shares none.
 
 # %% tags=["hide-input"]
 ends = {"share": (shared["data"].iloc[0], "calibrated loss"), "tested": (shared["data"].iloc[-1], "RMIA, offline")}
@@ -311,14 +328,14 @@ figures.explore(
 #
 # :::{finding}
 # :claims: K1 reproduced, K10 reproduced, K14 checked
-# **What held.** References are what matters. With two of them RMIA finds more members than LiRA, on all banks and at both rates, and RMIA offline is an attack of 2019 with a
+# **What held.** References are what matters. With one of each kind RMIA finds more members than LiRA, on all banks and at both rates. RMIA offline is an attack of 2019 with a
 # constant. References that share the target's pool find more than such as share nothing.
 # :::
 #
 # :::{finding}
-# :claims: K3 depends, K5 depends, K7 depends, K15 depends, K20 depends
-# **What depends.** With many references, which attack is best hangs on the network: mostly RMIA where it errs on some members or is not sure of them, BaVarIA, or LiRA with a
-# spread for each record, where it is. A calibrated loss is no safe choice, and more queries are none unless training showed such views.
+# :claims: K3 depends, K5 depends, K7 depends, K15 depends, K20 depends, K21 depends
+# **What depends.** Which attack is best hangs on the network: mostly RMIA where it errs on some members or, with up to {param}`compared` references, is not sure of them; by heart BaVarIA from about
+# eight on, or with many LiRA with a spread for each record. A calibrated loss is no safe choice, and more queries are none unless training showed such views.
 # :::
 #
 # Shadow models are in [the first chapter](bayes.ipynb), attacks that are told the other members in [that on the inverse Hessian](iha.ipynb), curvature in
@@ -336,8 +353,8 @@ figures.explore(
 # ````{solution} compare-exercise-frontier
 # :class: dropdown
 # The 0-1 attack and MALT: whoever has the loss of the true label has no other outputs. Add one model that was trained without the record. With it the
-# calibrated loss, the soft minimum and RMIA find several times what guessing finds, if the target generalises. If it knows its members by heart, MALT
-# alone finds many.
+# calibrated loss, the soft minimum and RMIA find several times what guessing finds, if the target generalises. If it knows its members by heart and is
+# wrong on most other records, MALT alone finds many: {ours}`loss-heart-2:value` on {ours}`heart-2`, but {ours}`loss-heart:value` on {ours}`heart`.
 # ````
 #
 # ````{exercise} Double the references, halve the targets

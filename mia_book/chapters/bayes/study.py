@@ -12,13 +12,14 @@ from scipy.special import expit, gammaln
 from mia_book.chapters.bayes import theory
 from mia_book.chapters.bayes.measure import design, three_way_split
 from mia_book.evidence import settings
+from mia_book.evidence.results import NOT_RUN
 from mia_book.evidence.settings import Attack
 from mia_lib import metrics, signals
 from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.errors import MiaError
 from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
-from mia_lib.published import Bank
+from mia_lib.published import Bank, load
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 PAPER_AUGMENTATIONS = ("none", "shift", "crop")  # of Table 3, from weak to strong
@@ -161,6 +162,61 @@ IN_SETTINGS = {
 }
 
 
+MEMORISED = "curvature/memorised"  # networks that know their images of CIFAR-100 by heart
+
+
+def title_of(name: str) -> str:
+    """Name of a published bank in figures and tables of settings."""
+    return "cifar100-by-heart" if name == MEMORISED else name.removeprefix("bank/")
+
+
+def load_bank(name: str) -> Bank:
+    """A published bank, with the log odds of one query as `margin`, which that of `MEMORISED` has under another name."""
+    bank = load(name)
+    if "margin" in bank.arrays:
+        return bank
+    arrays = {"margin": bank.true[..., 0], "members": bank.members}
+    return Bank(name, bank.parameters, arrays, bank.manifests)
+
+
+def worst_fit(bank: Bank) -> dict[str, float]:
+    """The model with the highest mean loss on its own members: its number, "model", its "accuracy" and "loss" on them, and the
+    "median loss" of all models."""
+    members, loss = bank.members, signals.loss_of(bank.margin.astype(float))
+    losses = np.array([row[own].mean() for row, own in zip(loss, members, strict=True)])
+    model = int(losses.argmax())
+    return {
+        "model": model,
+        "accuracy": float(bank.correct[model][members[model]].mean()),
+        "loss": float(losses[model]),
+        "median loss": float(np.median(losses)),
+    }
+
+
+def lead(
+    frame: pd.DataFrame, attack: str, other: str, data: str, references: int
+) -> metrics.Interval | str:
+    """By how many points an attack is more accurate than another in a setting, or "not run"."""
+    rows = frame[(frame["data"] == data) & (frame["references"] == references)]
+    if rows.empty:
+        return NOT_RUN
+    ahead, behind = (metrics.estimate(rows, name, "accuracy") for name in (attack, other))
+    return (100 * (ahead - behind)).interval()
+
+
+def lead_without(bank: Bank, model: int, targets: int, references: int) -> metrics.Interval | str:
+    """By how many points MAST is more accurate than MALT in the setting of a bank without a model
+    and its partner, or "not run" where too few models are left."""
+    kept = np.flatnonzero(np.arange(len(bank)) // 2 != model // 2)
+    if references > len(kept) - 2:
+        return NOT_RUN
+    arrays = {name: array[kept] for name, array in bank.arrays.items()}
+    rest = {"rest": Bank(bank.name, bank.parameters, arrays, bank.manifests)}
+    attacks = {name: IN_SETTINGS[name] for name in ("MAST", "MALT")}
+    frame, _ = settings.attack_banks(rest, [references], targets, attacks, ("accuracy",))
+    return lead(frame, "MAST", "MALT", "rest", references)
+
+
 def thresholds(game: Game, attack: str | Callable) -> np.ndarray:
     """The threshold against each target that is best against the attacker's own models, [T].
 
@@ -301,6 +357,12 @@ def complement(bank: Bank, targets: int, draws: int = 100) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
+
+
+def share_of_false_alarms(loss: np.ndarray, members: np.ndarray, threshold: float) -> float:
+    """Of the errors of one threshold on the losses of one target, [N], the share that are non-members below it."""
+    called = loss < threshold
+    return float((called & ~members).sum() / max(1, (called != members).sum()))
 
 
 def mean_losses(bank: Bank) -> pd.DataFrame:

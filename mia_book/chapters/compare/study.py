@@ -375,6 +375,43 @@ def attack_case(
     ), scores
 
 
+ONE_SPREAD = "LiRA, one spread for members and others"
+
+
+def one_spread(view: View) -> np.ndarray:
+    """LiRA's score, up to a factor, with one spread for members and others, [N]: it cannot see
+    that the answers of members vary less."""
+    odds, (of_references, knows) = view.own(LOG_ODDS), view.references(LOG_ODDS)
+    with_it, without_it = (of_references.mean(0, where=kind) for kind in (knows, ~knows))
+    return (with_it - without_it) * (odds - (with_it + without_it) / 2)
+
+
+def with_one_spread(
+    cases: Sequence[Case], targets: int, count: int, draws: int = 20
+) -> pd.DataFrame:
+    """Study "one spread": TPR at 1 % FPR of `ONE_SPREAD` on each case, with `count` references,
+    half of them with the record."""
+    games = {
+        case.name: replace(case.game, targets=range(0, 2 * targets, 2), references=count)
+        for case in cases
+    }
+    frames = [
+        game.frame({ONE_SPREAD: one_spread}, [METRICS[1]], draws, study="one spread", data=name)
+        for name, game in games.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def lead(frame: pd.DataFrame, attack: str, other: str, data: str, count: int) -> metrics.Interval:
+    """By how much an attack's TPR at 1 % FPR is above another's, with `count` references, from the
+    frame of `attack_case`."""
+    ahead, behind = (
+        metrics.estimate(frame, name, METRICS[1], data=data, references=count)
+        for name in (attack, other)
+    )
+    return (ahead - behind).interval()
+
+
 def at_rates(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows about the TPR, with the FPR in a column `rate`, so that a claim can be asked at each."""
     rows = frame[frame["metric"].isin(RATES)]

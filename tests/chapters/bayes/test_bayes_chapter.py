@@ -262,6 +262,40 @@ def test_the_picture_of_the_idea_counts_who_one_threshold_can_tell_apart():
     ).all() and separated.any()
 
 
+def test_errors_of_one_threshold_are_false_alarms_or_misses():
+    loss, members = np.array([0.1, 0.2, 0.3, 2.0, 3.0]), np.array([True, False, False, True, False])
+    assert study.share_of_false_alarms(loss, members, 1.0) == pytest.approx(2 / 3)
+    assert study.share_of_false_alarms(loss[:1], members[:1], 1.0) == 0  # no error at all
+
+
+def test_a_network_that_failed_in_training_is_named_and_its_pair_left_out():
+    bank = toy_bank(1.0, n=4000)
+    margin = bank.margin.copy()
+    margin[4][bank.members[4]] -= 3  # one network, on its members alone
+    odd = bank_of(**bank.arrays | {"margin": margin})
+    fit, loss = study.worst_fit(odd), signals.loss_of(margin.astype(float))
+    assert fit["model"] == 4 and fit["loss"] > 2 * fit["median loss"]
+    assert fit["loss"] == pytest.approx(loss[4][bank.members[4]].mean())
+    left = bank_of(**{name: np.delete(array, [4, 5], axis=0) for name, array in odd.arrays.items()})
+    attacks = {name: study.IN_SETTINGS[name] for name in ("MAST", "MALT")}
+    frame, _ = settings.attack_banks({"left": left}, [6], 8, attacks, ("accuracy",))
+    found = study.lead_without(odd, 4, 8, 6)
+    assert found == study.lead(frame, "MAST", "MALT", "left", 6)
+    assert found.value == pytest.approx(
+        100 * (value(frame, "MAST", "accuracy") - value(frame, "MALT", "accuracy"))
+    )
+    assert study.lead(frame, "MAST", "MALT", "elsewhere", 6) == "not run"
+    assert study.lead_without(odd, 5, 8, 10) == "not run"
+
+
+def test_networks_that_know_their_images_by_heart_have_the_log_odds_of_one_query():
+    bank = study.load_bank(study.MEMORISED)
+    assert study.title_of(study.MEMORISED) == "cifar100-by-heart"
+    assert study.title_of("bank/fashion-mlp") == "fashion-mlp"
+    assert bank.margin.shape == bank.members.shape == (32, 4000)
+    assert (bank.margin[bank.members] > 0).mean() > 0.998 > (bank.margin[~bank.members] > 0).mean()
+
+
 def test_theorems_hold_to_rounding_and_the_remark_on_heat_is_no_theorem():
     frame, errors = study.theorems(seed=1, worlds=60)
     of_theory = frame[frame["study"] == "theory"].set_index(["attack", "metric"])["value"]

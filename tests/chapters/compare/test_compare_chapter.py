@@ -181,3 +181,37 @@ def test_recipes_differ_in_augmentation_and_in_length_alone():
     )
     rows = frame[(frame["augmentation"] == "none") & (frame["epochs"] == 20)]
     assert metrics.estimate(rows, "LiRA", "auc").values[1] == pytest.approx(value)
+
+
+def test_one_spread_is_lira_whose_variances_are_alike():
+    case = study.of_bank("cifar10_by_heart", RECORDS, 10)
+    frame = study.with_one_spread([case], 4, 6, draws=4)
+    odds, both = case.game.values[registry.LOG_ODDS], case.game.references_of(2, 6)
+    knows = case.game.members[both]
+    inside, outside = (
+        np.array([np.mean(odds[both][kind[:, i], i]) for i in range(RECORDS)])
+        for kind in (knows, ~knows)
+    )
+    score = ((odds[2] - outside) ** 2 - (odds[2] - inside) ** 2) / 2
+    assert_allclose(study.one_spread(case.game.view(2, 6)), score, rtol=1e-6, atol=1e-6)
+    value = metrics.tpr_at_fpr(score, case.game.members[2], 0.01)
+    assert frame["data"].unique().tolist() == [case.name]
+    assert metrics.estimate(frame, study.ONE_SPREAD, study.METRICS[1]).values[1] == pytest.approx(
+        value
+    )
+
+
+def test_a_lead_is_the_paired_difference_at_one_percent(attacked):
+    frame, scores = attacked
+    members = load("bank/cifar10-small", 20).members[: 2 * TARGETS : 2, :RECORDS]
+    rates = {
+        name: np.mean(
+            [
+                metrics.tpr_at_fpr(score, own, 0.01)
+                for score, own in zip(scores[8][name], members, strict=True)
+            ]
+        )
+        for name in ("RMIA", "LiRA")
+    }
+    found = study.lead(frame, "RMIA", "LiRA", "CIFAR-10", 8)
+    assert found.value == pytest.approx(rates["RMIA"] - rates["LiRA"]) and found.low < found.high
