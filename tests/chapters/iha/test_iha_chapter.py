@@ -253,7 +253,9 @@ def test_references_know_all_records_but_one(case):
     areas = frame[frame["study"] == "left out"]
     assert {"IHA", "LiRA", "L-attack", "LiRA-L", "LiRA-L, both sides"} < set(areas["attack"])
     pairs = set(frame.loc[frame["study"] == "agreement", "attack"])
-    assert pairs == {f"{one} and {two}" for one in ("LiRA", "IHA") for two in ("L-attack", "LiRA-L")}
+    assert pairs == {
+        f"{one} and {two}" for one in ("LiRA", "IHA") for two in ("L-attack", "LiRA-L")
+    }
 
 
 def test_networks_trained_together_are_those_trained_one_by_one():
