@@ -128,13 +128,14 @@ def table_4(frame: pd.DataFrame) -> pd.DataFrame:
 
 def by_stop(frame: pd.DataFrame) -> Figure:
     """AUC with a reference that is stopped after so many epochs, before and after calibration, a panel a score, the paper's on
-    the right; and the spread of difficulty and the noise of training of such references."""
+    the right; what the chapter's law predicts for the loss; and the spread of difficulty and the noise of training of such
+    references."""
     rows = frame[(frame["study"] == "stopped") & (frame["attack"] != "model")]
     rows = metrics.summary(rows, ["score", "attack", "stopped", "metric"])
     rows["panel"] = "AUC, " + rows["score"]
     law = rows["attack"] == "law"
+    rows.loc[law | (rows["attack"] == study.BY_LAW), ["low", "high"]] = np.nan
     rows.loc[law, "attack"], rows.loc[law, "panel"] = rows["metric"], "spread (nats)"
-    rows.loc[law, ["low", "high"]] = np.nan
     theirs = printed("table2").query(
         "metric == 'auc' and data == 'CIFAR-10' and attack != 'Cal.-F'"
     )

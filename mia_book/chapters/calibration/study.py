@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, ndtr, ndtri
 
+from mia_book.evidence import settings
 from mia_book.evidence.settings import Attack
 from mia_book.publishing.banks import where_measured
-from mia_lib import metrics
+from mia_lib import metrics, published
 from mia_lib.attacks import baselines, calibration, registry
 from mia_lib.errors import MiaError
 from mia_lib.game import Game
@@ -27,15 +28,19 @@ SIGNALS = {"loss": "margin", "gradient norm": "gradient", "confidence": "top"}
 MODELS = {"Cal.": "scratch", "Cal.-F": "forgetting"}  # what calibrates
 RATIO, RECALL = 10, 0.05  # non-members to a member, and the recall, at which precision is judged
 METRICS = ("auc", "tpr_at_fpr=0.01")
+RMIA, AUTHORS = "RMIA, offline", "RMIA, offline, authors' a"
+BY_LAW = "Cal., by the law"
 IN_SETTINGS = {
     "Cal.": Attack("calibrated loss"),
-    "RMIA, offline": Attack("RMIA, offline", learned=True),
-    "RMIA, offline, a = 0.3": Attack("RMIA, offline"),
+    RMIA: Attack("RMIA, offline", learned=True),
     "MAST (midpoint)": Attack("MAST (best split)", options={"estimator": "middle"}),
     "LiRA": Attack("LiRA"),
 }
 BEFORE = {"Orig": Attack("MALT"), "Cal.": IN_SETTINGS["Cal."]}
 
+
+# networks that know their records by heart, on which calibration is asked once more
+BY_HEART = {"tanh-cnn": "bayes/table2", "cifar100-by-heart": "curvature/memorised"}
 
 OTHER_IMAGES = ("mnist", "cifar100")  # of Tables 1 to 3, shown as far as they are published
 
@@ -97,14 +102,22 @@ def left_out_mean(private: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.stack([means[row] for row in private])
 
 
-def with_references(plays: Bank, several: bool = False) -> dict[tuple[str, str], np.ndarray]:
+def authors_a(bank: Bank) -> float:
+    """RMIA's constant as its authors set it for the data set of a bank; that of CIFAR-10 for sets that they do not name."""
+    return registry.AUTHORS_A.get(bank.parameters.get("dataset"), registry.OFFLINE_A)
+
+
+def with_references(
+    plays: Bank, several: bool = False, metric: str = METRICS[1]
+) -> dict[tuple[str, str], np.ndarray]:
     """Scores by the very references that "Cal." has: (score, attack) -> [T, N].
 
     With one reference, or with the means over several, LiRA ranks as the difference of log odds and RMIA as a ratio of
-    probabilities. RMIA's constant is the one with which it finds most at 1 % false alarms in the next two plays.
+    probabilities. RMIA's constant is the one that is best by the metric in the next two plays, or that of its authors.
 
     Args:
         plays: of `measure`. several: whether references of other plays serve, too, in which a record was private.
+        metric: by which the scores are to be judged.
     """
     scores = {}
 
@@ -120,11 +133,17 @@ def with_references(plays: Bank, several: bool = False) -> dict[tuple[str, str],
     scores["loss", "LiRA, offline"] = odds - usual(others)
     own, typical = expit(odds), usual(expit(others))
     tiny = np.finfo(float).tiny  # for a record to which references give probability 0
-    ratio = np.stack([own / np.maximum((1 + a) * typical + 1 - a, tiny) for a in registry.SHARES])
-    rates = np.stack([metrics.tpr_at_fpr(each, plays.members, 0.01) for each in ratio])
-    elsewhere = sum(np.roll(rates, -step, 1) for step in range(1, min(3, len(plays))))
-    best = np.take_along_axis(ratio, elsewhere.argmax(0)[None, :, None], 0)
-    scores["loss", "RMIA, offline"] = best[0]
+
+    def ratio(a: float) -> np.ndarray:
+        return own / np.maximum((1 + a) * typical + 1 - a, tiny)
+
+    tried = {f"{a:g}": ratio(a) for a in registry.SHARES}
+    judged = by_target(tried, plays.members, (metric,), shared=False)["estimate"]
+    found = np.stack([estimate.values for estimate in judged])
+    elsewhere = sum(np.roll(found, -step, 1) for step in range(1, min(3, len(plays))))
+    best = np.take_along_axis(np.stack([*tried.values()]), elsewhere.argmax(0)[None, :, None], 0)
+    scores["loss", RMIA] = best[0]
+    scores["loss", AUTHORS] = ratio(authors_a(plays))
     return scores
 
 
@@ -132,24 +151,49 @@ def in_plays(
     plays: Bank, data: str, several: bool, names: Sequence[str] = METRICS, own: bool = False
 ) -> pd.DataFrame:
     """Study "settings": scores of `with_references` on plays, by the columns data, references (about how many left a record
-    out), own (whether it is the paper's own regime) and score; `names` are of metrics."""
-    found, count = with_references(plays, several), 1
+    out), own (whether it is the paper's own regime) and score; `names` are of metrics, for each of which RMIA's constant is
+    learned."""
+    count = 1
     if several:
         left_out = plays.private.sum(0)
         count = round(float(np.average(left_out, weights=left_out)))
     where = {"study": "settings", "data": data, "references": count, "own": own}
-    frames = [
-        by_target(
-            {attack: each for (of, attack), each in found.items() if of == name},
-            plays.members,
-            names,
-            shared=False,
-            score=name,
-            **where,
-        )
-        for name in SIGNALS
-    ]
+    frames = []
+    for metric in names:
+        found = with_references(plays, several, metric)
+        for name in SIGNALS:
+            of_score = {attack: each for (of, attack), each in found.items() if of == name}
+            frames.append(
+                by_target(of_score, plays.members, (metric,), shared=False, score=name, **where)
+            )
     return pd.concat(frames, ignore_index=True)
+
+
+def on_banks(
+    banks: Mapping[str, Bank], references: Sequence[int], targets: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`settings.attack_banks` with `IN_SETTINGS`, and RMIA with its authors' constant for the data set of each bank."""
+    played = [
+        settings.attack_banks(
+            {name: bank},
+            references,
+            targets,
+            IN_SETTINGS | {AUTHORS: Attack("RMIA, offline", options={"a": authors_a(bank)})},
+            METRICS,
+        )
+        for name, bank in banks.items()
+    ]
+    return tuple(pd.concat(frames, ignore_index=True) for frames in zip(*played, strict=True))
+
+
+def by_heart() -> dict[str, Bank]:
+    """The banks of `BY_HEART`, by name, with their log odds as `margin`."""
+    banks = {name: published.load(piece) for name, piece in BY_HEART.items()}
+    for name, bank in banks.items():
+        if "true" in bank.arrays:  # of so many views, the first of them the record as it is
+            arrays = {"margin": bank.true[..., 0], "members": bank.members}
+            banks[name] = Bank(bank.name, bank.parameters, arrays, bank.manifests)
+    return banks
 
 
 def attack_plays(plays: Bank, data: str) -> pd.DataFrame:
@@ -283,7 +327,8 @@ def by_stop(plays: Bank, stopped: Bank, data: str) -> pd.DataFrame:
 
     Returns:
         "Orig" and "Cal." by the columns score and stopped: "at its best" or a number of epochs; attack "model" has the
-        accuracy of a reference on its own records and on others, "law" the spread of difficulty and the noise of training.
+        accuracy of a reference on its own records and on others, "law" the spread of difficulty and the noise of training,
+        `BY_LAW` the AUC after calibration that follows from them.
     """
     stops, frames = ["at its best", *map(str, stopped.parameters["stops"])], []
     where = {"study": "stopped", "data": data}
@@ -297,7 +342,9 @@ def by_stop(plays: Bank, stopped: Bank, data: str) -> pd.DataFrame:
             frames.append(by_target(by, plays.members, METRICS, shared=False, **at))
             if name == "loss":
                 law = difficulty_and_noise(of_records(plays.private, each)[None], plays.private)
-                frames.append(by_repetition({"law": law}, **at))
+                before = float(np.mean(metrics.auc(own, plays.members)))
+                predicted = {BY_LAW: {"auc": auc_by_law(before, **law)}}
+                frames.append(by_repetition({"law": law} | predicted, **at))
     for stop, right in zip(stops[1:], np.moveaxis(stopped.accuracy, (1, 2), (0, 1)), strict=True):
         fit = dict(zip(("train_accuracy", "test_accuracy"), right, strict=True))
         frames.append(by_repetition({"model": fit}, score="none", stopped=stop, **where))
@@ -323,6 +370,19 @@ def difficulty_and_noise(scores: np.ndarray, known: np.ndarray | None = None) ->
     noise = squares / (len(scores) * (count - 1).sum())
     spread = means.var(1, ddof=1).mean() - noise * np.mean(1 / count)
     return {"difficulty": float(np.sqrt(max(spread, 0.0))), "noise": float(np.sqrt(noise))}
+
+
+def auc_by_law(before: float, difficulty: float, noise: float, references: int = 1) -> float:
+    """AUC after calibration by so many references that the chapter's law has for an AUC `before`, the spread of difficulty
+    over records and the noise of training."""
+    ratio = (difficulty**2 + noise**2) / (noise**2 * (1 + 1 / references))
+    return float(ndtr(ndtri(before) * np.sqrt(ratio)))
+
+
+def law_of_bank(bank: Bank) -> dict[str, float]:
+    """`difficulty_and_noise` of the loss on a bank, from the models that were not trained on a record."""
+    rows = bank.trained[: settings.JUDGED]
+    return difficulty_and_noise(score("loss", bank.margin[:, rows])[None], ~bank.members[:, rows])
 
 
 # ---------------------------------------------------------------------------------------------------------- label-only attacks

@@ -218,9 +218,10 @@ def pairs_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def quarters_figure(frame: pd.DataFrame) -> Figure:
     """Members (filled) and others (hollow) that two scores of the regression call in each quarter of the records, the
-    hardest predicted first, a panel for each case."""
+    hardest for references first, a panel for each case."""
+    rows = frame[(frame["study"] == "quarters") & (frame["attack"] == XY)]
     shown = metrics.summary(
-        frame[frame["study"] == "quarters"].astype({"quarter": int}),
+        rows[rows["sorted"] == "references"].astype({"quarter": int}),
         ["data", "score", "quarter", "attack", "metric"],
     )
     titles = list(shown["data"].unique())
@@ -238,7 +239,7 @@ def quarters_figure(frame: pd.DataFrame) -> Figure:
         axis.yaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g} %")
         drawing.ticks(axis.xaxis, [1, 2, 3, 4], ["hardest", "2nd", "3rd", "easiest"])
     for axis in axes[-(len(titles) // rows) :]:
-        axis.set_xlabel("quarter of the records, as predicted")
+        axis.set_xlabel("quarter of the records, for references")
     drawing.legend(figure, 2)
     return figure
 
@@ -351,6 +352,10 @@ def numbers(
             return "an unknown share"
         return metrics.estimate(rows, attack, metric).interval()
 
+    def found_by(data: str, score: str):
+        where = {"n": few, "rate": "1 %", "data": data, "score": score}
+        return metrics.estimate(frame, LIRA, "tpr", study="attacks", **where)
+
     cases = {"": first, "large-": large, "table-": table}
     keys = {
         "marginal": (MARGINAL, 0, POSITION),
@@ -362,6 +367,7 @@ def numbers(
         "one-calibrated": (ONE, 1, CALIBRATED),
         "four": (LIRA, 4, POSITION),
         "few": (LIRA, few, POSITION),
+        "few-calibrated": (LIRA, few, CALIBRATED),
     }
     one = {"rate": "1 %"}
     rates = {
@@ -374,18 +380,35 @@ def numbers(
         for name in (SAME, MOVED)
     }
     rates |= {
-        f"{word}-{metric}-{place}": find(
-            first, XY, metric, study="quarters", score=score, quarter=q
+        f"{case}{word}-{metric}-{place}": find(
+            data, attack, metric, study="quarters", sorted=by, score=score, quarter=q
         )
-        for word, score in (("position", POSITION), ("loss", CALIBRATED))
+        for case, data in cases.items()
+        for word, attack, score, by in (
+            ("position", XY, POSITION, "references"),
+            ("loss", XY, CALIBRATED, "references"),
+            ("lira", LIRA, POSITION, "references"),
+            ("predicted", XY, POSITION, "prediction"),
+        )
         for metric in ("tpr", "fpr")
         for place, q in (("hard", 1), ("easy", 4))
+    }
+    known = {
+        f"{case}{word}-correlation": find(data, attack, "correlation", study="difficulty")
+        for case, data in cases.items()
+        for word, attack in (("xy", XY), ("references", LIRA))
     }
     rates |= {f"{case}fit": find(data, "model", "others") for case, data in cases.items()}
     shares = {
         f"{case}agree{name}": find(data, "pairs", "agreement", rate=rate, protocol=SAME)
         for case, data in cases.items()
         for name, rate in (("", "1 %"), ("-low", "0.1 %"))
+    }
+    gains = {
+        f"{case}loss-less-position": 100
+        * (found_by(data, CALIBRATED) - found_by(data, POSITION)).interval()
+        for case, data in cases.items()
+        if not isinstance(rates[f"{case}few-tpr"], str)
     }
     aucs = {
         f"table-{name}-auc": find(table, attack, "auc", n=1, score=POSITION)
@@ -425,6 +448,8 @@ def numbers(
     made = [
         (rates, ".1%"),
         (shares, ".0%"),
+        (known, ".2f"),
+        (gains, ".1f"),
         (aucs, ".3f"),
         (loss, ".4f"),
         (theirs, ".1f"),

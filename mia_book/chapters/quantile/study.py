@@ -41,6 +41,7 @@ SCORES = POSITION, DIFFERENCE, CALIBRATED = "position", "log odds", "loss"
 HARDEST, AS_IT_IS = "position, hardest quarter", "score as it is, hardest quarter"
 CHOSEN = "chosen on another model"
 FAR = 1e6  # behind all scores
+FEW = 8  # references with which the paper compares most
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 RATES = (0.01, 0.001)  # nominal ones, of thresholds
 RATE_NAMES = ("1 %", "0.1 %")
@@ -474,33 +475,62 @@ def pairs(frame: pd.DataFrame, counts: Sequence[int]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
+def difficulty(case: Case, target: int, few: int) -> np.ndarray:
+    """Mean log odds [n] of the judged records under references that left them out; the lower, the harder. The first `few`
+    references are put aside for attacks, unless there are no more."""
+    records = case.split(target).judged
+    references = case.game.references_of(target)
+    others = references[few:] if few < len(references) else references
+    margin, dealt = case.margin[others][:, records], case.dealt[others][:, records]
+    return np.average(margin.astype(float), 0, ~dealt)
+
+
 def quarters(case: Case, scores: Mapping[tuple, np.ndarray], members: np.ndarray) -> pd.DataFrame:
-    """Study "quarters": rates "tpr" and "fpr" of the regression's scores in each `quarter` of the records, at the one
-    threshold that gives 1 % FPR over all. Records are sorted by the mean that is predicted, the hardest first.
+    """Study "quarters": rates "tpr" and "fpr" of the regression's scores, and of LiRA's with at most `FEW` references, in
+    each `quarter` of the records, the hardest first, at the one threshold that gives 1 % FPR over all. Column `sorted` says
+    by what: "prediction", the regression's own mean, or "references", the `difficulty` by other references than LiRA's.
+
+    Study "difficulty": over non-members, "correlation" of their scores with the mean that the regression predicts, and, as
+    attack LiRA, with the `difficulty`.
 
     Args:
         scores, members: of `attacks`.
     """
+    counts = sorted(n for name, n, _ in scores if name == LIRA)
+    few = max((n for n in counts if n <= FEW), default=counts[0])
     rows: dict[tuple, dict] = {}
+    known: dict[str, list] = {XY: [], LIRA: []}
+    attacks = [(XY, 1), (LIRA, few)]
     for t, target in enumerate(case.targets if XY in case.regressions else ()):
-        mean, is_member = case.predicted(XY, target)[0], members[t]
-        quarter = np.digitize(mean, np.quantile(mean[~is_member], [0.25, 0.5, 0.75]))
-        for score, q in product((POSITION, CALIBRATED), range(4)):
-            own = scores[XY, 1, score][t]
-            bar = np.quantile(own[~is_member], 0.99, method="higher")
-            for metric, side in (("tpr", is_member), ("fpr", ~is_member)):
-                share = (own[side & (quarter == q)] > bar).mean()
-                rows.setdefault((score, q + 1), {}).setdefault(metric, []).append(share)
+        is_member, own = members[t], case.margin[target, case.split(target).judged]
+        means = {"prediction": case.predicted(XY, target)[0]}
+        means["references"] = difficulty(case, target, few)
+        for name, mean in zip(known, means.values(), strict=True):
+            known[name].append(np.corrcoef(mean[~is_member], own[~is_member])[0, 1])
+        for (by, mean), attack, score in product(means.items(), attacks, (POSITION, CALIBRATED)):
+            quarter = np.digitize(mean, np.quantile(mean[~is_member], [0.25, 0.5, 0.75]))
+            each = scores[*attack, score][t]
+            called = each > np.quantile(each[~is_member], 0.99, method="higher")
+            for q, (metric, side) in product(range(4), (("tpr", is_member), ("fpr", ~is_member))):
+                share = called[side & (quarter == q)].mean()
+                key = (by, *attack, score, q + 1)
+                rows.setdefault(key, {}).setdefault(metric, []).append(share)
+    where = {"data": case.data, "kind": case.kind}
     frames = [
         by_repetition(
-            {XY: {metric: np.array(values) for metric, values in one.items()}},
+            {name: {metric: np.array(values) for metric, values in one.items()}},
             study="quarters",
-            data=case.data,
+            sorted=by,
+            n=n,
             score=score,
             quarter=q,
+            **where,
         )
-        for (score, q), one in rows.items()
+        for (by, name, n, score, q), one in rows.items()
     ]
+    if frames:
+        values = {name: {"correlation": np.array(each)} for name, each in known.items()}
+        frames.append(by_repetition(values, study="difficulty", **where))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 

@@ -98,6 +98,36 @@ def test_with_one_reference_calibration_is_mast_and_ranks_as_offline_lira_and_rm
     assert falls.count(False) == 1  # with the constant that was learned, and no other
 
 
+def test_the_constant_is_learned_for_the_metric_that_is_judged_and_its_authors_stands_beside():
+    plays = plays_of(plays=4, noise=1.5)
+    by_metric = {metric: study.with_references(plays, metric=metric) for metric in study.METRICS}
+    ratio = [
+        np.exp(-signals.loss_of(plays.target_margin))
+        / ((1 + a) * np.exp(-signals.loss_of(plays.scratch_margin[:, 0])) + 1 - a)
+        for a in registry.SHARES
+    ]
+    frame = study.in_plays(plays, "toy", False)
+    for metric, scores in by_metric.items():
+        judge = metrics.auc if metric == "auc" else lambda s, m: metrics.tpr_at_fpr(s, m, 0.01)
+        found = np.array([[judge(s[t], plays.members[t]) for t in range(4)] for s in ratio])
+        best = found[:, 1] + found[:, 2]  # of the next two plays
+        assert_allclose(scores["loss", study.RMIA][0], ratio[best.argmax()][0])
+        assert of(frame, study.RMIA, metric, score="loss")[0] == found[best.argmax(), 0]
+    assert_allclose(by_metric["auc"]["loss", study.AUTHORS], ratio[1])  # of CIFAR-10
+    assert study.authors_a(Bank("toy", {"dataset": "cifar100"}, {}, [])) == 0.6
+
+
+def test_the_law_predicts_what_made_up_scores_do_and_not_more():
+    plays = plays_of(spread=1.0, noise=0.6, n=4000, gap=1.0)
+    own, other = plays.target_margin, plays.scratch_margin[:, 0]
+    before, after = (np.mean(metrics.auc(score, plays.members)) for score in (own, own - other))
+    assert study.auc_by_law(before, 1.0, 0.6) == pytest.approx(after, abs=0.01)
+    assert study.auc_by_law(0.6, 1.0, 1.0) == pytest.approx(0.6)  # noise as large as difficulty
+    assert study.auc_by_law(0.6, 0.5, 1.0) < 0.6 < study.auc_by_law(0.6, 0.5, 1.0, 8)
+    law = study.law_of_bank(bank_of(0.0, models=12)[0])
+    assert law["noise"] < law["difficulty"]
+
+
 def test_references_of_other_plays_serve_where_a_record_was_private_and_the_constant_is_learned_elsewhere():
     plays, rng = plays_of(plays=4, n=100), np.random.default_rng(3)
     private = np.stack([rng.permutation(np.arange(200) < 100) for _ in range(4)])
@@ -208,7 +238,7 @@ def test_tables_stand_beside_the_papers_numbers():
     assert cell.value == pytest.approx(73.1)
     assert table.loc[("CIFAR-10", "gap"), "Orig, paper"].value == pytest.approx(66.3)
     assert table.loc[("CIFAR-10", "gap"), "Cal."] == results.DASH
-    assert len(exhibits.today(study.in_plays(plays_of(), "toy", False)).columns) == 2
+    assert exhibits.today(study.in_plays(plays_of(), "toy", False)).shape == (5, 2)
     assert exhibits.table_2(frame, "accuracy").loc[
         ("CIFAR-10", "gap"), "Orig, paper"
     ].value == pytest.approx(66.4)

@@ -210,12 +210,29 @@ def test_the_lower_loss_goes_with_more_members_or_not():
 
 def test_quarters_share_one_threshold():
     frame = study.quarters(CASE, SCORES, MEMBERS)
+    known = frame[frame["study"] == "difficulty"].set_index("attack")["value"]
+    frame = frame[frame["study"] == "quarters"]
     assert set(frame["quarter"]) == {1, 2, 3, 4}
-    rates = frame.pivot_table("value", "quarter", ["score", "metric"])
-    assert rates.xs("fpr", axis=1, level=1).mean().to_numpy() == pytest.approx(0.01, abs=0.002)
-    assert (rates[POSITION, "fpr"] < 0.02).all() and rates[CALIBRATED, "fpr"].loc[
-        1
-    ] > 0.02  # hard ones
+    rates = frame.pivot_table("value", "quarter", ["sorted", "attack", "score", "metric"])
+    called = rates.xs("fpr", axis=1, level="metric")
+    assert called.mean().to_numpy() == pytest.approx(0.01, abs=0.002)
+    own = called["prediction", XY]
+    assert (own[POSITION] < 0.02).all() and own[CALIBRATED].loc[1] > 0.02  # hard ones
+    # the regression knows half of the difficulty: what is easier than it predicts is called by mistake
+    assert called["references", XY, POSITION].loc[1] < 0.005
+    assert called["references", XY, POSITION].loc[4] > 0.02
+    assert (called["references", LIRA, POSITION] < 0.02).all()
+    assert known[XY] < 0.75 < 0.9 < known[LIRA]
+
+
+def test_difficulty_is_told_by_references_that_no_attack_has():
+    target, few = CASE.targets[3], 8
+    records, others = CASE.split(target).judged, CASE.game.references_of(target)
+    assert not {*others[few:]} & {*CASE.game.references_of(target, few), target, target + 1}
+    out = [m for m in others[few:] if not CASE.dealt[m, records[5]]]
+    by_hand = np.mean([CASE.margin[m, records[5]] for m in out])
+    assert study.difficulty(CASE, target, few)[5] == pytest.approx(by_hand)
+    assert study.difficulty(CASE, target, len(others)).shape == (len(records),)  # none is left
 
 
 def test_references_of_another_architecture():
