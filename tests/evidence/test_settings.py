@@ -148,6 +148,6 @@ def test_a_setting_is_in_the_papers_regime_only_if_the_run_is(monkeypatch):
         found = rules.judge("bayes", "C11", frame, run)
         assert (found.verdict, found.data, found.settings[0].own) == ("reproduced", data, own)
         rules.show_settings("bayes", {"C11": "lead", "A5": "LiRA"}, frame, "lead", run)
-        assert ("Hollow: the paper." in shown[-1]["caption"]) == own
+        assert ("hollow: the paper" in shown[-1]["caption"]) == own
         counts = "lead, stands in 1 of 1 settings; LiRA, stands in 0 of 0 settings."
         assert shown[-1]["alt"].endswith(counts)
