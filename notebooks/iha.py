@@ -376,8 +376,6 @@ figures.explore(
 #
 # **What depends.** More training data leak less by AUC, but from {ours}`members-fewest` to {ours}`members-middle` members IHA finds *more* at one false alarm in a hundred. It agrees with LiRA hardly
 # more than by chance, at many false alarms more with the plain loss.
-#
-# **What is open.** Whether parameters say more than *losses* to those who know as much (Section 4.4) is not measured.
 # :::
 #
 # ## Exercises
