@@ -19,8 +19,8 @@
 #
 # **An auditor who has a model, how it was trained and all training records but one can test that one without training anything. On {ours}`last-name` this
 # test has an AUC of {ours}`iha-last:value`, as in the paper; LiRA, which is told nothing of the other records, {ours}`lira-last:value` with {ours}`references`
-# reference models. The paper's constants are not the best: with those that the auditor's own models suggest, the AUC is {ours}`gain-last` points higher there, and
-# {ours}`gain-table` points on {ours}`table-name`.**
+# reference models. On {ours}`table-name` references that know these records have {ours}`known-calibrated:value`, and the test {ours}`known-iha:value`. With constants
+# that the auditor's own models suggest, it is {ours}`gain-last` and {ours}`gain-table` points higher.**
 
 # %% tags=["parameters", "hide-input"]
 datasets: list[str] = ["mnist", "fashion_mnist", "location30"]  # one column each (see `mia data ls`) [data set; not empty]
@@ -519,7 +519,7 @@ figures.show(exhibits.epochs_figure(trained), name="iha-epochs")
 # %% tags=["hide-input"]
 others_known = study.others_known(cases[-1], left_out_targets, make)
 left_out = study.left_out(cases[-1], others_known, draws)
-results.name({f"known-{short}": number(left_out, name, metric, study="left out") if len(left_out) else "not measured" for short, name, metric in (
+results.name({f"known-{short}": number(left_out, name, metric, study="left out") if len(left_out) else results.NOT_RUN for short, name, metric in (
     ("iha", "IHA", "auc"), ("lira", "LiRA", "auc"), ("calibrated", study.CALIBRATED_L, "auc"), ("quarter", study.QUARTER, "auc"), ("sides", study.BOTH_SIDES, "auc"), ("alone", study.ALONE, "auc"), ("shift", "log odds", "shift"), ("spread", "log odds", "spread"))}, ".3f")
 count, each = (0, 0) if others_known is None else (others_known.parameters[name] for name in ("count", "references"))
 results.name({"known-records": count, "known-references": each, "known-networks": f"{(count + 1) * each * left_out_targets:,}"})
