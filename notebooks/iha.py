@@ -19,7 +19,7 @@
 #
 # **An auditor who has a model, how it was trained and all training records but one can test that one without training anything. On {ours}`last-name` this
 # test has an AUC of {ours}`iha-last:value`, as in the paper; LiRA, which is told nothing of the other records, {ours}`lira-last:value` with {ours}`references`
-# reference models. On {ours}`table-name` references that know these records have {ours}`known-calibrated:value`, and the test {ours}`known-iha:value`. With constants
+# reference models. On {ours}`table-name` references that know these records have {ours}`known-sides:value` at best, the test {ours}`known-iha:value`. With constants
 # that the auditor's own models suggest, it is {ours}`gain-last` and {ours}`gain-table` points higher.**
 
 # %% tags=["parameters", "hide-input"]
@@ -370,7 +370,7 @@ figures.explore(
 # :claims: C6 reproduced, C7 reproduced, C8 reproduced, C8s reproduced, C9 contradicted, C10 reproduced, C11 depends, C12 reproduced, C15 reproduced, C16 depends, A4 depends
 # **What held.** IHA has the paper's AUC. Conjugate gradients give the scores of the exact inverse, $I_1$ and $I_2$
 # carry nearly all of the signal, and one Hessian costs less than 128 reference models. Who knows less finds less. And to who knows all other records, parameters tell more than
-# losses: on {ours}`table-name` {ours}`known-iha:value` and {ours}`known-calibrated:value` ({numref}`iha-section-4-4`).
+# losses: on {ours}`table-name` {ours}`known-iha:value` and at best {ours}`known-sides:value` ({numref}`iha-section-4-4`).
 #
 # **What did not.** The added loss costs a little. On {ours}`table-name` a low rank is better than damping.
 #

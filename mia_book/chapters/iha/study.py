@@ -43,7 +43,7 @@ BOTH = "IHA and LiRA"
 # with references that know all other records
 L_ATTACK, LIRA_L = "L-attack", "LiRA-L"
 CALIBRATED_L, BOTH_SIDES = "L-attack, calibrated", "LiRA-L, both sides"
-QUARTER = f"{CALIBRATED_L}, a quarter of them"
+QUARTER = f"{CALIBRATED_L}, a quarter of references"
 # rows of Table 4
 TERMS = {
     "I1": ("I1",),
