@@ -369,7 +369,7 @@ figures.explore(
 # :::{finding}
 # :claims: C6 reproduced, C7 reproduced, C8 reproduced, C8s reproduced, C9 contradicted, C10 reproduced, C11 depends, C12 reproduced, C15 reproduced, C16 depends, A4 depends
 # **What held.** IHA has the paper's AUC. Conjugate gradients give the scores of the exact inverse, $I_1$ and $I_2$
-# carry nearly all of the signal, and one Hessian costs less than 128 reference models. Who knows less finds less. And to who knows all other records, parameters tell more than
+# carry nearly all of the signal, and one Hessian costs less than 128 reference models. Who knows less finds less. At equal knowledge parameters tell more than
 # losses: on {ours}`table-name` {ours}`known-iha:value` and at best {ours}`known-sides:value` ({numref}`iha-section-4-4`).
 #
 # **What did not.** The added loss costs a little. On {ours}`table-name` a low rank is better than damping.
