@@ -576,6 +576,7 @@ odd_left_out = measurement(
 )(left_out)
 fashion_left_out = measurement(
     "iha/fashion-left-out",
+    edition=2,
     probe=PROBE | {"count": 6, "references": 2},
     block=8,
     chunk=1,
