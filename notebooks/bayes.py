@@ -56,6 +56,7 @@ import numpy as np
 import pandas as pd
 
 from mia_book.evidence import claims, figures, results, rules, settings
+from mia_book.publishing import banks as measured
 from mia_lib import attacks, data, drawing, membership, metrics, signals, training
 from mia_lib.attacks import baselines, bayes
 from mia_book.chapters.bayes import exhibits, measure, study, theory
@@ -275,7 +276,7 @@ results.show_table(exhibits.table_two(table_2), name="bayes-table-2")
 # {ours}`other-banks` published banks.
 
 # %%
-others = {study.title_of(name): study.load_bank(name) for name in setting_banks}
+others = {study.title_of(name): measured.load_bank(name) for name in setting_banks}
 banks = {"Table 2": bank} | others
 asked, constants = settings.attack_banks(
     banks, setting_references, setting_targets, study.IN_SETTINGS,

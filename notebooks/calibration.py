@@ -340,7 +340,8 @@ results.show_table(exhibits.today(in_regime), name="calibration-today")
 there = {name.removeprefix("bank/"): published.load(name)
          for name in setting_banks}
 asked, constants = study.on_banks(there, setting_references, setting_targets)
-knowing = study.by_heart()
+knowing = {name: measured.load_bank(piece)
+           for name, piece in study.BY_HEART.items()}
 before, _ = settings.attack_banks(
     there | knowing, setting_references, setting_targets, study.BEFORE,
     study.METRICS)

@@ -517,11 +517,11 @@ figures.show(exhibits.epochs_figure(trained), name="iha-epochs")
 # Whether attacks find the same members can be asked of any that were run. Each calls members at a given rate of false alarms, and two calls of a member agree or not.
 
 # %% tags=["hide-input"]
-others_known = study.others_known(cases[-1], left_out_targets, make)
-left_out = study.left_out(cases[-1], others_known, draws)
+neighbours = study.neighbours(cases[-1], left_out_targets, make)
+left_out = study.left_out(cases[-1], neighbours, draws)
 results.name({f"known-{short}": number(left_out, name, metric, study="left out") if len(left_out) else results.NOT_RUN for short, name, metric in (
     ("iha", "IHA", "auc"), ("lira", "LiRA", "auc"), ("calibrated", study.CALIBRATED_L, "auc"), ("quarter", study.QUARTER, "auc"), ("sides", study.BOTH_SIDES, "auc"), ("alone", study.ALONE, "auc"), ("shift", "log odds", "shift"), ("spread", "log odds", "spread"))}, ".3f")
-count, each = (0, 0) if others_known is None else (others_known.parameters[name] for name in ("count", "references"))
+count, each = (0, 0) if neighbours is None else (neighbours.parameters[name] for name in ("count", "references"))
 results.name({"known-records": count, "known-references": each, "known-networks": f"{(count + 1) * each * left_out_targets:,}"})
 results.show_table(exhibits.section_4_4(left_out), name="iha-section-4-4")
 results.show_table(exhibits.table_5(pd.concat([attacked, left_out])), name="iha-table-5")
@@ -644,7 +644,7 @@ own = {case.name: any(claims.regime("iha", of_set, {of_set: case.regime}) == cla
 all_results["own"] = all_results["data"].map(own)
 about = {claim["exhibit"]: last.regime for claim in claims.claims("iha").values()}
 about |= dict.fromkeys(["Table 2, images", "Table 3", "Table 8"], first.regime)
-about["Section 4.4"] = cases[-1].regime | {"left_out": others_known is not None}
+about["Section 4.4"] = cases[-1].regime | {"left_out": neighbours is not None}
 results.name({"slope": number(theorems, "SGD", "slope")}, ".2f")
 verdicts = rules.judge_all("iha", all_results, about)
 rules.show_settings(

@@ -14,7 +14,7 @@ import numpy as np
 
 from mia_book.publishing import catalogue
 from mia_lib.errors import check_choice, check_whole
-from mia_lib.published import Bank
+from mia_lib.published import Bank, load
 
 # of the small banks; see `models_of`
 RECIPE = {
@@ -195,6 +195,15 @@ def where_measured(name: str, models: int, make: bool = False, /, **parameters) 
     ):
         return None
     return measurement(models, **parameters)
+
+
+def load_bank(name: str) -> Bank:
+    """A published bank with its log odds of one query as `margin`, where others have those of several views as `true`."""
+    bank = load(name)
+    if "margin" in bank.arrays:
+        return bank
+    arrays = {"margin": bank.true[..., 0], "members": bank.members}
+    return Bank(name, bank.parameters, arrays, bank.manifests)
 
 
 def in_processes(function: Callable, tasks: list[tuple], label: str) -> list:

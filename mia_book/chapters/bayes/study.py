@@ -19,7 +19,7 @@ from mia_lib.attacks import baselines, bayes, calibration, registry
 from mia_lib.errors import MiaError
 from mia_lib.game import Game, View
 from mia_lib.metrics import by_repetition, by_target
-from mia_lib.published import Bank, load
+from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01", "tpr_at_fpr=0.001")
 PAPER_AUGMENTATIONS = ("none", "shift", "crop")  # of Table 3, from weak to strong
@@ -168,15 +168,6 @@ MEMORISED = "curvature/memorised"  # networks that know their images of CIFAR-10
 def title_of(name: str) -> str:
     """Name of a published bank in figures and tables of settings."""
     return "cifar100-by-heart" if name == MEMORISED else name.removeprefix("bank/")
-
-
-def load_bank(name: str) -> Bank:
-    """A published bank, with the log odds of one query as `margin`, which that of `MEMORISED` has under another name."""
-    bank = load(name)
-    if "margin" in bank.arrays:
-        return bank
-    arrays = {"margin": bank.true[..., 0], "members": bank.members}
-    return Bank(name, bank.parameters, arrays, bank.manifests)
 
 
 def worst_fit(bank: Bank) -> dict[str, float]:

@@ -15,7 +15,7 @@ from scipy.special import expit, ndtr, ndtri
 from mia_book.evidence import settings
 from mia_book.evidence.settings import Attack
 from mia_book.publishing.banks import where_measured
-from mia_lib import metrics, published
+from mia_lib import metrics
 from mia_lib.attacks import baselines, calibration, registry
 from mia_lib.errors import MiaError
 from mia_lib.game import Game
@@ -184,16 +184,6 @@ def on_banks(
         for name, bank in banks.items()
     ]
     return tuple(pd.concat(frames, ignore_index=True) for frames in zip(*played, strict=True))
-
-
-def by_heart() -> dict[str, Bank]:
-    """The banks of `BY_HEART`, by name, with their log odds as `margin`."""
-    banks = {name: published.load(piece) for name, piece in BY_HEART.items()}
-    for name, bank in banks.items():
-        if "true" in bank.arrays:  # of so many views, the first of them the record as it is
-            arrays = {"margin": bank.true[..., 0], "members": bank.members}
-            banks[name] = Bank(bank.name, bank.parameters, arrays, bank.manifests)
-    return banks
 
 
 def attack_plays(plays: Bank, data: str) -> pd.DataFrame:

@@ -220,7 +220,7 @@ def left_out(
     """Reference models for attacks that know all other records (section 4.4).
 
     For each record R models are trained on the target's training set without it, and R on that set with it. One of the two is
-    the set itself, whose models all records share; the r-th references of all records have one seed, see `each_turned`.
+    the set itself, whose models all records share; the r-th of all records have one seed, see `log_odds_of_neighbours`.
 
     Args:
         recipe: as for `game`. count: records of each target, half of them members. references: R.
@@ -251,7 +251,9 @@ def left_out(
             for number in range(target * references, (target + 1) * references)
         ]
         log_odds = np.stack(
-            in_processes(each_turned, tasks, f"references of target {target}, a record turned")
+            in_processes(
+                log_odds_of_neighbours, tasks, f"references of target {target}, a record turned"
+            )
         )
         turned, same = log_odds[:, range(len(chosen)), range(len(chosen))], log_odds[:, -1]
         kept.append(
@@ -266,7 +268,9 @@ def left_out(
     return {name: np.stack([one[name] for one in kept]) for name in kept[0]}
 
 
-def each_turned(pool, members: np.ndarray, chosen: np.ndarray, config, seed: int) -> np.ndarray:
+def log_odds_of_neighbours(
+    pool, members: np.ndarray, chosen: np.ndarray, config, seed: int
+) -> np.ndarray:
     """Log odds of records under networks each of which has the membership of one of them turned, as by
     `membership.leave_one_out`, and under one that was trained on `members` themselves.
 
@@ -557,30 +561,14 @@ fashion_partial = measurement(
     **FASHION,
     fractions=[0.2, 0.8],
 )(partial)
+LEFT_OUT = {"block": 8, "chunk": 1, "count": 100, "references": 20}
+LEFT_OUT_PROBE = {"count": 6, "references": 2}
 location_left_out = measurement(
-    "iha/location-left-out",
-    probe=PROBE | {"count": 6, "references": 2},
-    block=8,
-    chunk=1,
-    count=100,
-    references=20,
-    **LOCATION,
+    "iha/location-left-out", probe=PROBE | LEFT_OUT_PROBE, **LOCATION, **LEFT_OUT
 )(left_out)
-odd_left_out = measurement(
-    "iha/odd-left-out",
-    probe=ODD_PROBE | {"count": 6, "references": 2},
-    block=8,
-    chunk=1,
-    count=100,
-    references=20,
-)(left_out)
+odd_left_out = measurement("iha/odd-left-out", probe=ODD_PROBE | LEFT_OUT_PROBE, **LEFT_OUT)(
+    left_out
+)
 fashion_left_out = measurement(
-    "iha/fashion-left-out",
-    edition=2,
-    probe=PROBE | {"count": 6, "references": 2},
-    block=8,
-    chunk=1,
-    count=100,
-    references=20,
-    **FASHION,
+    "iha/fashion-left-out", edition=2, probe=PROBE | LEFT_OUT_PROBE, **FASHION, **LEFT_OUT
 )(left_out)

@@ -616,7 +616,7 @@ def conjugate(case: Case, draws: int = 60) -> pd.DataFrame:
     return concat_rows([judged, by_repetition(solver, **where)])
 
 
-def others_known(case: Case, targets: int, make: bool = True) -> Bank | None:
+def neighbours(case: Case, targets: int, make: bool = True) -> Bank | None:
     """References that know all other records, of so many targets of a case, at most: `measure.left_out`. Arguments as for
     `measured`; None for no targets."""
     known = case.audit.parameters

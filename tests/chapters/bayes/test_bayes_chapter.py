@@ -9,6 +9,7 @@ from toys import toy_bank
 
 from mia_book.chapters.bayes import exhibits, measure, study, theory
 from mia_book.evidence import settings
+from mia_book.publishing.banks import load_bank
 from mia_lib import membership, metrics, signals
 from mia_lib.attacks import baselines, bayes
 from mia_lib.errors import MiaError
@@ -289,7 +290,7 @@ def test_a_network_that_failed_in_training_is_named_and_its_pair_left_out():
 
 
 def test_networks_that_know_their_images_by_heart_have_the_log_odds_of_one_query():
-    bank = study.load_bank(study.MEMORISED)
+    bank = load_bank(study.MEMORISED)
     assert study.title_of(study.MEMORISED) == "cifar100-by-heart"
     assert study.title_of("bank/fashion-mlp") == "fashion-mlp"
     assert bank.margin.shape == bank.members.shape == (32, 4000)

@@ -243,7 +243,7 @@ def test_references_know_all_records_but_one(case):
     targets, pool, rows = measure.targets(range(1), RECIPE)
     is_member, chosen = targets.members[0], rows[found.place[0]]
     config = replace(targets.config, seed=targets.config.seed + 21)
-    log_odds = measure.each_turned(pool, is_member, chosen, config, seed_of(config, 0))
+    log_odds = measure.log_odds_of_neighbours(pool, is_member, chosen, config, seed_of(config, 0))
     for k in range(6):
         turned, same = found.out_margin[0, 0, k], found.in_margin[0, 0, k]
         if not found.members[0, k]:
@@ -263,7 +263,7 @@ def test_networks_trained_together_are_those_trained_one_by_one():
     targets, pool, rows = measure.targets(range(1), RECIPE | {"judged": 20})
     members, chosen, config = targets.members[0], np.sort(rows[:5]), targets.config
     assert 0 < members[chosen].sum() < 5
-    together = measure.each_turned(pool, members, chosen, config, seed=3)
+    together = measure.log_odds_of_neighbours(pool, members, chosen, config, seed=3)
     x = models.to_input(pool.x, config.scaling)
     y, joining = torch.from_numpy(pool.y).long(), torch.from_numpy(chosen[~members[chosen]])
     inside = torch.from_numpy(np.flatnonzero(members))
