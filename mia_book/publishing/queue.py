@@ -92,10 +92,9 @@ class Entry(BaseModel, extra="forbid", arbitrary_types_allowed=True):
             return 60 * planned / self.models
         return self.measurement.seconds(1, self.parameters)
 
-    def planned(self, device: str) -> str:
-        """Time, in words, that the queue expects for the models that are missing, on "cpu" or
-        "card"; "" if none is missing or it says nothing."""
-        missing = len(self.missing_models())
+    def planned(self, device: str, missing: int) -> str:
+        """Time, in words, that the queue expects for `missing` models, on "cpu" or "card"; "" if
+        none is missing or it says nothing."""
         if missing and device in self.minutes:
             return duration(60 * self.minutes[device] * missing / self.models)
         return ""
@@ -171,7 +170,7 @@ def table() -> pd.DataFrame:
                 missing,
                 entry.unusual(),
                 here,
-                entry.planned("card"),
+                entry.planned("card", missing),
             )
         )
     return pd.DataFrame(rows, columns="measurement models missing parameters here card".split())
@@ -201,13 +200,13 @@ def page() -> str:
         [
             {
                 "measurement": _cell(entry),
-                "models": len(entry.missing_models()),
-                "petaflop": f"{entry.petaflop * len(entry.missing_models()) / entry.models:.3g}",
-                "two cores": entry.planned("cpu"),
-                "one H100": entry.planned("card"),
+                "models": missing,
+                "petaflop": f"{entry.petaflop * missing / entry.models:.3g}",
+                "two cores": entry.planned("cpu", missing),
+                "one H100": entry.planned("card", missing),
             }
             for entry in queue()
-            if entry.missing_models()
+            if (missing := len(entry.missing_models()))
         ]
     )
     return (
