@@ -200,7 +200,7 @@ def sized(
     usual = models.config
     config = replace(
         usual,
-        epochs=max(usual.epochs, math.ceil(steps / math.ceil(size / usual.batch_size))),
+        epochs=_epochs(usual.epochs, usual.batch_size, size, steps),
         batch_size=min(usual.batch_size, size),
         seed=usual.seed + 11,
     )
@@ -221,6 +221,11 @@ def sized(
         "members": targets.members[:, : len(records)],
         "accuracy": np.average(right, 1, targets.members[:, members.any(0)]).astype(np.float32),
     }
+
+
+def _epochs(epochs: int, batch_size: int, size: int, steps: int) -> int:
+    """Epochs of training on `size` records: the recipe's, or as many as make so many steps."""
+    return max(epochs, math.ceil(steps / math.ceil(size / batch_size)))
 
 
 # On a smooth network, and with a large step: kinks and rounding are each processor's own.
@@ -254,6 +259,13 @@ RANKING_PROBE = {name: value for name, value in SETS_PROBE.items() if name != "a
 
 def _ranking_cost(parameters) -> float:
     return evaluations(parameters, 2 * parameters["iterations"] * (parameters["records"] or 50_000))
+
+
+def _sized_cost(parameters) -> float:
+    """As `evaluations`, of training on `size` records; the ranking is a measurement of its own."""
+    size, asked = parameters["size"], 2 * parameters["iterations"] * parameters["asked"]
+    how = (parameters[name] for name in ("epochs", "batch_size", "size", "steps"))
+    return 3 * size * _epochs(*how) + asked
 
 
 def _query_cost(parameters) -> float:
@@ -355,6 +367,7 @@ memorised_sizes = measurement(
     probe=SIZES_PROBE,
     block=4,
     chunk=2,
+    cost=_sized_cost,
     **BY_HEART | {"records": None, "architecture": WIDE_BY_HEART["architecture"], "steps": 1},
 )(sized)
 sizes = measurement(
@@ -362,6 +375,7 @@ sizes = measurement(
     probe=SIZES_PROBE,
     block=8,
     chunk=2,
+    cost=_sized_cost,
     dataset="cifar100",
     weights="bank/cifar100-small-weights",
 )(sized)
