@@ -200,7 +200,7 @@ def sized(
     usual = models.config
     config = replace(
         usual,
-        epochs=_epochs(usual.epochs, usual.batch_size, size, steps),
+        epochs=epochs_of_size(usual.epochs, usual.batch_size, size, steps),
         batch_size=min(usual.batch_size, size),
         seed=usual.seed + 11,
     )
@@ -223,7 +223,7 @@ def sized(
     }
 
 
-def _epochs(epochs: int, batch_size: int, size: int, steps: int) -> int:
+def epochs_of_size(epochs: int, batch_size: int, size: int, steps: int) -> int:
     """Epochs of training on `size` records: the recipe's, or as many as make so many steps."""
     return max(epochs, math.ceil(steps / math.ceil(size / batch_size)))
 
@@ -265,7 +265,7 @@ def _sized_cost(parameters) -> float:
     """As `evaluations`, of training on `size` records; the ranking is a measurement of its own."""
     size, asked = parameters["size"], 2 * parameters["iterations"] * parameters["asked"]
     how = (parameters[name] for name in ("epochs", "batch_size", "size", "steps"))
-    return 3 * size * _epochs(*how) + asked
+    return 3 * size * epochs_of_size(*how) + asked
 
 
 def _query_cost(parameters) -> float:

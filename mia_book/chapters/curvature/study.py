@@ -6,7 +6,6 @@ a bank is attacked; its partner, which was trained on the other half of the reco
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -15,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from mia_book.chapters.curvature import theory
-from mia_book.chapters.curvature.measure import FLOOR, KINDS, WIDE_BY_HEART
+from mia_book.chapters.curvature.measure import FLOOR, KINDS, WIDE_BY_HEART, epochs_of_size
 from mia_book.evidence.settings import REHEARSALS
 from mia_book.publishing import catalogue
 from mia_book.publishing.banks import where_measured
@@ -472,9 +471,8 @@ def epochs_by_size(
     """Size of a training set -> epochs of its networks, of those of `sizes`, from small to large."""
     epochs = {half: references.parameters["epochs"]}
     for (_, size), bank in targets.items():
-        known = bank.parameters
-        steps = math.ceil(size / known["batch_size"])
-        epochs[size] = max(known["epochs"], math.ceil(known["steps"] / steps))
+        how = (bank.parameters[name] for name in ("epochs", "batch_size"))
+        epochs[size] = epochs_of_size(*how, size, bank.parameters["steps"])
     return dict(sorted(epochs.items()))
 
 
