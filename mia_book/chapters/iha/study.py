@@ -518,10 +518,11 @@ def convergence(
 def sizes(
     case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7; study "leak": the same by each two sizes
-    that follow one another, `members`, the metric and the attack `of` which they are. Games of fewer records, whose models are
-    trained for as many steps, and the case itself, each with so many targets and twice as many models, judged on its first
-    1,000 records; without a row where no other size is measured.
+    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7, and IHA with the weight decay in I2; study
+    "leak": the paper's three by each two sizes that follow one another, `members`, the metric and the attack `of` which they
+    are; study "decayed leak": the fourth. Games of fewer records, whose models are trained for as many steps, and the case
+    itself, each with so many targets and twice as many models, judged on its first 1,000 records, the fourth on as many of
+    these as have what it needs; without a row where no other size is measured.
 
     Args:
         counts: records of the other games. make, recipe: as for `convergence`.
@@ -532,11 +533,11 @@ def sizes(
     for count in counts:
         own = {"records": count, "epochs": steps // math.ceil(count // 2 / batch), "judged": 1000}
         games.append(measured(targets, 2 * targets, True, make, **recipe | own))
-    few = (
+    own = (
         replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
         for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
     )
-    games = [*filter(None, games), Case(case.name, *few)]
+    games = [*filter(None, games), Case(case.name, *own)]
     frames = []
     for game in games if len(games) > 1 else []:
         each = {
@@ -544,12 +545,16 @@ def sizes(
             LIRA: lira_scores(game)[LIRA],
             IHA: scores(game, game.audit.members),
         }
-        where = {"study": "sizes", "data": case.name, "size": game.n}
-        frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, **where))
-    for few, many in pairwise(frames):
-        rows = by_metric(concat_rows([few, many])).rename(columns={"attack": "of"})
+        few = first_records(game, game.audit.inverse.shape[1])
+        decayed = {DECAY: scores(few, few.audit.members, few=True, stationary=True)}
+        where = {"draws": draws, "study": "sizes", "data": case.name, "size": game.n}
+        both = (each, game.audit.members), (decayed, few.audit.members)
+        frames.append(concat_rows(by_target(*pair, METRICS[:2], **where) for pair in both))
+    for fewer, more in pairwise(frames):
+        rows = by_metric(concat_rows([fewer, more])).rename(columns={"attack": "of"})
+        rows["study"] = np.where(rows["of"] == DECAY, "decayed leak", "leak")
         ends = "{:,} to {:,}".format(*rows["size"].unique())
-        frames = [*frames, rows.assign(study="leak", attack="leak", members=ends)]
+        frames = [*frames, rows.assign(attack="leak", members=ends)]
     return concat_rows(frames)
 
 

@@ -371,10 +371,15 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
     }
     sized = study.sizes(case, [40], 3, True, 10, **GAME, damping=2.0)
     assert asked[-1] == (3, 6, 40, 36) and sized["size"].unique().tolist() == [20, 60]
-    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA", "leak"}
+    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA", study.DECAY, "leak"}
+    decayed = metrics.estimate(sized, study.DECAY, "auc", study="sizes", size=60)
+    own = metrics.estimate(trained, study.DECAY, "auc", epochs=12)  # of the same records
+    assert_allclose(decayed.values, own.values)
+    assert set(sized.loc[sized["study"] == "decayed leak", "of"]) == {study.DECAY}
+    assert set(sized.loc[sized["study"] == "leak", "of"]) == {"LOSS", "LiRA", "IHA"}
     assert set(sized["members"].dropna()) == {"20 to 60"}
     assert {len(number.values) for number in sized["estimate"]} == {3}
-    assert len(exhibits.table_7(sized)) == 6
+    assert len(exhibits.table_7(sized)) == 8
 
 
 def test_the_stationary_law_and_the_odds_have_their_rows_and_costs_are_counted_of_the_case(
