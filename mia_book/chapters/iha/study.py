@@ -43,7 +43,7 @@ BOTH = "IHA and LiRA"
 # with references that know all other records
 L_ATTACK, LIRA_L = "L-attack", "LiRA-L"
 CALIBRATED_L, BOTH_SIDES = "L-attack, calibrated", "LiRA-L, both sides"
-QUARTER = f"{CALIBRATED_L}, a quarter of references"
+HALF, QUARTER = (f"{BOTH_SIDES}, {part} of references" for part in ("half", "a quarter"))
 # rows of Table 4
 TERMS = {
     "I1": ("I1",),
@@ -633,8 +633,9 @@ def neighbours(case: Case, targets: int, make: bool = True) -> Bank | None:
 
 def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFrame:
     """Study "left out": attacks that know all other records, on the same records (section 4.4), and by how much they agree,
-    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record.
-    Attack "log odds" has by how much a record shifts its own, and their spread over seeds, medians over records."""
+    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record,
+    all of them, half and a quarter. Attack "log odds" has by how much a record shifts its own, and their spread over seeds,
+    medians over records."""
     if references is None:
         return pd.DataFrame({"study": []})
     flags, game, played = case.audit.members, game_of(case), []
@@ -652,16 +653,16 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
         )
         nobody = np.zeros(without.shape, bool)
         loss, losses = signals.loss_of(own), signals.loss_of(without)
-        both, known = np.vstack([without, within]), np.vstack([nobody, ~nobody])
         played.append(
             {name: score[t, place] for name, score in audits.items()}
             | {
                 LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
                 L_ATTACK: baselines.attack_r(loss, losses, nobody),
                 CALIBRATED_L: calibration.calibrate(-loss, -losses),
-                QUARTER: calibration.calibrate(-loss, -losses[: max(1, len(losses) // 4)]),
                 LIRA_L: baselines.lira_offline(own, without, nobody),
-                BOTH_SIDES: baselines.lira_online(own, both, known),
+                BOTH_SIDES: scores_of_both_sides(own, without, within),
+                HALF: scores_of_both_sides(own, without, within, 2),
+                QUARTER: scores_of_both_sides(own, without, within, 4),
             }
         )
     each = {name: np.stack([one[name] for one in played]) for name in played[0]}
@@ -679,6 +680,16 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
     agreed = agreement(each, members, LIRA, (L_ATTACK, LIRA_L), RATES[1:], **where)
     # of these two `agreement` on all records tells more
     return concat_rows([areas, noise, agreed[agreed["attack"] != f"{IHA} and {LIRA}"]])
+
+
+def scores_of_both_sides(
+    own: np.ndarray, without: np.ndarray, within: np.ndarray, part: int = 1
+) -> np.ndarray:
+    """LiRA-L of both sides, by the first 1 / `part` of the references [R, K] of a side, at least two."""
+    count = max(2, len(without) // part)
+    nobody = np.zeros((count, len(own)), bool)
+    both = np.vstack([without[:count], within[:count]])
+    return baselines.lira_online(own, both, np.vstack([nobody, ~nobody]))
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:

@@ -252,10 +252,19 @@ def test_references_know_all_records_but_one(case):
     frame = study.left_out(case, found, draws=10)
     areas = frame[frame["study"] == "left out"]
     assert {"IHA", "LiRA", "L-attack", "LiRA-L", "LiRA-L, both sides"} < set(areas["attack"])
+    assert {study.HALF, study.QUARTER} < set(areas["attack"])
     pairs = set(frame.loc[frame["study"] == "agreement", "attack"])
     assert pairs == {
         f"{one} and {two}" for one in ("LiRA", "IHA") for two in ("L-attack", "LiRA-L")
     }
+
+
+def test_a_part_of_both_sides_is_the_first_of_each_and_at_least_two():
+    own, without, within = np.split(np.random.default_rng(0).normal(size=(17, 20)), [1, 9])
+    score = study.scores_of_both_sides
+    for part, count in ((1, 8), (2, 4), (4, 2), (8, 2)):
+        expected = score(own[0], without[:count], within[:count])
+        assert_allclose(score(own[0], without, within, part), expected)
 
 
 def test_networks_trained_together_are_those_trained_one_by_one():
