@@ -43,7 +43,7 @@ BOTH = "IHA and LiRA"
 # with references that know all other records
 L_ATTACK, LIRA_L = "L-attack", "LiRA-L"
 CALIBRATED_L, BOTH_SIDES = "L-attack, calibrated", "LiRA-L, both sides"
-QUARTER = f"{CALIBRATED_L}, a quarter of references"
+HALF, QUARTER = (f"{BOTH_SIDES}, {part} of references" for part in ("half", "a quarter"))
 # rows of Table 4
 TERMS = {
     "I1": ("I1",),
@@ -518,10 +518,11 @@ def convergence(
 def sizes(
     case: Case, counts: Sequence[int], targets: int, make: bool = True, draws: int = 60, /, **recipe
 ) -> pd.DataFrame:
-    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7; study "leak": the same by each two sizes
-    that follow one another, `members`, the metric and the attack `of` which they are. Games of fewer records, whose models are
-    trained for as many steps, and the case itself, each with so many targets and twice as many models, judged on its first
-    1,000 records; without a row where no other size is measured.
+    """Study "sizes": LOSS, LiRA and IHA by `size` of the training set, Table 7, and IHA with the weight decay in I2; study
+    "leak": the paper's three by each two sizes that follow one another, `members`, the metric and the attack `of` which they
+    are; study "decayed leak": the fourth. Games of fewer records, whose models are trained for as many steps, and the case
+    itself, each with so many targets and twice as many models, judged on its first 1,000 records, the fourth on as many of
+    these as have what it needs; without a row where no other size is measured.
 
     Args:
         counts: records of the other games. make, recipe: as for `convergence`.
@@ -532,11 +533,11 @@ def sizes(
     for count in counts:
         own = {"records": count, "epochs": steps // math.ceil(count // 2 / batch), "judged": 1000}
         games.append(measured(targets, 2 * targets, True, make, **recipe | own))
-    few = (
+    own = (
         replace(bank, arrays={name: array[:count] for name, array in bank.arrays.items()})
         for bank, count in ((first.audit, targets), (first.bank, 2 * targets))
     )
-    games = [*filter(None, games), Case(case.name, *few)]
+    games = [*filter(None, games), Case(case.name, *own)]
     frames = []
     for game in games if len(games) > 1 else []:
         each = {
@@ -544,12 +545,16 @@ def sizes(
             LIRA: lira_scores(game)[LIRA],
             IHA: scores(game, game.audit.members),
         }
-        where = {"study": "sizes", "data": case.name, "size": game.n}
-        frames.append(by_target(each, game.audit.members, METRICS[:2], draws=draws, **where))
-    for few, many in pairwise(frames):
-        rows = by_metric(concat_rows([few, many])).rename(columns={"attack": "of"})
+        few = first_records(game, game.audit.inverse.shape[1])
+        decayed = {DECAY: scores(few, few.audit.members, few=True, stationary=True)}
+        where = {"draws": draws, "study": "sizes", "data": case.name, "size": game.n}
+        both = (each, game.audit.members), (decayed, few.audit.members)
+        frames.append(concat_rows(by_target(*pair, METRICS[:2], **where) for pair in both))
+    for fewer, more in pairwise(frames):
+        rows = by_metric(concat_rows([fewer, more])).rename(columns={"attack": "of"})
+        rows["study"] = np.where(rows["of"] == DECAY, "decayed leak", "leak")
         ends = "{:,} to {:,}".format(*rows["size"].unique())
-        frames = [*frames, rows.assign(study="leak", attack="leak", members=ends)]
+        frames = [*frames, rows.assign(attack="leak", members=ends)]
     return concat_rows(frames)
 
 
@@ -628,8 +633,9 @@ def neighbours(case: Case, targets: int, make: bool = True) -> Bank | None:
 
 def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFrame:
     """Study "left out": attacks that know all other records, on the same records (section 4.4), and by how much they agree,
-    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record.
-    Attack "log odds" has by how much a record shifts its own, and their spread over seeds, medians over records."""
+    see `agreement`. LiRA has the models of the bank; "LiRA-L, both sides" also references that were trained on the record,
+    all of them, half and a quarter. Attack "log odds" has by how much a record shifts its own, and their spread over seeds,
+    medians over records."""
     if references is None:
         return pd.DataFrame({"study": []})
     flags, game, played = case.audit.members, game_of(case), []
@@ -647,16 +653,16 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
         )
         nobody = np.zeros(without.shape, bool)
         loss, losses = signals.loss_of(own), signals.loss_of(without)
-        both, known = np.vstack([without, within]), np.vstack([nobody, ~nobody])
         played.append(
             {name: score[t, place] for name, score in audits.items()}
             | {
                 LIRA: registry.score("LiRA, own spreads", game.view(2 * t).on(place)),
                 L_ATTACK: baselines.attack_r(loss, losses, nobody),
                 CALIBRATED_L: calibration.calibrate(-loss, -losses),
-                QUARTER: calibration.calibrate(-loss, -losses[: max(1, len(losses) // 4)]),
                 LIRA_L: baselines.lira_offline(own, without, nobody),
-                BOTH_SIDES: baselines.lira_online(own, both, known),
+                BOTH_SIDES: scores_of_both_sides(own, without, within),
+                HALF: scores_of_both_sides(own, without, within, 2),
+                QUARTER: scores_of_both_sides(own, without, within, 4),
             }
         )
     each = {name: np.stack([one[name] for one in played]) for name in played[0]}
@@ -674,6 +680,16 @@ def left_out(case: Case, references: Bank | None, draws: int = 60) -> pd.DataFra
     agreed = agreement(each, members, LIRA, (L_ATTACK, LIRA_L), RATES[1:], **where)
     # of these two `agreement` on all records tells more
     return concat_rows([areas, noise, agreed[agreed["attack"] != f"{IHA} and {LIRA}"]])
+
+
+def scores_of_both_sides(
+    own: np.ndarray, without: np.ndarray, within: np.ndarray, part: int = 1
+) -> np.ndarray:
+    """LiRA-L of both sides, by the first 1 / `part` of the references [R, K] of a side, at least two."""
+    count = max(2, len(without) // part)
+    nobody = np.zeros((count, len(own)), bool)
+    both = np.vstack([without[:count], within[:count]])
+    return baselines.lira_online(own, both, np.vstack([nobody, ~nobody]))
 
 
 def costs(case: Case, iterations: float) -> pd.DataFrame:

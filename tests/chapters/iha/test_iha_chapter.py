@@ -252,10 +252,19 @@ def test_references_know_all_records_but_one(case):
     frame = study.left_out(case, found, draws=10)
     areas = frame[frame["study"] == "left out"]
     assert {"IHA", "LiRA", "L-attack", "LiRA-L", "LiRA-L, both sides"} < set(areas["attack"])
+    assert {study.HALF, study.QUARTER} < set(areas["attack"])
     pairs = set(frame.loc[frame["study"] == "agreement", "attack"])
     assert pairs == {
         f"{one} and {two}" for one in ("LiRA", "IHA") for two in ("L-attack", "LiRA-L")
     }
+
+
+def test_a_part_of_both_sides_is_the_first_of_each_and_at_least_two():
+    own, without, within = np.split(np.random.default_rng(0).normal(size=(17, 20)), [1, 9])
+    score = study.scores_of_both_sides
+    for part, count in ((1, 8), (2, 4), (4, 2), (8, 2)):
+        expected = score(own[0], without[:count], within[:count])
+        assert_allclose(score(own[0], without, within, part), expected)
 
 
 def test_networks_trained_together_are_those_trained_one_by_one():
@@ -371,10 +380,15 @@ def test_other_epochs_and_sizes_stand_beside_the_case_itself_and_what_nobody_has
     }
     sized = study.sizes(case, [40], 3, True, 10, **GAME, damping=2.0)
     assert asked[-1] == (3, 6, 40, 36) and sized["size"].unique().tolist() == [20, 60]
-    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA", "leak"}
+    assert set(sized["attack"]) == {"LOSS", "LiRA", "IHA", study.DECAY, "leak"}
+    decayed = metrics.estimate(sized, study.DECAY, "auc", study="sizes", size=60)
+    own = metrics.estimate(trained, study.DECAY, "auc", epochs=12)  # of the same records
+    assert_allclose(decayed.values, own.values)
+    assert set(sized.loc[sized["study"] == "decayed leak", "of"]) == {study.DECAY}
+    assert set(sized.loc[sized["study"] == "leak", "of"]) == {"LOSS", "LiRA", "IHA"}
     assert set(sized["members"].dropna()) == {"20 to 60"}
     assert {len(number.values) for number in sized["estimate"]} == {3}
-    assert len(exhibits.table_7(sized)) == 6
+    assert len(exhibits.table_7(sized)) == 8
 
 
 def test_the_stationary_law_and_the_odds_have_their_rows_and_costs_are_counted_of_the_case(
