@@ -18,9 +18,10 @@
 # # Audit your own model
 #
 # **An audit attacks a model with all that is at hand. A random forest of ours gives away its *members*, the records that trained it: of 100 pairs of
-# a member and a stranger, an attack on its probabilities tells {ours}`forest-pairs` apart. But an audit of few records misses much. Of {param}`networks`
-# networks trained with differential privacy {ours}`private-above` leak a little, and an audit like ours would notice {ours}`private-alarms`. A leak
-# that we planted is found in {ours}`found-forests:value` of the audits of forests, and in {ours}`found-networks:value` of those of small networks.**
+# a member and a stranger, an attack on its probabilities tells {ours}`forest-pairs` apart. But without *references*, models trained by the
+# same recipe, an audit misses much. Of {param}`networks` networks trained with differential privacy one like ours notices {ours}`private-alarms` by
+# the loss; with references {ours}`calibrated-alarms` by the calibrated loss, {ours}`offline-alarms` by offline LiRA. A planted leak is found in
+# {ours}`found-forests:value` of the audits of forests, and in {ours}`found-networks:value` of those of small networks.**
 
 # %% tags=["parameters", "hide-input"]
 network_data: str = "fashion_mnist_20k"  # of the networks; images (see `mia data ls`) [data set]
@@ -204,7 +205,7 @@ exhibits.show_report(reports["patients"], "audit-patients")
 # > {ours}`patients-answer` {ours}`patients-low`
 #
 # This forest is right on {ours}`patients-right` of the patients that it never saw, the one on credit on
-# {ours}`forest-right` of its strangers. Where a label follows from the record there is little to learn by heart, which may be why.
+# {ours}`forest-right` of its strangers. Labels that follow from the record leave little to learn by heart, which may be why.
 #
 # ## A network, with a recipe
 #
@@ -279,9 +280,12 @@ results.name({"crops-price": 100 * (of_network(AS_IT_IS) - of_network(CROPS)), "
 results.name({f"{word}-right": metrics.estimate(frame, "model", "accuracy", study="networks", recipe=recipe).interval() for word, recipe in (
     ("stopped", STOPPED), ("private", PRIVATE))}, ".1%")
 above = metrics.estimate(frame, "MALT", "auc", study="networks", recipe=PRIVATE).values > 0.5
-asked = 2 * sum(attack.p is not None for attack in reports["private"].result.attacks) if pair else 1
-results.name({"stopped-epochs": stopped[-1], "private-above": int(above.sum()), "private-alone": study.alarms(many, len(epsilons)), "asked": asked,
-              "private-alarms": study.alarms(many, len(epsilons), asked)})
+asked, of_references = (2 * sum(attack.p is not None for attack in reports[kind].result.attacks) if kind in reports else 1
+                        for kind in ("private", "network"))
+results.name({"stopped-epochs": stopped[-1], "private-above": int(above.sum()), "asked": asked, "asked-references": of_references, "peers": len(many) - 2})
+results.name({name: study.alarms(many, len(epsilons), attack, tests) for name, attack, tests in (
+    ("private-alone", "MALT", 1), ("private-alarms", "MALT", asked), ("calibrated-alarms", "calibrated loss", of_references),
+    ("offline-alarms", "LiRA, offline", of_references))})
 results.show_table(exhibits.networks_table(frame), name="audit-changes")
 
 # %% [markdown]
@@ -335,9 +339,10 @@ for kind in pair:
 # %% [markdown]
 # :::{finding}
 # :claims: A4 reproduced, A5 reproduced
-# **What one audit misses.** Of {param}`networks` networks with the largest $\epsilon$, {ours}`private-above` have an AUC above one half by the loss; the
-# one that we audited is the luckiest. An audit by the loss alone finds {ours}`private-alone`, and {ours}`private-alarms` if the loss is one of
-# {ours}`asked` tests, as in our report.
+# **What an audit without references misses.** Of {param}`networks` networks with the largest $\epsilon$ the loss alone finds {ours}`private-alone`, and
+# {ours}`private-alarms` as one of {ours}`asked` tests, as in our report. Ours is the luckiest by it. With {ours}`peers` of the others as
+# references the calibrated loss finds {ours}`calibrated-alarms` and offline LiRA {ours}`offline-alarms`, each as one of {ours}`asked-references` tests, as in
+# the report with a recipe. So many leak.
 #
 # **The price of privacy.** Against twins trained to the end, privacy lowers the AUC of the loss from {ours}`twin-loss` to {ours}`private-loss` and that of
 # the calibrated loss from {ours}`twin-calibrated` to {ours}`private-calibrated`. It costs {ours}`dp-price` points of accuracy, and {ours}`strict-price` with
@@ -346,7 +351,7 @@ for kind in pair:
 # **Stopping early does about as much, and proves nothing.** Twins stopped after {ours}`stopped-epochs` epochs are right on {ours}`stopped-right:value`, private
 # networks on {ours}`private-right:value`. Their AUC is {ours}`stopped-loss` by the loss and {ours}`stopped-calibrated` by the calibrated loss: at equal accuracy
 # none tells the two trainings apart ({numref}`audit-settings`). At 1 % false alarms the calibrated loss finds {ours}`stopped-tpr` of the stopped networks'
-# members, {ours}`private-tpr` of the private ones'. What DP-SGD adds is the bound, which no audit can see.
+# members, {ours}`private-tpr` of the private ones'. DP-SGD adds the bound.
 # :::
 #
 # ## A test of the audit itself
@@ -379,8 +384,7 @@ results.show_table(exhibits.tested_table(tested), name="audit-tested")
 
 # %% [markdown]
 # Without a leak {ours}`false-forests` of the audits of forests and {ours}`false-networks` of those of small networks raise an alarm; 5 % were
-# allowed. With one, {ours}`found-forests` and {ours}`found-networks` do. So an audit of such networks misses this leak nearly as often as
-# it finds it. The leak makes answers sure, and these networks are sure about many strangers, too.
+# allowed. With one, {ours}`found-forests` and {ours}`found-networks` do. The leak makes answers sure, and these networks are sure about many strangers, too.
 #
 # ## What an audit does not show
 #
@@ -388,7 +392,7 @@ results.show_table(exhibits.tested_table(tested), name="audit-tested")
 # - **One model was attacked.** A report's intervals cover which records were drawn, not which model the same recipe would give tomorrow.
 # - **Members are taken at their word.** If some non-members were trained on after all, every number is too low.
 #
-# To take away: before you believe an audit that found nothing, ask what it could have found, and for the planted leak.
+# To take away: before you believe an audit that found nothing, ask what it could have found, with which references, and for the planted leak.
 #
 # ## Exercises
 #

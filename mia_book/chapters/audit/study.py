@@ -31,12 +31,17 @@ def networks(bank: Bank, recipes: Sequence[str]) -> pd.DataFrame:
     frames = []
     for place, recipe in enumerate(recipes):
         where = {"study": "networks", "recipe": recipe}
-        odds = bank.margin[:, place].astype(float)
-        values = {registry.LOG_ODDS: odds, "loss": np.logaddexp(0, -odds)}
-        game = Game(bank.members, values, {}, range(len(bank)), len(bank) - 2)
+        game = _game(bank, place)
         right = {"model": {"accuracy": bank.right[:, place]}}
         frames += [game.frame(ATTACKS, METRICS, **where), by_repetition(right, **where)]
     return pd.concat(frames, ignore_index=True)
+
+
+def _game(bank: Bank, place: int) -> Game:
+    """The game on every network of a kind, with all others of the kind but its partner as references."""
+    odds = bank.margin[:, place].astype(float)
+    values = {registry.LOG_ODDS: odds, "loss": np.logaddexp(0, -odds)}
+    return Game(bank.members, values, {}, range(len(bank)), len(bank) - 2)
 
 
 def twin_names(bank: Bank) -> list[str]:
@@ -74,11 +79,13 @@ def with_references(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def alarms(bank: Bank, place: int, tests: int = 1) -> int:
-    """How many networks of a kind an audit finds by the AUC of the loss, at a level of 5 % for so many tests together."""
-    pairs = zip(bank.margin[:, place], bank.members, strict=True)
+def alarms(bank: Bank, place: int, attack: str = "MALT", tests: int = 1) -> int:
+    """How many networks of a kind an audit finds by the AUC of an attack, with all others of the kind but a network's partner
+    as references, at a level of 5 % for so many tests together."""
+    game = _game(bank, place)
+    pairs = zip(game.scores([attack])[attack], game.target_members, strict=True)
     level = (1 - CONFIDENCE) / tests
-    return sum(statistics.auc_p(odds, members) < level for odds, members in pairs)
+    return sum(statistics.auc_p(score, members) < level for score, members in pairs)
 
 
 def tested(bank: Bank, kind: str) -> pd.DataFrame:
