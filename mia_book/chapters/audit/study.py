@@ -15,7 +15,8 @@ from mia_lib.metrics import by_repetition
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
-ATTACKS = ("MALT", "calibrated loss", "LiRA")  # on each network, with all others as references
+# on each network, with all others as references
+ATTACKS = ("MALT", "calibrated loss", "BASE", "LiRA")
 # of models trained with canaries; the last leaves next to no noise
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)
 CONFIDENCE = 0.95

@@ -93,10 +93,8 @@ def test_networks_are_attacked_by_the_others_of_their_recipe_without_their_partn
     lost = metrics.estimate(frame, "network", "accuracy", **where)
     assert lost.value == pytest.approx(0.8) and set(frame["promised"]) == {"epsilon 8"}
     assert study.alarms(twins, 0) >= 5 > study.alarms(twins, 1) == 0
-    tests, hits = (
-        10**12,
-        0,
-    )  # a level that one threshold passes more rarely than the calibrated loss
+    # a level that one threshold passes more rarely than the calibrated loss
+    tests, hits = 10**12, 0
     for m in range(6):
         others = [other for other in range(6) if other // 2 != m // 2]
         score = np.mean(loss[others], 0, where=~members[others]) - loss[m]
