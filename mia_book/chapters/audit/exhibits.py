@@ -23,7 +23,6 @@ from mia_lib.audit.report import Report
 
 roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
-TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
 CANARIES = {
     "gradients": "one run, white-box: Dirac canaries",
     "gradients, many runs": "1,000 runs, white-box: a Dirac canary",
@@ -146,7 +145,9 @@ def networks_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "networks"]
     titles = {("model", "accuracy"): "accuracy on non-members"}
     for metric in study.METRICS:
-        titles |= {(name, metric): f"{TITLE_OF[metric]}, {LABELS[name]}" for name in study.ATTACKS}
+        titles |= {
+            (name, metric): f"{study.TITLE_OF[metric]}, {LABELS[name]}" for name in study.ATTACKS
+        }
     return results.percent_table(rows, "recipe", ("attack", "metric"), titles)
 
 

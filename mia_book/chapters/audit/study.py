@@ -15,6 +15,7 @@ from mia_lib.metrics import by_repetition
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
+TITLE_OF = dict(zip(METRICS, ("AUC", "TPR at 1 %"), strict=True))
 # on each network, with all others as references
 ATTACKS = ("MALT", "calibrated loss", "BASE", "LiRA")
 # of models trained with canaries; the last leaves next to no noise
@@ -51,8 +52,8 @@ def twin_names(bank: Bank) -> list[str]:
 
 
 def privacy(frame: pd.DataFrame, stopped: Sequence[str]) -> pd.DataFrame:
-    """Study "privacy": of each private recipe of the study "networks" and of a twin, by `noise`, the AUC of each attack (`by`)
-    and the accuracy, of "network".
+    """Study "privacy": of each private recipe of the study "networks" and of a twin, by `noise`, the "value" of each attack
+    (`by`) by each `measure`, and the accuracy, of "network".
 
     Args:
         frame: of `networks`. stopped: recipe of the `twin` "as accurate" for each private recipe, in their order; the one
@@ -65,7 +66,9 @@ def privacy(frame: pd.DataFrame, stopped: Sequence[str]) -> pd.DataFrame:
             for noise, name in (("without", plain), ("private", promised)):
                 rows = frame[recipe == name]
                 columns = {"study": "privacy", "promised": promised, "twin": twin, "noise": noise}
-                frames.append(rows.assign(**columns, by=rows["attack"], attack="network"))
+                columns |= {"by": rows["attack"], "measure": rows["metric"].map(TITLE_OF)}
+                metric = rows["metric"].replace(dict.fromkeys(METRICS, "value"))
+                frames.append(rows.assign(**columns, attack="network", metric=metric))
     return pd.concat(frames, ignore_index=True) if frames else frame.iloc[:0]
 
 

@@ -88,10 +88,13 @@ def test_networks_are_attacked_by_the_others_of_their_recipe_without_their_partn
     lira = metrics.estimate(beside, "with references", "auc", recipe="twin", by="LiRA").values
     assert_array_equal(lira, metrics.estimate(frame, "LiRA", "auc", recipe="twin").values)
     assert set(beside["attack"]) == {"MALT", "with references"}
-    frame = study.privacy(frame, ["twin"])
+    networks, frame = frame, study.privacy(frame, ["twin"])
     where = {"noise": "without", "by": "model", "twin": "as accurate"}
     lost = metrics.estimate(frame, "network", "accuracy", **where)
     assert lost.value == pytest.approx(0.8) and set(frame["promised"]) == {"epsilon 8"}
+    where = {"noise": "without", "by": "BASE", "twin": "as accurate", "measure": "AUC"}
+    of_base = metrics.estimate(frame, "network", "value", **where).values
+    assert_array_equal(of_base, metrics.estimate(networks, "BASE", "auc", recipe="twin").values)
     assert study.alarms(twins, 0) >= 5 > study.alarms(twins, 1) == 0
     # a level that one threshold passes more rarely than the calibrated loss
     tests, hits = 10**12, 0
