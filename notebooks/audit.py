@@ -305,9 +305,9 @@ results.show_table(exhibits.networks_table(frame), name="audit-changes")
 # alarms, in place of {ours}`plain-tpr:value`. The change costs {ours}`crops-price` points of accuracy; a third of the epochs costs {ours}`fewer-price`
 # and leaves {ours}`fewer-calibrated`. More weight decay helps by the loss alone.
 #
-# **None of these attacks is ahead of BASE**, which ranks as [RMIA](compare.ipynb). Its AUC is above that of the loss with every recipe
+# **None of these attacks has a higher AUC than BASE**, which ranks as [RMIA](compare.ipynb). It is ahead of the loss with every recipe
 # ({numref}`audit-references`). With the strictest privacy the calibrated loss cannot be told from the loss, and online LiRA alone would miss
-# what there is: its AUC is {ours}`strict-lira`, that of the loss {ours}`strict-loss`, of BASE {ours}`strict-base`.
+# what there is: its AUC is {ours}`strict-lira`, the loss has {ours}`strict-loss`, BASE {ours}`strict-base`.
 # :::
 #
 # ## A private model beside its twin
