@@ -23,7 +23,6 @@ from mia_lib.audit.report import Report
 
 roc_figure = reporting.roc_figure  # of a report
 MIME = "application/vnd.mia.audit+json"  # of a whole report
-TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %", "accuracy": "accuracy on non-members"}
 CANARIES = {
     "gradients": "one run, white-box: Dirac canaries",
     "gradients, many runs": "1,000 runs, white-box: a Dirac canary",
@@ -32,7 +31,12 @@ CANARIES = {
     "natural": "one run, black-box: as they come",
     "in theory": "either, in theory",
 }
-LABELS = {"MALT": "loss", "calibrated loss": "calibrated loss", "LiRA": "LiRA"}
+LABELS = {
+    "MALT": "loss",
+    "calibrated loss": "calibrated loss",
+    "BASE": "BASE",
+    "LiRA": "online LiRA",
+}
 
 
 def show_report(report: Report, name: str) -> None:
@@ -141,13 +145,15 @@ def networks_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["study"] == "networks"]
     titles = {("model", "accuracy"): "accuracy on non-members"}
     for metric in study.METRICS:
-        titles |= {(name, metric): f"{TITLE_OF[metric]}, {LABELS[name]}" for name in study.ATTACKS}
+        titles |= {
+            (name, metric): f"{study.TITLE_OF[metric]}, {LABELS[name]}" for name in study.ATTACKS
+        }
     return results.percent_table(rows, "recipe", ("attack", "metric"), titles)
 
 
 def one_by_one(frame: pd.DataFrame, recipes: Sequence[str]) -> Figure:
     """Figure of the AUC of the loss and of the calibrated loss on every network of some recipes, a dot each."""
-    names = [name for name in study.ATTACKS if name != "LiRA"]
+    names = study.ATTACKS[:2]
     figure, axes = drawing.panels([LABELS[name] for name in names], 3.2, sharey=True)
     for axis, name in zip(axes, names, strict=True):
         look = drawing.style_of(name)

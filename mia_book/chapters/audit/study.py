@@ -15,7 +15,9 @@ from mia_lib.metrics import by_repetition
 from mia_lib.published import Bank
 
 METRICS = ("auc", "tpr_at_fpr=0.01")
-ATTACKS = ("MALT", "calibrated loss", "LiRA")  # on each network, with all others as references
+TITLE_OF = dict(zip(METRICS, ("AUC", "TPR at 1 %"), strict=True))
+# on each network, with all others as references
+ATTACKS = ("MALT", "calibrated loss", "BASE", "LiRA")
 # of models trained with canaries; the last leaves next to no noise
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 1e9)
 CONFIDENCE = 0.95
@@ -31,12 +33,17 @@ def networks(bank: Bank, recipes: Sequence[str]) -> pd.DataFrame:
     frames = []
     for place, recipe in enumerate(recipes):
         where = {"study": "networks", "recipe": recipe}
-        odds = bank.margin[:, place].astype(float)
-        values = {registry.LOG_ODDS: odds, "loss": np.logaddexp(0, -odds)}
-        game = Game(bank.members, values, {}, range(len(bank)), len(bank) - 2)
+        game = _game(bank, place)
         right = {"model": {"accuracy": bank.right[:, place]}}
         frames += [game.frame(ATTACKS, METRICS, **where), by_repetition(right, **where)]
     return pd.concat(frames, ignore_index=True)
+
+
+def _game(bank: Bank, place: int) -> Game:
+    """The game on every network of a kind, with all others of the kind but its partner as references."""
+    odds = bank.margin[:, place].astype(float)
+    values = {registry.LOG_ODDS: odds, "loss": np.logaddexp(0, -odds)}
+    return Game(bank.members, values, {}, range(len(bank)), len(bank) - 2)
 
 
 def twin_names(bank: Bank) -> list[str]:
@@ -45,8 +52,8 @@ def twin_names(bank: Bank) -> list[str]:
 
 
 def privacy(frame: pd.DataFrame, stopped: Sequence[str]) -> pd.DataFrame:
-    """Study "privacy": of each private recipe of the study "networks" and of a twin, by `noise`, the AUC of each attack (`by`)
-    and the accuracy, of "network".
+    """Study "privacy": of each private recipe of the study "networks" and of a twin, by `noise`, the "value" of each attack
+    (`by`) by each `measure`, and the accuracy, of "network".
 
     Args:
         frame: of `networks`. stopped: recipe of the `twin` "as accurate" for each private recipe, in their order; the one
@@ -59,7 +66,9 @@ def privacy(frame: pd.DataFrame, stopped: Sequence[str]) -> pd.DataFrame:
             for noise, name in (("without", plain), ("private", promised)):
                 rows = frame[recipe == name]
                 columns = {"study": "privacy", "promised": promised, "twin": twin, "noise": noise}
-                frames.append(rows.assign(**columns, by=rows["attack"], attack="network"))
+                columns |= {"by": rows["attack"], "measure": rows["metric"].map(TITLE_OF)}
+                metric = rows["metric"].replace(dict.fromkeys(METRICS, "value"))
+                frames.append(rows.assign(**columns, attack="network", metric=metric))
     return pd.concat(frames, ignore_index=True) if frames else frame.iloc[:0]
 
 
@@ -74,11 +83,13 @@ def with_references(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def alarms(bank: Bank, place: int, tests: int = 1) -> int:
-    """How many networks of a kind an audit finds by the AUC of the loss, at a level of 5 % for so many tests together."""
-    pairs = zip(bank.margin[:, place], bank.members, strict=True)
+def alarms(bank: Bank, place: int, attack: str = "MALT", tests: int = 1) -> int:
+    """How many networks of a kind an audit finds by the AUC of an attack, with all others of the kind but a network's partner
+    as references, at a level of 5 % for so many tests together."""
+    game = _game(bank, place)
+    pairs = zip(game.scores([attack])[attack], game.target_members, strict=True)
     level = (1 - CONFIDENCE) / tests
-    return sum(statistics.auc_p(odds, members) < level for odds, members in pairs)
+    return sum(statistics.auc_p(score, members) < level for score, members in pairs)
 
 
 def tested(bank: Bank, kind: str) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 
 from mia_book.chapters.audit import exhibits, measure, study
 from mia_lib import audit, data, membership, metrics
+from mia_lib.audit import statistics
 from mia_lib.errors import MiaError
 from mia_lib.published import Bank
 
@@ -87,11 +88,22 @@ def test_networks_are_attacked_by_the_others_of_their_recipe_without_their_partn
     lira = metrics.estimate(beside, "with references", "auc", recipe="twin", by="LiRA").values
     assert_array_equal(lira, metrics.estimate(frame, "LiRA", "auc", recipe="twin").values)
     assert set(beside["attack"]) == {"MALT", "with references"}
-    frame = study.privacy(frame, ["twin"])
+    networks, frame = frame, study.privacy(frame, ["twin"])
     where = {"noise": "without", "by": "model", "twin": "as accurate"}
     lost = metrics.estimate(frame, "network", "accuracy", **where)
     assert lost.value == pytest.approx(0.8) and set(frame["promised"]) == {"epsilon 8"}
-    assert study.alarms(twins, 0) >= 5 > study.alarms(twins, 1) == study.alarms(twins, 1, 2) == 0
+    where = {"noise": "without", "by": "BASE", "twin": "as accurate", "measure": "AUC"}
+    of_base = metrics.estimate(frame, "network", "value", **where).values
+    assert_array_equal(of_base, metrics.estimate(networks, "BASE", "auc", recipe="twin").values)
+    assert study.alarms(twins, 0) >= 5 > study.alarms(twins, 1) == 0
+    # a level that one threshold passes more rarely than the calibrated loss
+    tests, hits = 10**12, 0
+    for m in range(6):
+        others = [other for other in range(6) if other // 2 != m // 2]
+        score = np.mean(loss[others], 0, where=~members[others]) - loss[m]
+        hits += statistics.auc_p(score, members[m]) < 0.05 / tests
+    assert study.alarms(twins, 0, "calibrated loss", tests) == hits
+    assert hits > study.alarms(twins, 0, "MALT", tests)
     assert len(exhibits.networks_table(study.networks(twins, ["a", "b"]))) == 2
 
 
