@@ -83,7 +83,7 @@ figures.show(exhibits.passes_figure(frame), name="text-passes")
 # :::
 
 # %% [markdown]
-# Does what this book found for classifiers carry over to text? Run it again: `mia run text`, or with other settings, `mia run text -p counts 2,14`
+# Run it again: `mia run text`, or with other settings, `mia run text -p counts 2,14`
 # ([how to rerun](../book/rerun.md)).
 #
 # ## What the attacker has
@@ -101,7 +101,7 @@ figures.show(exhibits.passes_figure(frame), name="text-passes")
 #
 # ## The idea: some verses are easy for everybody
 #
-# No threshold on the loss tells members from others, because verses differ more than models do. Yet in most rows the members lie to the left.
+# No threshold on the loss tells members from others: verses differ more than models do. Yet in most rows the members lie to the left.
 
 # %% tags=["hide-input"]
 figures.show(exhibits.idea(bank, about), name="text-idea")
@@ -171,11 +171,10 @@ figures.explore(
 # %% [markdown]
 # :::{finding}
 # :claims: L1 reproduced, L3 reproduced, L4 reproduced, L5 contradicted, L6 contradicted, L7 depends
-# **One pass tells next to nothing, ten tell much.** The loss has an AUC of {ours}`loss-auc-first:value` after one pass and of {ours}`loss-auc:value` after {ours}`last-passes`. Each further
-# pass adds to it.
+# **One pass tells next to nothing, ten tell much.** The loss has an AUC of {ours}`loss-auc-first:value` after one pass and of {ours}`loss-auc:value` after {ours}`last-passes`, more with each.
 #
 # **Min-K% is ahead of the loss, and Min-K%++ hangs on its share.** Tokens that a model finds unlikely tell more than all of them, after any number of passes. To standardise the least fifth of them, which its
-# authors have ahead by three points on models of billions of parameters, costs about a point at most here; over *all* tokens it is ahead after {ours}`last-passes` passes ({numref}`text-variants`). The loss over
+# authors have ahead on models of billions of parameters, costs about a point at most here; over *all* tokens it is ahead after {ours}`last-passes` passes ({numref}`text-variants`). The loss over
 # the bytes of zlib is behind the loss: tokens a byte differ between verses by {ours}`tokens-vary`, the loss by {ours}`losses-vary`, and membership does not change the first.
 #
 # **Ranking is not finding.** After {ours}`shown-passes` passes Min-K% has an AUC of {ours}`min-auc-shown:value`, and finds {ours}`min-tpr-shown:value` of the members at 1 % false alarms.
@@ -198,21 +197,20 @@ figures.show(exhibits.references_figure(frame), name="text-references")
 # :alt: Two panels of four curves against the number of references on a logarithmic axis, with bars.
 #
 # AUC against the number of reference models, half of which were trained on the verse, after {ours}`first-passes` pass
-# and after {ours}`last-passes`. BASE ranks as RMIA does, and MAST (midpoint) as BASE. Means over {param}`targets` targets; 95 % intervals over
-# targets and verses.
+# and after {ours}`last-passes`. BASE ranks as RMIA does, and MAST (midpoint) as BASE. Means over {param}`targets`
+# targets; 95 % intervals over targets and verses.
 # :::
 
 # %% [markdown]
 # :::{finding}
 # :claims: L2 reproduced, L8 reproduced, L9 reproduced, L10 reproduced, L11 contradicted, L12 depends, L31 reproduced, L33 depends
 # **One model that did not read the verse is worth more than any formula.** After {ours}`shown-passes` passes the difference from its loss has an AUC of {ours}`one-auc-shown:value`, Min-K%
-# {ours}`min-auc-shown:value`, and it finds {ours}`one-tpr-shown:value` of the members in place of {ours}`min-tpr-shown:value`. Even after one pass it is ahead. It takes two models, one for each half of the
-# verses. One alone, whatever it read, has {ours}`any-auc:value` after {ours}`last-passes` passes, less than the loss ({ours}`loss-auc:value`); BASE finds {ours}`base-few-tpr:value` with both.
+# {ours}`min-auc-shown:value`, and it finds {ours}`one-tpr-shown:value` of the members in place of {ours}`min-tpr-shown:value`. Even after one pass it is ahead. It takes a pair of models, one for each half of the
+# verses. One alone, whatever it read, is behind the loss after {ours}`last-passes` passes, with {ours}`any-auc:value` against {ours}`loss-auc:value`. BASE finds {ours}`base-few-tpr:value` with the pair.
 #
-# **A midpoint needs fewer references than two Gaussians.** With {ours}`fewest` references after one pass LiRA has {ours}`lira-few:value`, BASE {ours}`base-few:value`, and so has the midpoint ({ours}`mid-few:value`), which
-# ranks like BASE throughout. Both lead LiRA with two references after any number of passes. Hayes et al. have LiRA ahead of RMIA from 32 on; with our {param}`references` it is
-# behind after up to four passes, and level after {ours}`last-passes`, where both find nearly all. MAST by its best split
-# finds more members than LiRA with two references, and fewer with {param}`references` after {ours}`last-passes` passes.
+# **A midpoint needs fewer references than two Gaussians.** With {ours}`fewest` references after one pass LiRA has {ours}`lira-few:value`, BASE {ours}`base-few:value`, the midpoint {ours}`mid-few:value`; it ranks like BASE
+# with any number of references, and both lead LiRA with two after any number of passes. Hayes et al. have LiRA ahead of RMIA from 32 on; with our {param}`references` it is behind after up to four passes, and level
+# after {ours}`last-passes`, where both find nearly all. MAST (best split) finds more members than LiRA with two references, and fewer with {param}`references` after {ours}`last-passes` passes.
 # :::
 #
 # ## Benchmarks that need no model
@@ -238,7 +236,7 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: L13 reproduced, L14 depends, L26 reproduced
-# **The words give the benchmark away.** Between random verses a bag of words has an AUC of {ours}`words-random:value`, within a point of guessing. Between testaments it has {ours}`words:value`, more than every attack after one pass and after two, by far.
+# **The words give the benchmark away.** Between random verses a bag of words has an AUC of {ours}`words-random:value`, within a point of guessing. Between testaments it has {ours}`words:value`, more than every attack after one pass and after two.
 #
 # **An attack that knows nothing seems to know something.** After one pass the loss has {ours}`loss-random:value` between random verses. Between testaments, of the same models, it has {ours}`loss-testament:value`. That is no
 # membership: verses of the Old Testament are easier. After {ours}`last-passes` passes the models give away more than the words do.
@@ -270,8 +268,8 @@ results.show_table(
 # :claims: L15 reproduced, L16 reproduced, L17 reproduced, L30 reproduced
 # **Yes, in part.** No model ever read the other translation, and yet after {ours}`last-passes` passes its loss tells whether the verse was trained on. LiRA has an AUC of {ours}`other-lira:value`, and more the more of
 # the wording is kept: {ours}`other-half:value` where half is, and {ours}`other-none:value` where no five words in a row are. Whoever takes exact copies out of the non-members has not taken out what the model knows.
-# But half of LiRA's references read the verse, which takes more than the other edition. With those that did not it is {ours}`other-offline:value`, with one of them
-# {ours}`other-one:value`, and with none {ours}`other-loss:value`.
+# Half of LiRA's references read the verse, which takes more than another edition. Those that did not give {ours}`other-offline:value`, one of them
+# {ours}`other-one:value`, none {ours}`other-loss:value`.
 # :::
 #
 # ## Who is exposed?
@@ -297,15 +295,15 @@ figures.show(exhibits.exposed_figure(frame, shown), name="text-exposed")
 # :::{finding}
 # :claims: L18 contradicted, L19 reproduced, L20 reproduced
 # **The short, the rare and the repeated.** Hayes et al. draw longer records as more exposed. Here the shortest fifth is, with LiRA's AUC of {ours}`short:value` against {ours}`long:value` of the
-# longest. A mean over many tokens hardly moves when a few are learned. Verses of rare words are more exposed than those of common ones. What repeats is exposed most: LiRA
+# longest. Verses of rare words are more exposed than those of common ones. What repeats is exposed most: LiRA
 # has {ours}`four:value` on verses that lie in the training set four times, and even after one pass {ours}`four-first:value`, where on others it has {ours}`once-first:value`.
 # :::
 #
 # ## Many records at once
 #
-# A court asks of a book, and a publisher of a collection. How many records, drawn at random, does it take until their collection is told from others four times in five, when one in a hundred others may be
-# accused? And *how much* of a collection was used? The attacker's own model says how many of its members and of other records lie above a threshold; the share of calls on
-# the collection is corrected by both rates {cite}`tong2025how`.
+# A court asks of a book, and a publisher of a collection. How many random records tell a collection from others four times in five, when one in a hundred others may be
+# accused? And *how much* of a collection was used? The share that is called at a threshold is corrected by the true and false positive rates of a model of
+# the attacker's own {cite}`tong2025how`.
 
 # %%
 books = about["book"].to_numpy()
@@ -321,7 +319,7 @@ frame = pd.concat([frame, *of_collections])
 
 # %% tags=["hide-input"]
 of_collections = exhibits.collections_table(frame)
-needed, accused = of_collections["records that decide"], of_collections["one book accused"]
+needed, accused = of_collections["records that decide"], of_collections["one book accused, %"].map("{}".format).str.replace(" ", " % ", n=1)
 of_shown, of_first = (f"verses, {exhibits.in_words(each)}" for each in (shown, first))
 results.name({"needed-shown": needed[of_shown, "Loss"], "needed-one": needed[of_shown, "one other model"], "needed-first": needed[of_first, "Loss"],
               "book-loss": accused[of_shown, "Loss"], "book-one": accused[of_shown, "one other model"]})
@@ -339,13 +337,13 @@ results.show_table(of_collections, name="text-collections")
 # %% [markdown]
 # :::{finding}
 # :claims: L21 depends, L22 depends, L23 depends, L32 reproduced
-# **Many weak signs make a strong one.** After {ours}`shown-passes` passes {ours}`needed-shown` random verses decide by the loss, in brackets by target, and with one other model {ours}`needed-one`. After one pass it
+# **Many weak signs make a strong one.** After {ours}`shown-passes` passes {ours}`needed-shown` random verses decide by the loss (in brackets, by target), with one other model {ours}`needed-one`. After one pass it
 # takes {ours}`needed-first` by the loss. On images it takes some dozens.
 #
-# **A book is no random collection.** Its verses are easy or hard together. A threshold that 1 % of random collections reach by the loss after {ours}`shown-passes` passes accuses {ours}`book-loss` of the collections of one
-# book, though no verse was read; with one other model it is {ours}`book-one`. A court needs references, or other books like it.
+# **A book is no random collection.** Its verses are easy or hard together. A threshold that 1 % of random collections reach after {ours}`shown-passes` passes accuses, by the loss, {ours}`book-loss` of those of one book
+# that nobody read; with one other model, {ours}`book-one`. A court needs references, or other books like it.
 #
-# **How much was used is harder to say.** One model of one's own gives the share to within .1 after {ours}`last-passes` passes, and on two of the three sets of images; after {ours}`shown-passes` this is open. After one pass it errs
+# **How much was used is harder to say.** One model of one's own gives the share to within .1 after {ours}`last-passes` passes, and on two of three sets of images; after {ours}`shown-passes` passes this is open. After one it errs
 # more than who counts calls, and more than who says *half of it* of every collection: what the corrected share is divided by, the difference of the two rates, is nearly zero.
 # :::
 #
@@ -376,7 +374,7 @@ results.show_table(exhibits.by_columns(frame, "tuned", "attack", "passes"), name
 # :::{finding}
 # :claims: L24 reproduced, L25 reproduced
 # **The base is a poor reference, another fine-tuned model a good one.** Less the loss of the base, the loss has an AUC of {ours}`tuned-base:value` after one pass in place of {ours}`tuned-loss:value`, and after
-# {ours}`tuned-last` no higher one. Another fine-tuned model, which did not read the verse, takes it to {ours}`tuned-one:value` after one pass, and LiRA to {ours}`tuned-lira:value`. Our base read the other translation.
+# {ours}`tuned-last` no higher one. Another fine-tuned model, which did not read the verse, takes it to {ours}`tuned-one:value` after one pass, and LiRA to {ours}`tuned-lira:value`.
 # :::
 #
 # ## Exercises

@@ -168,8 +168,10 @@ def collections_table(frame: pd.DataFrame) -> pd.DataFrame:
             "records that decide": [_records_in_words(each) for each in table["evidence"]],
             "error of the share": [f"{each.value:.3f}" for each in table["share"]],
             "error of counting calls": [f"{each.value:.3f}" for each in table["calls"]],
-            "one book accused": [
-                f"{each.interval((0.0, 1.0)):.1%}" if isinstance(each, Estimate) else results.DASH
+            "one book accused, %": [
+                results.format_percent(each.interval((0.0, 1.0)))
+                if isinstance(each, Estimate)
+                else results.DASH
                 for each in table["accused"]
             ],
         },
