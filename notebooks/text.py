@@ -341,7 +341,7 @@ results.show_table(of_collections, name="text-collections")
 # takes {ours}`needed-first` by the loss. On images it takes some dozens.
 #
 # **A book is no random collection.** Its verses are easy or hard together. A threshold that 1 % of random collections reach after {ours}`shown-passes` passes accuses, by the loss, {ours}`book-loss` of those of one book
-# that nobody read; with one other model, {ours}`book-one`. A court needs references, or other books like it.
+# that the target did not read; with one other model, {ours}`book-one`, but after one pass that fails, too ({numref}`text-collections`). A court needs references, and other books like it.
 #
 # **How much was used is harder to say.** One model of one's own gives the share to within .1 after {ours}`last-passes` passes, and on two of three sets of images; after {ours}`shown-passes` passes this is open. After one it errs
 # more than who counts calls, and more than who says *half of it* of every collection: what the corrected share is divided by, the difference of the two rates, is nearly zero.
