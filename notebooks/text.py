@@ -19,7 +19,7 @@
 #
 # **A small language model that has read its training verses {ours}`last-passes` times gives away {ours}`loss-tpr:value` of them to a threshold on the loss, if one in a
 # hundred other verses may be taken for one by mistake, and {ours}`plus-tpr:value` to Min-K%++, neither of which needs a second model; guessing finds 1 %. Subtract the loss
-# under one other model, and it is {ours}`one-tpr:value`. After a single reading the loss knows next to nothing.**
+# under one other model that did not read the verse, and it is {ours}`one-tpr:value`; under one that may have read it, {ours}`any-tpr:value`. After a single reading the loss knows next to nothing.**
 
 # %% tags=["parameters", "hide-input"]
 models: int = 32  # language models of the bank [16..64; even]
@@ -64,7 +64,7 @@ def number(attack, metric, passes=last, **where):
 
 
 results.name({"last-passes": last, "shown-passes": shown, "first-passes": first, "members": int(bank.members[0].sum())})
-words = {"loss": "Loss", "min": "Min-K%", "plus": "Min-K%++", "zlib": "zlib", "one": "one other model", "lira": "LiRA", "mast": "MAST (best split)", "base": "BASE"}
+words = {"loss": "Loss", "min": "Min-K%", "plus": "Min-K%++", "zlib": "zlib", "one": "one other model", "any": "one other model, read or not", "lira": "LiRA", "mast": "MAST (best split)", "mid": "MAST (midpoint)", "base": "BASE"}
 results.name({f"{word}-tpr": number(attack, "tpr_at_fpr=0.01") for word, attack in words.items()}
              | {f"{word}-tpr-shown": number(attack, "tpr_at_fpr=0.01", shown) for word, attack in words.items()}, ".1%")
 results.name({f"{word}-auc": number(attack, "auc") for word, attack in words.items()}
@@ -83,7 +83,7 @@ figures.show(exhibits.passes_figure(frame), name="text-passes")
 # :::
 
 # %% [markdown]
-# Does what this book found for classifiers carry over to text? Run it again: `mia run text`, or with other settings, `mia run text -p counts 2,14`
+# Run it again: `mia run text`, or with other settings, `mia run text -p counts 2,14`
 # ([how to rerun](../book/rerun.md)).
 #
 # ## What the attacker has
@@ -93,14 +93,15 @@ figures.show(exhibits.passes_figure(frame), name="text-passes")
 # mean. Three things are new:
 #
 # - **Tokens.** A record has many losses, one a token, and the model's whole distribution at each place.
-# - **Passes.** Language models read most of their training data once or a few times, and classifiers theirs dozens of times.
+# - **Passes.** Language models read most of their training data once or a few times, and classifiers theirs dozens of times. Ours are asked on the way through
+#   one training of {ours}`last-passes` passes; one that ends after the first may differ.
 # - **Wording.** The same sentence can be said in other words. The World English Bible has every verse again, in the English of today.
 #
 # No other verse has the words of one that is judged. The byte-pair encoding was learned on further verses, which no attack judges.
 #
 # ## The idea: some verses are easy for everybody
 #
-# Each dot is the loss of a verse under one of {param}`models` models. No threshold on the loss tells members from others, because verses differ more than models do. Yet in most rows the members lie to the left.
+# No threshold on the loss tells members from others: verses differ more than models do. Yet in most rows the members lie to the left.
 
 # %% tags=["hide-input"]
 figures.show(exhibits.idea(bank, about), name="text-idea")
@@ -110,8 +111,8 @@ figures.show(exhibits.idea(bank, about), name="text-idea")
 # :alt: Eight rows, one a verse, with a dot for each model along the loss. Rows lie far apart; within a row the models
 #   that were trained on the verse lie left of the others.
 #
-# Loss of eight verses, from easy to hard, after {ours}`last-passes` passes: under models that were trained on the
-# verse, members, and under the others. Rings: the target.
+# Loss of eight verses, from easy to hard, after {ours}`last-passes` passes, a dot for each of {param}`models` models:
+# under those that were trained on the verse, members, and under the others. Rings: the target.
 # :::
 
 # %% [markdown]
@@ -139,12 +140,14 @@ by_hand = {"loss": -loss[0], "less the usual": usual - loss[0]}
 # | zlib {cite}`carlini2021extracting` | $\sum_t l_t$ over the bytes of the compressed text |
 # | Min-K% {cite}`shi2024detecting` | mean of the fifth of the $l_t$ that are least |
 # | Min-K%++ {cite}`zhang2024min` | the same of $(l_t - \mu_t) / \sigma_t$ |
-# | one other model | $\bar l - \bar l'$, with $\bar l'$ of a model that did not read the verse |
+# | one other model | $\bar l - \bar l'$, with $\bar l'$ of that model of a pair which did not read the verse |
+# | MAST (midpoint) | $\bar l$ less the midpoint of its means with the verse and without it |
 # | LiRA, BASE, MAST | as [for classifiers](compare.ipynb), with $\bar l$ in the place of log odds |
 #
 # ## Attacks without references
 
 # %% tags=["hide-input"]
+results.name(dict(zip(("tokens-vary", "losses-vary"), study.variation(bank, about), strict=True)), ".0%")
 results.show_table(exhibits.attacks_table(frame, last), name="text-attacks")
 figures.explore(
     explore.two_attacks({exhibits.in_words(each): study.curves(bank, about, place, references)
@@ -154,7 +157,7 @@ figures.explore(
 # %% [markdown]
 # :::{caption} text-attacks
 # Attacks after {ours}`last-passes` passes, in percent, on verses that lie in a training set once: means over
-# {param}`targets` models with 95 % intervals over models and verses. The last four have {param}`references` references.
+# {param}`targets` models with 95 % intervals over models and verses. The last five have {param}`references` references.
 # :::
 #
 # :::{caption} text-explore
@@ -168,12 +171,11 @@ figures.explore(
 # %% [markdown]
 # :::{finding}
 # :claims: L1 reproduced, L3 reproduced, L4 reproduced, L5 contradicted, L6 contradicted, L7 depends
-# **One pass tells next to nothing, ten tell much.** The loss has an AUC of {ours}`loss-auc-first:value` after one pass and of {ours}`loss-auc:value` after {ours}`last-passes`. Each further
-# pass adds to it.
+# **One pass tells next to nothing, ten tell much.** The loss has an AUC of {ours}`loss-auc-first:value` after one pass and of {ours}`loss-auc:value` after {ours}`last-passes`, more with each.
 #
-# **Min-K% is ahead of the loss, and Min-K%++ hangs on its share.** Tokens that a model finds unlikely tell more than the others, after any number of passes. To standardise the least fifth of them, which its
-# authors have ahead by three points on models of billions of parameters, costs about a point at most here; over *all* tokens it is ahead ({numref}`text-variants`). The loss over the bytes of zlib is behind the loss: the
-# bytes are nearly the length of a verse.
+# **Min-K% is ahead of the loss, and Min-K%++ hangs on its share.** Tokens that a model finds unlikely tell more than all of them, after any number of passes. To standardise the least fifth of them, which its
+# authors have ahead on models of billions of parameters, costs about a point at most here; over *all* tokens it is ahead after {ours}`last-passes` passes ({numref}`text-variants`). The loss over
+# the bytes of zlib is behind the loss: tokens a byte differ between verses by {ours}`tokens-vary`, the loss by {ours}`losses-vary`, and membership does not change the first.
 #
 # **Ranking is not finding.** After {ours}`shown-passes` passes Min-K% has an AUC of {ours}`min-auc-shown:value`, and finds {ours}`min-tpr-shown:value` of the members at 1 % false alarms.
 # :::
@@ -185,6 +187,9 @@ by_count = study.by_references(bank, about, targets, counts, draws)
 frame = pd.concat([frame, by_count])
 
 # %% tags=["hide-input"]
+few, most = counts[0], counts[-1]
+results.name({"fewest": few} | {f"{word}-few": number(words[word], "auc", first, study="references", references=few) for word in ("lira", "base", "mid")}, ".3f")
+results.name({"base-few-tpr": number("BASE", "tpr_at_fpr=0.01", study="references", references=few)}, ".1%")
 figures.show(exhibits.references_figure(frame), name="text-references")
 
 # %% [markdown]
@@ -192,25 +197,26 @@ figures.show(exhibits.references_figure(frame), name="text-references")
 # :alt: Two panels of four curves against the number of references on a logarithmic axis, with bars.
 #
 # AUC against the number of reference models, half of which were trained on the verse, after {ours}`first-passes` pass
-# and after {ours}`last-passes`. BASE ranks as RMIA does. Means over {param}`targets` targets; 95 % intervals over
-# targets and verses.
+# and after {ours}`last-passes`. BASE ranks as RMIA does, and MAST (midpoint) as BASE. Means over {param}`targets`
+# targets; 95 % intervals over targets and verses.
 # :::
 
 # %% [markdown]
 # :::{finding}
-# :claims: L2 reproduced, L8 reproduced, L9 reproduced, L10 reproduced, L11 contradicted, L12 depends
+# :claims: L2 reproduced, L8 reproduced, L9 reproduced, L10 reproduced, L11 contradicted, L12 depends, L31 reproduced, L33 depends
 # **One model that did not read the verse is worth more than any formula.** After {ours}`shown-passes` passes the difference from its loss has an AUC of {ours}`one-auc-shown:value`, Min-K%
-# {ours}`min-auc-shown:value`, and it finds {ours}`one-tpr-shown:value` of the members in place of {ours}`min-tpr-shown:value`. Even after one pass it is ahead.
+# {ours}`min-auc-shown:value`, and it finds {ours}`one-tpr-shown:value` of the members in place of {ours}`min-tpr-shown:value`. Even after one pass it is ahead. It takes a pair of models, one for each half of the
+# verses. One alone, whatever it read, is behind the loss after {ours}`last-passes` passes, with {ours}`any-auc:value` against {ours}`loss-auc:value`. BASE finds {ours}`base-few-tpr:value` with the pair.
 #
-# **Ratios need fewer references than Gaussians.** BASE is ahead of LiRA with two references after any number of passes. Hayes et al. have LiRA ahead from 32 on; with our {param}`references` it is
-# behind after up to four passes, and level after {ours}`last-passes`, where both find nearly all. A spread for each verse, or losses weighted by the root of a verse's length, do not change that. MAST, of 2019,
-# finds more members than LiRA with two references, and fewer with {param}`references` after {ours}`last-passes` passes.
+# **A midpoint needs fewer references than two Gaussians.** With {ours}`fewest` references after one pass LiRA has {ours}`lira-few:value`, BASE {ours}`base-few:value`, the midpoint {ours}`mid-few:value`; it ranks like BASE
+# with any number of references, and both lead LiRA with two after any number of passes. Hayes et al. have LiRA ahead of RMIA from 32 on; with our {param}`references` it is behind after up to four passes, and level
+# after {ours}`last-passes`, where both find nearly all. MAST (best split) finds more members than LiRA with two references, and fewer with {param}`references` after {ours}`last-passes` passes.
 # :::
 #
 # ## Benchmarks that need no model
 #
-# Many published benchmarks take members from one source and others from another: articles before and after a model's date. We do the same with our models: members are verses of the
-# Old Testament, others are verses of the New. *Bag of words* is a logistic regression on the words of each verse. It never asks the model.
+# Many published benchmarks take members from one source and others from another: articles before and after a model's date. Here members are verses of the
+# Old Testament, others verses of the New. *Bag of words* is a logistic regression on the words of each verse. It never asks the model.
 
 # %%
 frame = pd.concat([frame, study.blind(bank, about, targets, references, draws)])
@@ -230,7 +236,7 @@ results.show_table(
 # %% [markdown]
 # :::{finding}
 # :claims: L13 reproduced, L14 depends, L26 reproduced
-# **The words give the benchmark away.** Between random verses a bag of words has an AUC of {ours}`words-random:value`, within a point of guessing. Between testaments it has {ours}`words:value`, more than every attack after one pass and after two, by far.
+# **The words give the benchmark away.** Between random verses a bag of words has an AUC of {ours}`words-random:value`, within a point of guessing. Between testaments it has {ours}`words:value`, more than every attack after one pass and after two.
 #
 # **An attack that knows nothing seems to know something.** After one pass the loss has {ours}`loss-random:value` between random verses. Between testaments, of the same models, it has {ours}`loss-testament:value`. That is no
 # membership: verses of the Old Testament are easier. After {ours}`last-passes` passes the models give away more than the words do.
@@ -244,23 +250,26 @@ frame = pd.concat([frame, by_wording])
 
 # %% tags=["hide-input"]
 results.name({f"other-{name}": number(attack, "auc", study="paraphrase", asked="the other translation", wording=wording) for name, attack, wording in (
-    ("lira", "LiRA", "all"), ("loss", "Loss", "all"), ("half", "LiRA", "half or more"), ("none", "LiRA", "no wording"))}, ".2f")
+    ("lira", "LiRA", "all"), ("offline", "LiRA, offline", "all"), ("one", "one other model", "all"), ("loss", "Loss", "all"),
+    ("half", "LiRA", "half or more"), ("none", "LiRA", "no wording"))}, ".2f")
 results.show_table(
     exhibits.by_columns(frame, "paraphrase", ["asked", "attack"], "wording"), name="text-paraphrase")
 
 # %% [markdown]
 # :::{caption} text-paraphrase
-# AUC in percent when models are asked about the verse that they read or did not read, and about its other translation,
-# which none of them read; by the share of the verse's sequences of five words that the other translation keeps. Means
-# over {param}`targets` models, 95 % intervals.
+# AUC in percent after {ours}`last-passes` passes when models are asked about the verse that they read or did not read,
+# and about its other translation, which none of them read; by the share of the verse's sequences of five words that the
+# other translation keeps. Of LiRA's {param}`references` references half read the verse; *LiRA, offline* has the other
+# half. Means over {param}`targets` models, 95 % intervals.
 # :::
 
 # %% [markdown]
 # :::{finding}
-# :claims: L15 reproduced, L16 reproduced, L17 reproduced
-# **Yes, in part.** No model ever read the other translation, and yet its loss tells whether the verse was trained on, with LiRA's AUC of {ours}`other-lira:value`. It tells more the more of the wording is kept:
-# {ours}`other-half:value` where half is, and {ours}`other-none:value` where no five words in a row are. Whoever takes exact copies out of the non-members has not taken out what the model knows, and whoever holds
-# another edition of a text can ask about it. Without references there is less to see: {ours}`other-loss:value` by the loss.
+# :claims: L15 reproduced, L16 reproduced, L17 reproduced, L30 reproduced
+# **Yes, in part.** No model ever read the other translation, and yet after {ours}`last-passes` passes its loss tells whether the verse was trained on. LiRA has an AUC of {ours}`other-lira:value`, and more the more of
+# the wording is kept: {ours}`other-half:value` where half is, and {ours}`other-none:value` where no five words in a row are. Whoever takes exact copies out of the non-members has not taken out what the model knows.
+# Half of LiRA's references read the verse, which takes more than another edition. Those that did not give {ours}`other-offline:value`, one of them
+# {ours}`other-one:value`, none {ours}`other-loss:value`.
 # :::
 #
 # ## Who is exposed?
@@ -286,46 +295,55 @@ figures.show(exhibits.exposed_figure(frame, shown), name="text-exposed")
 # :::{finding}
 # :claims: L18 contradicted, L19 reproduced, L20 reproduced
 # **The short, the rare and the repeated.** Hayes et al. draw longer records as more exposed. Here the shortest fifth is, with LiRA's AUC of {ours}`short:value` against {ours}`long:value` of the
-# longest. A mean over many tokens hardly moves when a few are learned. Verses of rare words are more exposed than those of common ones. What repeats is exposed most: LiRA
+# longest. Verses of rare words are more exposed than those of common ones. What repeats is exposed most: LiRA
 # has {ours}`four:value` on verses that lie in the training set four times, and even after one pass {ours}`four-first:value`, where on others it has {ours}`once-first:value`.
 # :::
 #
 # ## Many records at once
 #
-# A court asks of a book, and a publisher of a collection. How many records does it take until a collection is told from others four times in five, when one in a hundred others may be
-# accused? And *how much* of a collection was used? The attacker's own model says how many of its members and of other records lie above a threshold; the share of calls on
-# the collection is corrected by both rates {cite}`tong2025how`.
+# A court asks of a book, and a publisher of a collection. How many random records tell a collection from others four times in five, when one in a hundred others may be
+# accused? And *how much* of a collection was used? The share that is called at a threshold is corrected by the true and false positive rates of a model of
+# the attacker's own {cite}`tong2025how`.
 
 # %%
-played = {f"verses, {exhibits.in_words(each)}": game
+books = about["book"].to_numpy()
+played = {f"verses, {exhibits.in_words(each)}": (game, books)
           for each, game in study.games(bank, about, targets, references)}
 for name in image_banks:
     images = published.load(name)
     title = data.title(images.parameters["dataset"])
-    played[title] = Game.of(images, targets, references, 10_000)
-of_collections = [study.collections(game, data=of) for of, game in played.items()]
+    played[title] = Game.of(images, targets, references, 10_000), None
+of_collections = [study.collections(game, of_books, data=of)
+                  for of, (game, of_books) in played.items()]
 frame = pd.concat([frame, *of_collections])
 
 # %% tags=["hide-input"]
-needed = exhibits.collections_table(frame)["records that decide"]
+of_collections = exhibits.collections_table(frame)
+needed, accused = of_collections["records that decide"], of_collections["one book accused, %"].map("{}".format).str.replace(" ", " % ", n=1)
 of_shown, of_first = (f"verses, {exhibits.in_words(each)}" for each in (shown, first))
-results.name({"needed-shown": needed[of_shown, "Loss"], "needed-one": needed[of_shown, "one other model"], "needed-first": needed[of_first, "Loss"]})
-results.show_table(exhibits.collections_table(frame), name="text-collections")
+results.name({"needed-shown": needed[of_shown, "Loss"], "needed-one": needed[of_shown, "one other model"], "needed-first": needed[of_first, "Loss"],
+              "book-loss": accused[of_shown, "Loss"], "book-one": accused[of_shown, "one other model"]})
+results.show_table(of_collections, name="text-collections")
 
 # %% [markdown]
 # :::{caption} text-collections
-# Records that decide whether a collection was trained on, by the mean of their scores (see the formula below); and mean
-# errors of the share that was used, estimated and by counting calls, on collections of 500 records of which none, a
-# fifth, two fifths and so on were used. Means over {param}`targets` models.
+# Records, drawn at random, that decide whether their collection was trained on, by the mean of their scores (see the
+# formula below), in brackets the least and the most of a target; mean errors of the share that was used, estimated and
+# by counting calls, on collections of 500 records of which none, a fifth, two fifths and so on were used; and false
+# alarms on as many other verses of one book, by a threshold that 1 % of random collections reach, over the books that
+# have as many (a dash where none has). Means over {param}`targets` models, 95 % intervals over models.
 # :::
 
 # %% [markdown]
 # :::{finding}
-# :claims: L21 depends, L22 depends, L23 depends
-# **Many weak signs make a strong one.** After {ours}`shown-passes` passes {ours}`needed-shown` verses decide by the loss, with one other model {ours}`needed-one`. After one pass it takes {ours}`needed-first` by the
-# loss. On images it takes some dozens.
+# :claims: L21 depends, L22 depends, L23 depends, L32 reproduced
+# **Many weak signs make a strong one.** After {ours}`shown-passes` passes {ours}`needed-shown` random verses decide by the loss (in brackets, by target), with one other model {ours}`needed-one`. After one pass it
+# takes {ours}`needed-first` by the loss. On images it takes some dozens.
 #
-# **How much was used is harder to say.** One model of one's own gives the share to within .1 where single records are told well: after {ours}`last-passes` passes, and on two of the three sets of images. After one pass it errs
+# **A book is no random collection.** Its verses are easy or hard together. A threshold that 1 % of random collections reach after {ours}`shown-passes` passes accuses, by the loss, {ours}`book-loss` of those of one book
+# that the target did not read; with one other model, {ours}`book-one`, but after one pass that fails, too ({numref}`text-collections`). A court needs references, and other books like it.
+#
+# **How much was used is harder to say.** One model of one's own gives the share to within .1 after {ours}`last-passes` passes, and on two of three sets of images; after {ours}`shown-passes` passes this is open. After one it errs
 # more than who counts calls, and more than who says *half of it* of every collection: what the corrected share is divided by, the difference of the two rates, is nearly zero.
 # :::
 #
@@ -356,8 +374,7 @@ results.show_table(exhibits.by_columns(frame, "tuned", "attack", "passes"), name
 # :::{finding}
 # :claims: L24 reproduced, L25 reproduced
 # **The base is a poor reference, another fine-tuned model a good one.** Less the loss of the base, the loss has an AUC of {ours}`tuned-base:value` after one pass in place of {ours}`tuned-loss:value`, and after
-# {ours}`tuned-last` no higher one. Another model, fine-tuned on other verses, takes it to {ours}`tuned-one:value` after one pass, and LiRA to {ours}`tuned-lira:value`: after a single pass a fine-tuned model gives away
-# more than one trained from scratch in four. Our base read the other translation; one that read texts like those of the fine-tuning would be nearer.
+# {ours}`tuned-last` no higher one. Another fine-tuned model, which did not read the verse, takes it to {ours}`tuned-one:value` after one pass, and LiRA to {ours}`tuned-lira:value`.
 # :::
 #
 # ## Exercises
@@ -427,6 +444,8 @@ results.name({name: number(attack, "auc", first, study="expected") for name, att
     ("regression", "quantile regression"), ("regression-length", "quantile regression on length alone"), ("regression-min", "Min-K%"), ("regression-one", "one other model"))}, ".3f")
 results.name({name: number(attack, "tpr_at_fpr=0.01", study="expected") for name, attack in (
     ("regression-tpr", "quantile regression"), ("regression-plus-tpr", "Min-K%++"))}, ".1%")
+ahead, behind = (metrics.estimate(frame, each, "tpr_at_fpr=0.01", study="expected", passes=last) for each in ("quantile regression", "Min-K%++"))
+results.name({"regression-lead": 100 * (ahead - behind).interval()}, ".1f")
 results.show_table(exhibits.by_columns(frame, "expected", "attack", "passes"), name="text-expected")
 
 # %% [markdown]
@@ -440,9 +459,8 @@ results.show_table(exhibits.by_columns(frame, "expected", "attack", "passes"), n
 # :claims: L29 reproduced
 # **Quantile regression carries over, and has the highest AUC of what needs no other model.** It knows more than the others here: verses that were not trained on. After one pass it has an AUC of {ours}`regression:value`, Min-K% {ours}`regression-min:value`, and the difference from one other
 # model's loss, which must be trained first, {ours}`regression-one:value`. Rarity does it: with the length alone it is {ours}`regression-length:value`. This was stated when half of the targets had been attacked. On the others alone the lead is smaller, and after one
-# to four passes too small to tell from none.
-#
-# **Ranking is not finding, here as well.** At 1 % false alarms it finds {ours}`regression-tpr` of the members after {ours}`last-passes` passes, Min-K%++ {ours}`regression-plus-tpr`.
+# to four passes too small to tell from none. At 1 % false alarms it finds {ours}`regression-tpr:value` of the members after {ours}`last-passes` passes, Min-K%++ {ours}`regression-plus-tpr:value`; the
+# difference is {ours}`regression-lead` points.
 # :::
 #
 # ### How many records decide
@@ -454,7 +472,7 @@ results.show_table(exhibits.by_columns(frame, "expected", "attack", "passes"), n
 # n \ge \Big(\frac{z_{.99}\, \sigma_0 + z_{.8}\, \sigma_1}{\mu_1 - \mu_0}\Big)^2.
 # $$ (text-needed)
 #
-# It takes records of the collection for independent, and others that it can be compared with, of the same kind, which is what a
+# It takes records of the collection for independent, which verses of one book are not, and others that it can be compared with, of the same kind, which is what a
 # [benchmark that needs no model](#text-blind) lacks.
 #
 # ### Every claim, with its verdict

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from mia_book.chapters.text import study
 from mia_book.evidence import results
 from mia_lib import drawing, metrics
+from mia_lib.metrics.estimates import Estimate
 from mia_lib.published import Bank
 
 TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 % FPR"}
@@ -40,8 +41,10 @@ def passes_figure(frame: pd.DataFrame) -> Figure:
 
 
 def references_figure(frame: pd.DataFrame) -> Figure:
-    """AUC against the number of references, a panel for the first and for the last number of passes."""
+    """AUC against the number of references, a panel for the first and for the last number of passes; without the midpoint,
+    which would lie on BASE."""
     rows = frame[(frame["study"] == "references") & (frame["metric"] == "auc")]
+    rows = rows[rows["attack"] != "MAST (midpoint)"]
     rows = rows[rows["passes"].isin([rows["passes"].min(), rows["passes"].max()])]
     rows = metrics.summary(rows, ["passes", "references", "attack", "metric"])
     return drawing.lineplot(
@@ -152,22 +155,37 @@ def exposed_figure(frame: pd.DataFrame, passes: int) -> Figure:
 
 
 def collections_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """How many records decide, and the error of the estimated share, a row for each collection and attack."""
-    rows = metrics.summary(frame[frame["study"] == "collections"], ["data", "attack", "metric"])
-    table = rows.pivot(index=["data", "attack"], columns="metric", values="value")
+    """How many records decide, the least and the most over targets, the error of the estimated share, and how many collections
+    of one book are accused falsely, a row for each collection and attack."""
+    rows = frame[frame["study"] == "collections"]
     order = rows[["data", "attack"]].drop_duplicates().itertuples(index=False, name=None)
+    table = rows.pivot(index=["data", "attack"], columns="metric", values="estimate")
     table = table.loc[list(order)]
-    needed = np.where(table["evidence"] > 0, 1 / table["evidence"].clip(lower=1e-12), np.inf)
+    if "accused" not in table:
+        table["accused"] = None
     return pd.DataFrame(
         {
-            "records that decide": [
-                f"{max(1, np.ceil(n)):,.0f}" if n < 1e6 else "none" for n in needed
+            "records that decide": [_records_in_words(each) for each in table["evidence"]],
+            "error of the share": [f"{each.value:.3f}" for each in table["share"]],
+            "error of counting calls": [f"{each.value:.3f}" for each in table["calls"]],
+            "one book accused, %": [
+                results.format_percent(each.interval((0.0, 1.0)))
+                if isinstance(each, Estimate)
+                else results.DASH
+                for each in table["accused"]
             ],
-            "error of the share": table["share"].map("{:.3f}".format),
-            "error of counting calls": table["calls"].map("{:.3f}".format),
         },
         index=table.index,
     )
+
+
+def _records_in_words(evidence: Estimate) -> str:
+    """How many records decide by the mean evidence of one, and from the least to the most of a target."""
+    number, fewest, most = (
+        f"{max(1, np.ceil(1 / each)):,.0f}" if each > 1e-6 else "none"
+        for each in (evidence.value, evidence.values.max(), evidence.values.min())
+    )
+    return number if fewest == most else f"{number} ({fewest} to {most})"
 
 
 def reported() -> pd.DataFrame:

@@ -25,7 +25,7 @@ from mia_lib.published import Bank
 METRICS = ("auc", "tpr_at_fpr=0.01")
 # without references: attack -> the signal, higher for members
 WITHOUT_REFERENCES = {"Min-K%": "min_k", "Min-K%++": "min_k_plus", "zlib": "zlib"}
-WITH_REFERENCES = ("calibrated loss", "MAST (best split)", "BASE", "LiRA")
+COMPARISONS = ("calibrated loss", "MAST (best split)", "MAST (midpoint)", "BASE", "LiRA")
 REGRESSIONS = {  # on what is known of a verse
     "quantile regression": ["length", "rarity"],
     "quantile regression on length alone": ["length"],
@@ -36,6 +36,7 @@ FALSE_ALARMS, POWER = 0.01, 0.8  # of a decision about a collection
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of a collection that was trained on
 COLLECTION = 500  # records
 LARGEST = 50  # of scores, in size: one log odds beyond counts no more in a mean
+RANDOM_COLLECTIONS, BOOK_COLLECTIONS = 2000, 200  # drawn for a threshold, and from each book
 
 
 def describe_verses(count: int, copies: Mapping[int, int] | None = None) -> pd.DataFrame:
@@ -47,7 +48,7 @@ def describe_verses(count: int, copies: Mapping[int, int] | None = None) -> pd.D
     Returns:
         text; length, predicted tokens; compressed, bytes of zlib; rarity, mean surprisal of its tokens in nats by their counts
         in verses that are not judged; new, whether its book is of the New Testament; copies; kept, the share of its sequences
-        of five words that the other translation has, too.
+        of five words that the other translation has, too; book, its number.
     """
     kjv = data.load("verses_kjv")
     judged, others = kjv.x[:count], kjv.x[data.JUDGED :]
@@ -68,6 +69,7 @@ def describe_verses(count: int, copies: Mapping[int, int] | None = None) -> pd.D
             "length": length,
             "compressed": text.zlib_bytes(said),
             "rarity": (surprisal[judged[:, 1:]] * here).sum(1) / length,
+            "book": data.places()["book"][:count].to_numpy(),
             "new": data.places()["book"][:count] >= OLD_BOOKS,
             "copies": repeated,
             "kept": [share_kept(*pair) for pair in zip(said, other, strict=True)],
@@ -115,11 +117,23 @@ def one_model(view: View) -> np.ndarray:
     return np.where(reference_members[0], loss[1], loss[0]) - view.own("loss")
 
 
+def any_model(view: View) -> np.ndarray:
+    """The loss minus that of the first reference, whether it was trained on the verse or not."""
+    return view.references("loss")[0][0] - view.own("loss")
+
+
+def midpoint(view: View) -> np.ndarray:
+    """MAST with the threshold midway between the mean losses with the verse and without it."""
+    return registry.score("MAST (best split)", view, estimator="middle")
+
+
 ATTACKS = {
     "Loss": "MALT",
     **{name: _own(signal) for name, signal in WITHOUT_REFERENCES.items()},
     "one other model": one_model,
-    **{name: name for name in WITH_REFERENCES},
+    "one other model, read or not": any_model,
+    **{name: name for name in COMPARISONS},
+    "MAST (midpoint)": midpoint,
 }
 
 
@@ -131,10 +145,11 @@ def _judge(
     further: Mapping[str, np.ndarray] | None = None,
     **columns,
 ) -> pd.DataFrame:
-    """Metrics of some of `ATTACKS`, and of `further` scores [T, N], on the records that the views judge, see
-    `metrics.by_target`."""
+    """Metrics of some of `ATTACKS`, or of the registry's, and of `further` scores [T, N], on the records that the views
+    judge, see `metrics.by_target`."""
     scores = {
-        name: np.stack([registry.score(ATTACKS[name], view) for view in views]) for name in attacks
+        name: np.stack([registry.score(ATTACKS.get(name, name), view) for view in views])
+        for name in attacks
     }
     return by_target(scores | dict(further or {}), members, names, **columns)
 
@@ -159,6 +174,15 @@ def attack(
     return pd.concat(frames, ignore_index=True)
 
 
+def variation(bank: Bank, verses: pd.DataFrame) -> tuple[float, float]:
+    """How much verses differ: standard deviation over mean of their tokens a byte of zlib, and of their losses under a model
+    after the last pass, the mean over models; of verses that lie in a training set once."""
+    once = (verses["copies"] == 1).to_numpy()
+    tokens = (verses["length"] / verses["compressed"])[once].to_numpy()
+    loss = bank.loss[:, -1, once].astype(np.float64)
+    return float(tokens.std() / tokens.mean()), float((loss.std(1) / loss.mean(1)).mean())
+
+
 def by_references(
     bank: Bank, verses: pd.DataFrame, targets: int, counts: Sequence[int], draws: int
 ) -> pd.DataFrame:
@@ -169,7 +193,7 @@ def by_references(
         _judge(
             [game.view(target, count).on(once) for target in game.targets],
             game.target_members[:, once],
-            WITH_REFERENCES,
+            COMPARISONS,
             METRICS,
             passes=passes,
             references=count,
@@ -321,7 +345,16 @@ def exposed(
     }
     return pd.concat(
         [
-            _loss_and_lira(game, rows, draws, study="exposed", passes=passes, of=of, part=part)
+            _judge_rows(
+                game,
+                rows,
+                ("Loss", "LiRA"),
+                draws,
+                study="exposed",
+                passes=passes,
+                of=of,
+                part=part,
+            )  # fmt: skip
             for passes, game in games(bank, verses, targets, references)
             for (of, part), rows in groups.items()
         ],
@@ -329,17 +362,23 @@ def exposed(
     )
 
 
-def _loss_and_lira(game: Game, rows: np.ndarray, draws: int, **columns) -> pd.DataFrame:
-    """AUC of both attacks on some of the records."""
+def _judge_rows(
+    game: Game, rows: np.ndarray, attacks: Sequence[str], draws: int, **columns
+) -> pd.DataFrame:
+    """AUC of attacks on some of the records."""
     views, members = [view.on(rows) for view in game], game.target_members[:, rows]
-    return _judge(views, members, ("Loss", "LiRA"), ("auc",), draws=draws, **columns)
+    return _judge(views, members, attacks, ("auc",), draws=draws, **columns)
+
+
+PARAPHRASE_ATTACKS = ("Loss", "one other model", "LiRA, offline", "LiRA")
 
 
 def paraphrased(
     bank: Bank, verses: pd.DataFrame, targets: int, references: int, draws: int
 ) -> pd.DataFrame:
     """Study "paraphrase": attacks at the end by the losses of the *other* translation of each verse, which no model was
-    trained on, by how much of the verse's wording it keeps; beside those by the verse itself."""
+    trained on, by how much of the verse's wording it keeps; beside those by the verse itself. Half of LiRA's references were
+    trained on the verse; those of "LiRA, offline" and "one other model" were not."""
     *_, (passes, own) = games(bank, verses, targets, references)
     other = bank.other.astype(np.float64)
     game = Game(bank.members, {"loss": other, LOG_ODDS: -other}, {}, own.targets, references)
@@ -353,7 +392,15 @@ def paraphrased(
     where = {"study": "paraphrase", "passes": passes}
     return pd.concat(
         [
-            _loss_and_lira(of, np.flatnonzero(mask), draws, asked=asked, wording=wording, **where)
+            _judge_rows(
+                of,
+                np.flatnonzero(mask),
+                PARAPHRASE_ATTACKS,
+                draws,
+                asked=asked,
+                wording=wording,
+                **where,
+            )  # fmt: skip
             for asked, of in (("the verse", own), ("the other translation", game))
             for wording, mask in wordings.items()
         ],
@@ -421,12 +468,45 @@ def share_error(
     return {name: float(np.mean(of)) for name, of in errors.items()}
 
 
+def books_accused(
+    score: np.ndarray, members: np.ndarray, books: np.ndarray, size: int, seed: int
+) -> float:
+    """False alarms on collections of one book, where 1 % of random collections of others are accused.
+
+    Args:
+        score, members: of the target, [N]. books: int [N], the book of each record. size: records of a collection.
+        seed: of the collections.
+
+    Returns:
+        Share of collections, each of `size` records of one book that are no members, whose mean score exceeds what
+        1 % of random collections of others reach; the mean over books that have as many. NaN where none has.
+    """
+    rng = np.random.default_rng([seed, 75])
+    others = np.flatnonzero(~members)
+    counts = np.bincount(books[others])
+    if size > counts.max():
+        return np.nan
+
+    def means(rows: np.ndarray, count: int) -> np.ndarray:
+        return np.array(
+            [score[rng.choice(rows, size, False, shuffle=False)].mean() for _ in range(count)]
+        )
+
+    threshold = np.quantile(means(others, RANDOM_COLLECTIONS), 1 - FALSE_ALARMS)
+    accused = [
+        means(others[books[others] == book], BOOK_COLLECTIONS) > threshold
+        for book in np.flatnonzero(counts >= size)
+    ]
+    return float(np.mean(accused))
+
+
 COLLECTION_ATTACKS = {"Loss": "MALT", "one other model": one_model, "LiRA": "LiRA"}
 
 
-def collections(game: Game, **columns) -> pd.DataFrame:
-    """Study "collections", for each target: "evidence" of a record, one over `records_needed`; and `share_error` with a
-    threshold of one of the attacker's own models."""
+def collections(game: Game, books: np.ndarray | None = None, **columns) -> pd.DataFrame:
+    """Study "collections", for each target: "evidence" of a record, one over `records_needed`; `share_error` with a
+    threshold of one of the attacker's own models; and "accused", `books_accused` by collections of as many records as are
+    needed, where the books [N] of the records are given and each target has one that is large enough."""
     values: dict[str, dict[str, list[float]]] = {name: {} for name in COLLECTION_ATTACKS}
     for view, members in zip(game, game.target_members, strict=True):
         [(own, of_own)] = view.rehearsals(1)
@@ -434,12 +514,17 @@ def collections(game: Game, **columns) -> pd.DataFrame:
             score, of_own_model = (
                 np.clip(registry.score(how, each), -LARGEST, LARGEST) for each in (view, own)
             )
-            found = {"evidence": 1 / records_needed(score, members)}
+            needed = records_needed(score, members)
+            found = {"evidence": 1 / needed}
             found |= share_error(score, members, of_own_model, of_own, view.target)
+            if books is not None:
+                size = int(np.ceil(min(needed, len(members))))
+                found["accused"] = books_accused(score, members, books, size, view.target)
             for metric, value in found.items():
                 values[name].setdefault(metric, []).append(value)
     arrays = {
-        name: {metric: np.array(of) for metric, of in each.items()} for name, each in values.items()
+        name: {metric: np.array(of) for metric, of in each.items() if not np.isnan(of).any()}
+        for name, each in values.items()
     }
     return by_repetition(arrays, study="collections", **columns)
 

@@ -1,6 +1,7 @@
 """The chapter on language models: what its numbers are, on banks where the answer is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
@@ -87,6 +88,32 @@ def test_one_other_model_is_the_one_that_did_not_read_the_verse(bank, about):
     np.testing.assert_allclose(study.one_model(view), by_hand - view.own("loss"))
 
 
+def test_any_model_is_the_first_reference_and_the_midpoint_lies_between_means(bank, about):
+    [*_, (_, game)] = study.games(bank, about, 2, 4)
+    view = game.view(2)
+    loss, members = view.references("loss")
+    np.testing.assert_allclose(study.any_model(view), loss[0] - view.own("loss"))
+    means = [np.average(loss, 0, of) for of in (members, ~members)]
+    np.testing.assert_allclose(study.midpoint(view), sum(means) / 2 - view.own("loss"))
+
+
+def test_verses_differ_by_as_much_as_their_spread_over_their_mean():
+    verses = pd.DataFrame({"copies": [1, 1, 2], "length": [1, 3, 9], "compressed": [1, 1, 1]})
+    loss = np.array([[[9.0, 9, 9], [1, 1, 9]], [[9, 9, 9], [2, 6, 9]]])
+    bank = Bank("text/verses", {"passes": [1, 2]}, {"loss": loss}, [])
+    assert study.variation(bank, verses) == (0.5, 0.25)
+
+
+def test_one_book_is_accused_where_its_records_are_easy_together():
+    rng = np.random.default_rng(0)
+    books, members = np.arange(4000) // 400, np.arange(4000) % 2 < 1
+    alike = rng.normal(0, 1, 4000)
+    assert study.books_accused(alike, members, books, 40, 0) == pytest.approx(0.01, abs=0.01)
+    easy = alike + 3 * (books == 2)  # of one book in ten
+    assert study.books_accused(easy, members, books, 40, 0) == pytest.approx(0.1, abs=0.01)
+    assert np.isnan(study.books_accused(easy, members, books, 201, 0))
+
+
 def test_attacks_find_more_with_each_pass_and_references_take_difficulty_out(bank, about):
     frame = study.attack(bank, about, 8, 14, 5)
     for attack in ("Loss", "one other model", "LiRA"):
@@ -125,6 +152,8 @@ def test_what_repeats_is_more_exposed_and_another_translation_less(bank, about):
         for asked in ("the verse", "the other translation")
     )
     assert 0.6 < other < own
+    without = value(frame, "LiRA, offline", asked="the other translation", wording="all")
+    assert 0.6 < without < own
 
 
 def test_so_many_records_decide_with_the_power_that_is_promised():
@@ -166,8 +195,7 @@ def test_a_fine_tuned_model_is_compared_with_its_base(bank):
 
 
 def test_every_claim_has_a_number_on_a_bank_of_all_studies(bank, about):
-    import pandas as pd
-
+    books = np.arange(VERSES) // 100
     shares = bank.loss[:, -1:].repeat(len(measure.SHARES), 1)
     further = {"lower": bank.loss[:, -1], "min_k": -shares, "min_k_plus": -shares}
     frame = pd.concat(
@@ -180,7 +208,7 @@ def test_every_claim_has_a_number_on_a_bank_of_all_studies(bank, about):
             study.blind(bank, about, 8, 14, 2),
             study.exposed(bank, about, 8, 14, 2),
             study.paraphrased(bank, about, 8, 14, 2),
-            *(study.collections(game, data=str(passes)) for passes, game in study.games(bank, about, 8, 14)),
+            *(study.collections(game, books, data=str(passes)) for passes, game in study.games(bank, about, 8, 14)),
         ]
     )  # fmt: skip
     verdicts = {verdict.claim: verdict for verdict in rules.judge_all("text", frame, {})}
