@@ -507,8 +507,8 @@ results.show_table(exhibits.signals_table(frame), name="curvature-signals")
 # records, as in the released code.
 #
 # The paper trains 300 epochs at every size. The networks of {numref}`curvature-figure-6` are right on at least {ours}`figure-6-known` of their members, all after the same epochs,
-# which stand below each size. Small ones ({numref}`curvature-figure-7`) were trained for at least a thousand steps: of these only the two largest sizes have equal epochs. So
-# C9 and C10 compare these two. The references match targets of their own size alone, half of the records.
+# which stand below each size. Small ones, of which C9 and C10 are asked, too, were trained for at least a thousand steps: of these only the two largest sizes have equal
+# epochs. So both claims compare these two. The references match targets of their own size alone, half of the records.
 
 # %%
 of_half, half, of_sizes = study.of_other_sizes(sizes, coreset_sizes, models)
@@ -521,9 +521,9 @@ frame = pd.concat([frame, *of_size])
 
 # %% tags=["hide-input"]
 networks_shown, (its_references, its_targets) = list(of_networks.items())[-1]
-core_sizes = sorted(size for kind, size in its_targets if kind == "coreset")
-core_networks = networks_shown if core_sizes else study.SMALL
-core_sizes = core_sizes or coreset_sizes
+by_size = {name: sorted(size for kind, size in those if kind == "coreset") for name, (_, those) in of_networks.items()}
+core_networks = networks_shown if {half, study.SIZES_BY_HEART[-1]} <= {*by_size[networks_shown]} else study.SMALL
+core_sizes = by_size[core_networks]
 epochs_of = {name: study.epochs_by_size(half, *known) for name, known in of_networks.items()}
 figures.show(exhibits.figure_6(frame, networks_shown, epochs_of[networks_shown]), name="curvature-figure-6")
 figures.show(exhibits.figure_7(frame, core_networks, epochs_of[core_networks]), name="curvature-figure-7")
@@ -533,6 +533,7 @@ def at_size(name, size, networks=networks_shown, kind="random"):
     return metrics.estimate(frame, name, "auc", study="sizes", networks=networks, kind=kind, size=size).interval()
 
 
+results.name({"figure-7-networks": core_networks})
 its_sizes = sorted({half, *(size for kind, size in its_targets if kind == "random")})
 best = max(its_sizes, key=lambda size: at_size(study.NLL, size).value)
 fit = min(bank.accuracy.mean() for (kind, _), bank in its_targets.items() if kind == "random")
@@ -560,8 +561,8 @@ results.name({f"{short}-{word}": at_size(name, core_sizes[k], core_networks, "co
 #   coresets.
 #
 # **Figure 7 of the paper**, size and epochs: NLL on random sets and on coresets of low curvature, AUC and peak balanced
-# accuracy; eight small networks of each size, {param}`models` references, two fewer where these are attacked themselves.
-# Bars are 95 % intervals; dashed: guessing.
+# accuracy; eight networks of each size ({ours}`figure-7-networks`), and the references and notebooks of
+# {numref}`curvature-figure-6`. Bars are 95 % intervals; dashed: guessing.
 # :::
 
 # %% [markdown]
