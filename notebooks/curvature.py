@@ -19,7 +19,7 @@
 #
 # **Four losses around an image tell how the loss curves there. From {ours}`asks` such queries and {param}`references` other networks an attacker finds
 # {ours}`curvature-tpr:value` of the training images of networks that know them by heart, if one in a hundred of the other images may be taken for one by mistake. LiRA and MAST, older
-# attacks that ask once, find {ours}`lira-tpr:value` and {ours}`mast-tpr:value`. On networks of {ours}`second` that do not, with the paper's 25,000 training images, curvature finds {ours}`curvature-second-tpr:value`, and
+# attacks that ask once, find {ours}`lira-tpr:value` and {ours}`mast-tpr:value`. On networks that do not, with the paper's 25,000 images ({ours}`second`), curvature finds {ours}`curvature-second-tpr:value`,
 # these {ours}`lira-second-tpr:value` and {ours}`mast-second-tpr:value`.**
 
 # %% tags=["parameters", "hide-input"]
@@ -84,9 +84,9 @@ figures.explore(
 # :::
 
 # %% [markdown]
-# **At that step differences of losses measure kinks, and not the Hessian alone.** For this image they give {ours}`q-label`, and the Hessian {ours}`q-hessian`. The network has not seen and gets
-# wrong {ours}`strangers` images. On {ours}`strangers-left` of them the two numbers differ by more than a tenth, and the figure shows the first. These weigh most: over all {ours}`strangers` the mean
-# size of $q$ is {ours}`mean-q`, that of the Hessian's number {ours}`mean-hessian`. The label of an image, which the Hessian cannot see, enters through the kinks.
+# **At that step differences of losses measure kinks, and not the Hessian alone.** For this image they give {ours}`q-label`, and the Hessian {ours}`q-hessian`. Of {ours}`strangers` images that the network has not seen and gets
+# wrong, the two numbers differ by more than a tenth on {ours}`strangers-left`. These weigh most: over all the mean
+# size of $q$ is {ours}`mean-q`, that of the Hessian's number {ours}`mean-hessian`. The label, which the Hessian cannot see, enters through the kinks.
 #
 # Deepak Ravikumar, Efstathia Soufleri and Kaushik Roy, *Curvature Clues: Decoding Deep Learning Privacy with Input Loss Curvature*, NeurIPS 2024
 # {cite}`ravikumar2024curvature`. Run it again: `mia run curvature`, or with other settings, `mia run curvature -p references 16`
@@ -95,7 +95,7 @@ figures.explore(
 # ## What the attacker has
 #
 # Somebody trained a network on half of the training images of a set; for each image a coin decided. The attacker has an image with its label and
-# wants to know how the coin fell. It may ask the network for its loss at any input, and it may train {term}`reference models <reference model>` of its
+# wants to know how the coin fell. It may ask the network for its loss at any input, and train {term}`reference models <reference model>` of its
 # own on other halves. That is the [membership game](../book/game.md).
 #
 # ## Four losses around one image
@@ -261,7 +261,7 @@ rules.show_settings(
 # **LiRA finds more than curvature.** Of {ours}`known-set` some settings leave it open, most of them at one false alarm in a thousand. LiRA reads the label directly, which curvature sees through kinks.
 #
 # **That curvature adds to LiRA cannot be told.** By heart LiRA finds {ours}`lira-tpr:value` of the members at one false alarm in a
-# hundred and {ours}`both-tpr:value` with curvature, which these networks do not tell apart; on {ours}`second` {ours}`left-out` of the attackers leave it out for AUC.
+# hundred and {ours}`both-tpr:value` with curvature; on {ours}`second` {ours}`left-out` of the attackers leave it out for AUC.
 # :::
 #
 # ## What the paper concludes: NLL and LR
@@ -308,11 +308,11 @@ rules.show_settings(
 # :claims: C1 reproduced, C5 reproduced, C13 checked, A2 reproduced, C3 depends, C4 depends, C6 depends, A3 reproduced
 # **What held.** The loss curves more around images that the network was not trained on, in every set. Where NLL and LR can be told apart, NLL has the better AUC and LR finds more members at one false alarm in a thousand.
 #
-# **What depends.** Networks that know their members by heart, few or as many as the paper's, were trained with mirror images. On these LR leads at one false alarm in a thousand, from two views, and the mirror image helps. On those that generalise, trained without, neither is so.
+# **What depends.** On networks that know their members by heart, trained with mirror images, LR leads at one false alarm in a thousand from two views, and the mirror image helps. On those that generalise, trained without, neither is so.
 #
-# **What did not.** LiRA as in its own paper finds more from one query than curvature from {ours}`asks`; of {ours}`known-set` it stays open at low rates. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`).
+# **What did not.** LiRA as in its own paper finds more from one query than curvature from {ours}`asks`; of {ours}`known-set` some low rates stay open. What the curvature finds beyond the exact Hessian is due to the label ({numref}`curvature-signals`).
 #
-# **What stays open.** {ours}`known-set` are {ours}`known-models` networks. ResNets become a setting once they are published. Figure 5 was not run.
+# **What stays open.** {ours}`known-set` are {ours}`known-models` networks. Figure 5 was not run.
 # :::
 #
 # ## Exercises

@@ -28,7 +28,7 @@ OF_WEAK_ATTACKS = {
     "curvature": {"C1"},
     "iha": {"C4", "C11"},
     "quantile": {"C6", "C11"},
-    "text": {"L16", "L21"},
+    "text": {"L16", "L21", "L30"},
 }
 # what says that an attack finds next to nothing: a coin does not contradict it, and a leak does
 OF_NO_LEAK = {"text": {"L1", "L7", "L13"}}
