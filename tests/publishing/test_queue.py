@@ -69,9 +69,8 @@ def test_the_queue_says_of_each_entry_what_it_costs_and_how_it_is_tried_and_the_
         ), one.name
     walked = queue.find("calibration/cifar10-small")
     assert walked.cost(walked.complete({"queries": 1000})) == 501 * walked.cost(walked.complete({}))
-    sized = queue.find(
-        "curvature/memorised-sizes"
-    )  # by how many it is trained on, not by how many there are
+    # by how many records it is trained on, not by how many there are
+    sized = queue.find("curvature/memorised-sizes")
     cost = {n: sized.cost(sized.complete({"kind": "random", "size": n})) for n in (5000, 45_000)}
     assert 8 < cost[45_000] / cost[5000] < 9
 

@@ -14,8 +14,8 @@ from mia_lib.game import Game
 from mia_lib.metrics import by_repetition
 from mia_lib.published import Bank
 
-METRICS = ("auc", "tpr_at_fpr=0.01")
-TITLE_OF = dict(zip(METRICS, ("AUC", "TPR at 1 %"), strict=True))
+TITLE_OF = {"auc": "AUC", "tpr_at_fpr=0.01": "TPR at 1 %"}
+METRICS = tuple(TITLE_OF)
 # on each network, with all others as references
 ATTACKS = ("MALT", "calibrated loss", "BASE", "LiRA")
 # of models trained with canaries; the last leaves next to no noise

@@ -263,9 +263,9 @@ def _ranking_cost(parameters) -> float:
 
 def _sized_cost(parameters) -> float:
     """As `evaluations`, of training on `size` records; the ranking is a measurement of its own."""
-    size, asked = parameters["size"], 2 * parameters["iterations"] * parameters["asked"]
-    how = (parameters[name] for name in ("epochs", "batch_size", "size", "steps"))
-    return 3 * size * epochs_of_size(*how) + asked
+    names = ("epochs", "batch_size", "size", "steps")
+    trained = parameters["size"] * epochs_of_size(*(parameters[name] for name in names))
+    return 3 * trained + 2 * parameters["iterations"] * parameters["asked"]
 
 
 def _query_cost(parameters) -> float:

@@ -471,8 +471,8 @@ def epochs_by_size(
     """Size of a training set -> epochs of its networks, of those of `sizes`, from small to large."""
     epochs = {half: references.parameters["epochs"]}
     for (_, size), bank in targets.items():
-        how = (bank.parameters[name] for name in ("epochs", "batch_size"))
-        epochs[size] = epochs_of_size(*how, size, bank.parameters["steps"])
+        known = bank.parameters
+        epochs[size] = epochs_of_size(known["epochs"], known["batch_size"], size, known["steps"])
     return dict(sorted(epochs.items()))
 
 

@@ -117,7 +117,7 @@ def one_model(view: View) -> np.ndarray:
     return np.where(reference_members[0], loss[1], loss[0]) - view.own("loss")
 
 
-def any_model(view: View) -> np.ndarray:
+def first_model(view: View) -> np.ndarray:
     """The loss minus that of the first reference, whether it was trained on the verse or not."""
     return view.references("loss")[0][0] - view.own("loss")
 
@@ -131,7 +131,7 @@ ATTACKS = {
     "Loss": "MALT",
     **{name: _own(signal) for name, signal in WITHOUT_REFERENCES.items()},
     "one other model": one_model,
-    "one other model, read or not": any_model,
+    "one other model, read or not": first_model,
     **{name: name for name in COMPARISONS},
     "MAST (midpoint)": midpoint,
 }
@@ -343,19 +343,14 @@ def exposed(
         ("copies", str(times)): np.flatnonzero(verses["copies"] == times)
         for times in verses["copies"].unique()
     }
+    played = [
+        ({"study": "exposed", "passes": passes}, game)
+        for passes, game in games(bank, verses, targets, references)
+    ]
     return pd.concat(
         [
-            _judge_rows(
-                game,
-                rows,
-                ("Loss", "LiRA"),
-                draws,
-                study="exposed",
-                passes=passes,
-                of=of,
-                part=part,
-            )  # fmt: skip
-            for passes, game in games(bank, verses, targets, references)
+            _judge_rows(game, rows, ("Loss", "LiRA"), draws, of=of, part=part, **where)
+            for where, game in played
             for (of, part), rows in groups.items()
         ],
         ignore_index=True,
@@ -390,18 +385,16 @@ def paraphrased(
         "half or more": once & (kept >= 0.5),
     }
     where = {"study": "paraphrase", "passes": passes}
+    asked = (
+        (where | {"asked": "the verse"}, own),
+        (where | {"asked": "the other translation"}, game),
+    )
     return pd.concat(
         [
             _judge_rows(
-                of,
-                np.flatnonzero(mask),
-                PARAPHRASE_ATTACKS,
-                draws,
-                asked=asked,
-                wording=wording,
-                **where,
-            )  # fmt: skip
-            for asked, of in (("the verse", own), ("the other translation", game))
+                of, np.flatnonzero(mask), PARAPHRASE_ATTACKS, draws, wording=wording, **where
+            )
+            for where, of in asked
             for wording, mask in wordings.items()
         ],
         ignore_index=True,
@@ -521,9 +514,11 @@ def collections(game: Game, books: np.ndarray | None = None, **columns) -> pd.Da
                 found["accused"] = books_accused(score, members, books, size, view.target)
             for metric, value in found.items():
                 values[name].setdefault(metric, []).append(value)
+    for each in values.values():
+        if np.isnan(each.get("accused", ())).any():
+            del each["accused"]
     arrays = {
-        name: {metric: np.array(of) for metric, of in each.items() if not np.isnan(of).any()}
-        for name, each in values.items()
+        name: {metric: np.array(of) for metric, of in each.items()} for name, each in values.items()
     }
     return by_repetition(arrays, study="collections", **columns)
 

@@ -88,11 +88,13 @@ def test_one_other_model_is_the_one_that_did_not_read_the_verse(bank, about):
     np.testing.assert_allclose(study.one_model(view), by_hand - view.own("loss"))
 
 
-def test_any_model_is_the_first_reference_and_the_midpoint_lies_between_means(bank, about):
+def test_one_model_read_or_not_is_the_first_reference_and_the_midpoint_lies_between_means(
+    bank, about
+):
     [*_, (_, game)] = study.games(bank, about, 2, 4)
     view = game.view(2)
     loss, members = view.references("loss")
-    np.testing.assert_allclose(study.any_model(view), loss[0] - view.own("loss"))
+    np.testing.assert_allclose(study.first_model(view), loss[0] - view.own("loss"))
     means = [np.average(loss, 0, of) for of in (members, ~members)]
     np.testing.assert_allclose(study.midpoint(view), sum(means) / 2 - view.own("loss"))
 
