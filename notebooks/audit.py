@@ -343,7 +343,7 @@ for kind in pair:
 # :::{finding}
 # :claims: A4 reproduced, A5 reproduced, A13 inconclusive
 # **What an audit without references misses.** Of {param}`networks` networks with the largest $\epsilon$ the loss alone finds {ours}`private-alone`, and
-# {ours}`private-alarms` as one of {ours}`asked` tests, as in our report. Ours is the luckiest by it. With {ours}`peers` of the others as
+# {ours}`private-alarms` as one of {ours}`asked` tests, as in our report. The audited one is the luckiest. With {ours}`peers` of the others as
 # references the calibrated loss finds {ours}`calibrated-alarms` and offline LiRA {ours}`offline-alarms`, each as one of {ours}`asked-references` tests, as
 # with the recipe above. So {ours}`offline-alarms` leak at least.
 #

@@ -67,7 +67,7 @@ probes = study.strangers(networks, images, members[0], measure.STEP, seed)
 probed = study.probe_of_stranger(networks, images, probes, seed)
 probe = probes.loc[probes["left"].idxmax()]
 results.name({"strangers": len(probes), "strangers-left": int(probes["left"].sum())})
-results.name({"q-label": probe["q"], "q-hessian": probe["product"], "mean-q": probes["q"].abs().mean(), "mean-hessian": probes["product"].abs().mean()}, ".2g")
+results.name({"q-label": probe["q"], "q-hessian": probe["product"], "mean-q": probes["q"].abs().mean(), "mean-hessian": probes["product"].abs().mean()}, ".3g")
 figures.explore(
     exhibits.probe_chart(probed, measure.STEP), exhibits.probe_figure(probed, measure.STEP), name="curvature-idea")
 
